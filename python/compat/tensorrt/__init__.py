@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The original's import name: the module that programs get is lathe.tensorrt itself."""
+import sys
+
+import lathe.tensorrt
+
+sys.modules[__name__] = lathe.tensorrt

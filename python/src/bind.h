@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// What all bindings share. Each bind function fills the module with one topic; module.cpp calls them in order.
+#ifndef LATHE_PYTHON_BIND_H
+#define LATHE_PYTHON_BIND_H
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "NvInfer.h"
+#include "NvOnnxParser.h"
+#include "lathe.h"
+
+namespace nb = nanobind;
+
+namespace lathe::python {
+
+// The result is part of the object called and keeps it alive.
+inline constexpr auto kInside = nb::rv_policy::reference_internal;
+// For calls that take long or that call back from other threads.
+using Unlocked = nb::call_guard<nb::gil_scoped_release>;
+// Keeps a callback alive that a property is set to.
+inline auto kept() { return nb::for_setter(nb::keep_alive<1, 2>()); }
+// Lets a property be set to None.
+inline auto orNone() { return nb::for_setter(nb::arg("value").none()); }
+
+// The bytes of an object with the buffer protocol, held while this lives. Raises TypeError for other objects and
+// BufferError where they are not contiguous.
+class Bytes {
+ public:
+  explicit Bytes(nb::handle object) {
+    if (PyObject_GetBuffer(object.ptr(), &view_, PyBUF_SIMPLE) != 0) throw nb::python_error();
+  }
+  ~Bytes() { PyBuffer_Release(&view_); }
+  Bytes(const Bytes&) = delete;
+  Bytes& operator=(const Bytes&) = delete;
+  const void* data() const { return view_.buf; }
+  size_t size() const { return static_cast<size_t>(view_.len); }
+
+ private:
+  Py_buffer view_{};
+};
+
+// Pointers, streams and events are plain integers in Python.
+template <typename Pointer>
+Pointer pointer(size_t address) {
+  return reinterpret_cast<Pointer>(address);
+}
+inline size_t address(const void* pointer) { return reinterpret_cast<size_t>(pointer); }
+
+void bindValues(nb::module_& m);
+void bindCallbacks(nb::module_& m);
+void bindRuntimeEnums(nb::module_& m);
+void bindNetworkEnums(nb::module_& m);
+void bindFirstLayers(nb::module_& m);
+void bindSecondLayers(nb::module_& m);
+void bindNetwork(nb::module_& m);
+void bindBuilder(nb::module_& m);
+void bindEngine(nb::module_& m);
+void bindRuntime(nb::module_& m);
+void bindParser(nb::module_& m);
+
+}  // namespace lathe::python
+
+#endif  // LATHE_PYTHON_BIND_H

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bind.h"
+
+using namespace nvinfer1;
+
+namespace lathe::python {
+
+static void addStreams(nb::class_<IExecutionContext>& bound) {
+  bound
+      .def(
+          "set_optimization_profile_async",
+          [](IExecutionContext& self, int32_t profile, size_t stream) {
+            return self.setOptimizationProfileAsync(profile, pointer<cudaStream_t>(stream));
+          },
+          nb::arg("profile_index"), nb::arg("stream_handle"))
+      .def(
+          "set_aux_streams",
+          [](IExecutionContext& self, const std::vector<size_t>& streams) {
+            std::vector<cudaStream_t> pointers;
+            for (const size_t each : streams) pointers.push_back(pointer<cudaStream_t>(each));
+            self.setAuxStreams(pointers.data(), static_cast<int32_t>(pointers.size()));
+          },
+          nb::arg("aux_streams"))
+      .def(
+          "set_input_consumed_event",
+          [](IExecutionContext& self, size_t event) { return self.setInputConsumedEvent(pointer<cudaEvent_t>(event)); },
+          nb::arg("event"))
+      .def("get_input_consumed_event", [](IExecutionContext& self) { return address(self.getInputConsumedEvent()); });
+}
+
+static void bindContext(nb::module_& m) {
+  nb::class_<IExecutionContext> context(m, "IExecutionContext");
+  addStreams(context);
+  context.def_prop_rw("debug_sync", &IExecutionContext::getDebugSync, &IExecutionContext::setDebugSync, kInside)
+      .def_prop_rw("profiler", &IExecutionContext::getProfiler, &IExecutionContext::setProfiler, kInside, kept(),
+                   orNone())
+      .def_prop_ro("engine", &IExecutionContext::getEngine, kInside)
+      .def_prop_rw("name", &IExecutionContext::getName, &IExecutionContext::setName, kInside, kept())
+      .def("update_device_memory_size_for_shapes", &IExecutionContext::updateDeviceMemorySizeForShapes, kInside)
+      .def_prop_ro("active_optimization_profile", &IExecutionContext::getOptimizationProfile, kInside)
+      .def("get_tensor_strides", &IExecutionContext::getTensorStrides, nb::arg("name"), kInside)
+      .def("set_input_shape", &IExecutionContext::setInputShape, nb::arg("name"), nb::arg("shape"), kInside)
+      .def("get_tensor_shape", &IExecutionContext::getTensorShape, nb::arg("name"), kInside)
+      .def("set_output_allocator", &IExecutionContext::setOutputAllocator, nb::arg("name"), nb::arg("output_allocator"),
+           nb::keep_alive<1, 3>(), kInside)
+      .def("get_output_allocator", &IExecutionContext::getOutputAllocator, nb::arg("name"), kInside)
+      .def("get_max_output_size", &IExecutionContext::getMaxOutputSize, nb::arg("name"), kInside)
+      .def_prop_rw("temporary_allocator", &IExecutionContext::getTemporaryStorageAllocator,
+                   &IExecutionContext::setTemporaryStorageAllocator, kInside, kept(), orNone())
+      .def_prop_ro("all_binding_shapes_specified", &IExecutionContext::allInputDimensionsSpecified, kInside)
+      .def_prop_rw("error_recorder", &IExecutionContext::getErrorRecorder, &IExecutionContext::setErrorRecorder,
+                   kInside, kept(), orNone())
+      .def_prop_rw("enqueue_emits_profile", &IExecutionContext::getEnqueueEmitsProfile,
+                   &IExecutionContext::setEnqueueEmitsProfile, kInside, kept(), orNone())
+      .def("report_to_profiler", &IExecutionContext::reportToProfiler, kInside)
+      .def_prop_rw("persistent_cache_limit", &IExecutionContext::getPersistentCacheLimit,
+                   &IExecutionContext::setPersistentCacheLimit, kInside)
+      .def_prop_rw("nvtx_verbosity", &IExecutionContext::getNvtxVerbosity, &IExecutionContext::setNvtxVerbosity,
+                   kInside)
+      .def("set_debug_listener", &IExecutionContext::setDebugListener, nb::arg("listener"), nb::keep_alive<1, 2>(),
+           kInside)
+      .def("get_debug_listener", &IExecutionContext::getDebugListener, kInside)
+      .def("set_tensor_debug_state", &IExecutionContext::setTensorDebugState, nb::arg("name"), nb::arg("flag"), kInside)
+      .def("get_debug_state", &IExecutionContext::getDebugState, nb::arg("name"), kInside)
+      .def("set_all_tensors_debug_state", &IExecutionContext::setAllTensorsDebugState, nb::arg("flag"), kInside)
+      .def_prop_rw("unfused_tensors_debug_state", &IExecutionContext::getUnfusedTensorsDebugState,
+                   &IExecutionContext::setUnfusedTensorsDebugState, kInside)
+      .def(
+          "execute_v2",
+          [](IExecutionContext& self, const std::vector<size_t>& bindings) {
+            std::vector<void*> pointers;
+            for (const size_t each : bindings) pointers.push_back(pointer<void*>(each));
+            return self.executeV2(pointers.data());
+          },
+          nb::arg("bindings"), Unlocked())
+      .def(
+          "execute_async_v3",
+          [](IExecutionContext& self, size_t stream) { return self.enqueueV3(pointer<cudaStream_t>(stream)); },
+          nb::arg("stream_handle"), Unlocked())
+      .def(
+          "set_tensor_address",
+          [](IExecutionContext& self, const char* name, size_t memory) {
+            return self.setTensorAddress(name, pointer<void*>(memory));
+          },
+          nb::arg("name"), nb::arg("memory"))
+      .def(
+          "get_tensor_address",
+          [](IExecutionContext& self, const char* name) { return address(self.getTensorAddress(name)); },
+          nb::arg("name"))
+      .def(
+          "set_device_memory",
+          [](IExecutionContext& self, size_t memory, int64_t size) {
+            self.setDeviceMemoryV2(pointer<void*>(memory), size);
+          },
+          nb::arg("memory"), nb::arg("size"))
+      .def(
+          "infer_shapes",
+          [](IExecutionContext& self) {
+            std::vector<const char*> names(static_cast<size_t>(self.getEngine().getNbIOTensors()));
+            const int32_t missing = self.inferShapes(static_cast<int32_t>(names.size()), names.data());
+            if (missing < 0) throw std::runtime_error(lathe::lastError());
+            return std::vector<std::string>(names.begin(), names.begin() + missing);
+          },
+          Unlocked(), "Names of inputs whose shape or values are missing.");
+}
+
+static void addCudaEngine1(nb::class_<ICudaEngine>& bound) {
+  bound.def_prop_ro("num_layers", &ICudaEngine::getNbLayers, kInside)
+      .def("serialize", &ICudaEngine::serialize, Unlocked())
+      .def("create_serialization_config", &ICudaEngine::createSerializationConfig, nb::keep_alive<0, 1>())
+      .def("serialize_with_config", &ICudaEngine::serializeWithConfig, Unlocked())
+      .def("get_device_memory_size_for_profile_v2", &ICudaEngine::getDeviceMemorySizeForProfileV2,
+           nb::arg("profile_index"), kInside)
+      .def_prop_ro("device_memory_size_v2", &ICudaEngine::getDeviceMemorySizeV2, kInside)
+      .def_prop_ro("refittable", &ICudaEngine::isRefittable, kInside)
+      .def_prop_ro("name", &ICudaEngine::getName, kInside)
+      .def_prop_ro("num_optimization_profiles", &ICudaEngine::getNbOptimizationProfiles, kInside)
+      .def_prop_ro("engine_capability", &ICudaEngine::getEngineCapability, kInside)
+      .def_prop_ro("num_io_tensors", &ICudaEngine::getNbIOTensors, kInside)
+      .def("get_tensor_name", &ICudaEngine::getIOTensorName, nb::arg("index"), kInside)
+      .def("get_tensor_mode", &ICudaEngine::getTensorIOMode, nb::arg("name"), kInside)
+      .def("is_shape_inference_io", &ICudaEngine::isShapeInferenceIO, nb::arg("name"), kInside)
+      .def("get_tensor_shape", &ICudaEngine::getTensorShape, nb::arg("name"), kInside)
+      .def("get_tensor_dtype", &ICudaEngine::getTensorDataType, nb::arg("name"), kInside)
+      .def("get_tensor_location", &ICudaEngine::getTensorLocation, nb::arg("name"), kInside)
+      .def_prop_rw("error_recorder", &ICudaEngine::getErrorRecorder, &ICudaEngine::setErrorRecorder, kInside, kept(),
+                   orNone())
+      .def_prop_ro("tactic_sources", &ICudaEngine::getTacticSources, kInside)
+      .def_prop_ro("profiling_verbosity", &ICudaEngine::getProfilingVerbosity, kInside)
+      .def("create_engine_inspector", &ICudaEngine::createEngineInspector, nb::keep_alive<0, 1>())
+      .def_prop_ro("hardware_compatibility_level", &ICudaEngine::getHardwareCompatibilityLevel, kInside)
+      .def_prop_ro("num_aux_streams", &ICudaEngine::getNbAuxStreams, kInside)
+      .def_prop_rw("weight_streaming_budget_v2", &ICudaEngine::getWeightStreamingBudgetV2,
+                   &ICudaEngine::setWeightStreamingBudgetV2, kInside)
+      .def_prop_ro("streamable_weights_size", &ICudaEngine::getStreamableWeightsSize, kInside)
+      .def_prop_ro("weight_streaming_scratch_memory_size", &ICudaEngine::getWeightStreamingScratchMemorySize, kInside)
+      .def("is_debug_tensor", &ICudaEngine::isDebugTensor, nb::arg("name"), kInside)
+      .def("create_runtime_config", &ICudaEngine::createRuntimeConfig, Unlocked())
+      .def("get_engine_stat", &ICudaEngine::getEngineStat, nb::arg("stat") = EngineStat::kTOTAL_WEIGHTS_SIZE,
+           Unlocked(), kInside)
+      .def(
+          "get_tensor_bytes_per_component",
+          [](ICudaEngine& self, const char* name) { return self.getTensorBytesPerComponent(name); }, nb::arg("name"))
+      .def(
+          "get_tensor_bytes_per_component",
+          [](ICudaEngine& self, const char* name, int32_t profile) {
+            return self.getTensorBytesPerComponent(name, profile);
+          },
+          nb::arg("name"), nb::arg("profile_index"))
+      .def(
+          "get_tensor_components_per_element",
+          [](ICudaEngine& self, const char* name) { return self.getTensorComponentsPerElement(name); }, nb::arg("name"))
+      .def(
+          "get_tensor_components_per_element",
+          [](ICudaEngine& self, const char* name, int32_t profile) {
+            return self.getTensorComponentsPerElement(name, profile);
+          },
+          nb::arg("name"), nb::arg("profile_index"))
+      .def(
+          "get_tensor_format", [](ICudaEngine& self, const char* name) { return self.getTensorFormat(name); },
+          nb::arg("name"))
+      .def(
+          "get_tensor_format",
+          [](ICudaEngine& self, const char* name, int32_t profile) { return self.getTensorFormat(name, profile); },
+          nb::arg("name"), nb::arg("profile_index"))
+      .def(
+          "get_tensor_format_desc", [](ICudaEngine& self, const char* name) { return self.getTensorFormatDesc(name); },
+          nb::arg("name"))
+      .def(
+          "get_tensor_format_desc",
+          [](ICudaEngine& self, const char* name, int32_t profile) { return self.getTensorFormatDesc(name, profile); },
+          nb::arg("name"), nb::arg("profile_index"));
+}
+
+static void addCudaEngine2(nb::class_<ICudaEngine>& bound) {
+  bound
+      .def(
+          "get_tensor_vectorized_dim",
+          [](ICudaEngine& self, const char* name) { return self.getTensorVectorizedDim(name); }, nb::arg("name"))
+      .def(
+          "get_tensor_vectorized_dim",
+          [](ICudaEngine& self, const char* name, int32_t profile) {
+            return self.getTensorVectorizedDim(name, profile);
+          },
+          nb::arg("name"), nb::arg("profile_index"))
+      .def("__getitem__",
+           [](ICudaEngine& self, int32_t index) {
+             const int32_t count = self.getNbIOTensors();
+             if (index < -count || index >= count) throw nb::index_error();
+             return self.getIOTensorName(index < 0 ? index + count : index);
+           })
+      .def(
+          "create_execution_context",
+          [](ICudaEngine& self, ExecutionContextAllocationStrategy strategy) {
+            return self.createExecutionContext(strategy);
+          },
+          nb::arg("strategy") = ExecutionContextAllocationStrategy::kSTATIC, nb::keep_alive<0, 1>(), Unlocked())
+      .def(
+          "create_execution_context",
+          [](ICudaEngine& self, IRuntimeConfig& config) { return self.createExecutionContext(&config); },
+          nb::arg("runtime_config"), nb::keep_alive<0, 1>(), Unlocked())
+      .def(
+          "get_tensor_profile_shape",
+          [](ICudaEngine& self, const char* name, int32_t profile) {
+            std::vector<Dims> shapes;
+            for (const auto which : {OptProfileSelector::kMIN, OptProfileSelector::kOPT, OptProfileSelector::kMAX})
+              shapes.push_back(self.getProfileShape(name, profile, which));
+            return shapes;
+          },
+          nb::arg("name"), nb::arg("profile_index"), "[min, opt, max]");
+}
+
+void bindEngine(nb::module_& m) {
+  nb::class_<IOptimizationProfile>(m, "IOptimizationProfile")
+      .def_prop_rw("extra_memory_target", &IOptimizationProfile::getExtraMemoryTarget,
+                   &IOptimizationProfile::setExtraMemoryTarget, kInside)
+      .def("__nonzero__", &IOptimizationProfile::isValid, kInside)
+      .def("__bool__", &IOptimizationProfile::isValid, kInside)
+      .def(
+          "set_shape",
+          [](IOptimizationProfile& self, const char* input, const Dims& min, const Dims& opt, const Dims& max) {
+            const bool set = self.setDimensions(input, OptProfileSelector::kMIN, min) &&
+                             self.setDimensions(input, OptProfileSelector::kOPT, opt) &&
+                             self.setDimensions(input, OptProfileSelector::kMAX, max);
+            if (!set) throw std::runtime_error("the shapes of one input must have one rank and min <= opt <= max");
+          },
+          nb::arg("input"), nb::arg("min"), nb::arg("opt"), nb::arg("max"))
+      .def(
+          "get_shape",
+          [](IOptimizationProfile& self, const char* input) {
+            std::vector<Dims> shapes;
+            for (const auto which : {OptProfileSelector::kMIN, OptProfileSelector::kOPT, OptProfileSelector::kMAX}) {
+              shapes.push_back(self.getDimensions(input, which));
+              if (shapes.back().nbDims < 0) return std::vector<Dims>();
+            }
+            return shapes;
+          },
+          nb::arg("input"), "[min, opt, max], or [] where none was set.");
+  nb::class_<ISerializationConfig>(m, "ISerializationConfig")
+      .def_prop_rw("flags", &ISerializationConfig::getFlags, &ISerializationConfig::setFlags, kInside)
+      .def("clear_flag", &ISerializationConfig::clearFlag, nb::arg("flag"), kInside)
+      .def("set_flag", &ISerializationConfig::setFlag, nb::arg("flag"), kInside)
+      .def("get_flag", &ISerializationConfig::getFlag, nb::arg("flag"), kInside);
+  nb::class_<IRuntimeConfig>(m, "IRuntimeConfig")
+      .def("set_execution_context_allocation_strategy", &IRuntimeConfig::setExecutionContextAllocationStrategy,
+           nb::arg("strategy") = ExecutionContextAllocationStrategy::kSTATIC, nb::keep_alive<0, 1>(), Unlocked(),
+           kInside)
+      .def("get_execution_context_allocation_strategy", &IRuntimeConfig::getExecutionContextAllocationStrategy,
+           nb::keep_alive<0, 1>(), Unlocked(), kInside);
+  nb::class_<IEngineInspector>(m, "EngineInspector")
+      .def_prop_rw("execution_context", &IEngineInspector::getExecutionContext, &IEngineInspector::setExecutionContext,
+                   kInside)
+      .def("get_layer_information", &IEngineInspector::getLayerInformation, nb::arg("layer_index"), nb::arg("format"),
+           kInside)
+      .def("get_engine_information", &IEngineInspector::getEngineInformation, nb::arg("format"), kInside)
+      .def_prop_rw("error_recorder", &IEngineInspector::getErrorRecorder, &IEngineInspector::setErrorRecorder, kInside,
+                   kept(), orNone());
+  nb::class_<ICudaEngine> bound(m, "ICudaEngine");
+  addCudaEngine1(bound);
+  addCudaEngine2(bound);
+  bindContext(m);
+}
+
+}  // namespace lathe::python

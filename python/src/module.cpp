@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// The module lathe._tensorrt: the public C++ interface. lathe.tensorrt adds what is easier said in Python.
+#include <memory>
+
+#include "NvInferPlugin.h"
+#include "bind.h"
+
+NB_MODULE(_tensorrt, m) {
+  using namespace lathe::python;
+  // Interpreters that end with engines alive are no leak worth a page of warnings.
+  nb::set_leak_warnings(false);
+  bindCallbacks(m);
+  bindValues(m);
+  bindNetworkEnums(m);
+  bindFirstLayers(m);
+  bindSecondLayers(m);
+  bindNetwork(m);
+  bindEngine(m);
+  bindBuilder(m);
+  bindRuntime(m);
+  bindParser(m);
+  m.def("_last_error", &lathe::lastError, "The last failure on this thread, \"LATHE-2101 shape_mismatch: ...\".");
+  m.def("_plan_json", [](nb::bytes plan) {
+    const std::unique_ptr<nvinfer1::IHostMemory> report(lathe::planJson(plan.data(), plan.size()));
+    if (report == nullptr) throw std::runtime_error(lathe::lastError());
+    return std::string(static_cast<const char*>(report->data()), report->size());
+  });
+  m.def(
+      "init_libnvinfer_plugins",
+      [](nvinfer1::ILogger* logger, const std::string& space) { return initLibNvInferPlugins(logger, space.c_str()); },
+      nb::arg("logger").none(), nb::arg("namespace"));
+  m.def("_lathe_version", &lathe::latheVersion);
+  m.attr("_interface_version") =
+      nb::make_tuple(NV_TENSORRT_MAJOR, NV_TENSORRT_MINOR, NV_TENSORRT_PATCH, NV_TENSORRT_BUILD);
+}

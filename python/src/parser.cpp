@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <nanobind/stl/optional.h>
+
+#include "bind.h"
+
+using namespace nvinfer1;
+
+namespace lathe::python {
+
+// What a factory made; raises RuntimeError with the library's report where it made nothing.
+template <typename Object>
+static Object* made(Object* object) {
+  if (object == nullptr) throw std::runtime_error(lathe::lastError());
+  return object;
+}
+
+static void bindParsers1(nb::module_& m) {
+  nb::class_<nvonnxparser::IParserError>(m, "ParserError")
+      .def("__str__", [](const nvonnxparser::IParserError& self) { return std::string(self.desc()); })
+      .def("local_function_stack",
+           [](const nvonnxparser::IParserError& self) {
+             return std::vector<std::string>(self.localFunctionStack(),
+                                             self.localFunctionStack() + self.localFunctionStackSize());
+           })
+      .def("code", &nvonnxparser::IParserError::code, kInside)
+      .def("desc", &nvonnxparser::IParserError::desc, kInside)
+      .def("file", &nvonnxparser::IParserError::file, kInside)
+      .def("line", &nvonnxparser::IParserError::line, kInside)
+      .def("func", &nvonnxparser::IParserError::func, kInside)
+      .def("node", &nvonnxparser::IParserError::node, kInside)
+      .def("node_name", &nvonnxparser::IParserError::nodeName, kInside)
+      .def("node_operator", &nvonnxparser::IParserError::nodeOperator, kInside)
+      .def("local_function_stack_size", &nvonnxparser::IParserError::localFunctionStackSize, kInside);
+  nb::class_<nvonnxparser::IParser>(m, "OnnxParser")
+      .def("supports_operator", &nvonnxparser::IParser::supportsOperator, nb::arg("op_name"), kInside)
+      .def_prop_ro("num_subgraphs", &nvonnxparser::IParser::getNbSubgraphs, kInside)
+      .def_prop_ro("num_errors", &nvonnxparser::IParser::getNbErrors, kInside)
+      .def("get_error", &nvonnxparser::IParser::getError, nb::arg("index"), kInside)
+      .def("clear_errors", &nvonnxparser::IParser::clearErrors, kInside)
+      .def_prop_rw("flags", &nvonnxparser::IParser::getFlags, &nvonnxparser::IParser::setFlags, kInside)
+      .def("clear_flag", &nvonnxparser::IParser::clearFlag, nb::arg("flag"), kInside)
+      .def("set_flag", &nvonnxparser::IParser::setFlag, nb::arg("flag"), kInside)
+      .def("get_flag", &nvonnxparser::IParser::getFlag, nb::arg("flag"), kInside)
+      .def("get_layer_output_tensor", &nvonnxparser::IParser::getLayerOutputTensor, nb::arg("name"), nb::arg("i"),
+           kInside)
+      .def("parse_model_proto", &nvonnxparser::IParser::parseModelProto, kInside)
+      .def("set_builder_config", &nvonnxparser::IParser::setBuilderConfig, nb::arg("builder_config"),
+           nb::keep_alive<1, 2>(), kInside)
+      .def(nb::new_([](INetworkDefinition& network, ILogger& logger) {
+             return made(nvonnxparser::createParser(network, logger));
+           }),
+           nb::arg("network"), nb::arg("logger"), nb::keep_alive<0, 3>(), nb::keep_alive<2, 0>())
+      .def(
+          "parse_from_file",
+          [](nvonnxparser::IParser& self, const std::string& model) {
+            return self.parseFromFile(model.c_str(), static_cast<int>(ILogger::Severity::kWARNING));
+          },
+          nb::arg("model"), Unlocked())
+      .def(
+          "is_subgraph_supported",
+          [](nvonnxparser::IParser& self, int64_t index) { return self.isSubgraphSupported(index); }, nb::arg("index"))
+      .def(
+          "get_subgraph_nodes",
+          [](nvonnxparser::IParser& self, int64_t index) {
+            int64_t length = 0;
+            const int64_t* nodes = self.getSubgraphNodes(index, length);
+            return nodes == nullptr ? std::vector<int64_t>() : std::vector<int64_t>(nodes, nodes + length);
+          },
+          nb::arg("index"))
+      .def(
+          "parse",
+          [](nvonnxparser::IParser& self, nb::handle model, const std::optional<std::string>& path) {
+            const Bytes bytes(model);
+            nb::gil_scoped_release unlocked;
+            return self.parse(bytes.data(), bytes.size(), path ? path->c_str() : nullptr);
+          },
+          nb::arg("model"), nb::arg("path") = nb::none())
+      .def(
+          "supports_model_v2",
+          [](nvonnxparser::IParser& self, nb::handle model, const std::optional<std::string>& path) {
+            const Bytes bytes(model);
+            nb::gil_scoped_release unlocked;
+            return self.supportsModelV2(bytes.data(), bytes.size(), path ? path->c_str() : nullptr);
+          },
+          nb::arg("model"), nb::arg("path") = nb::none())
+      .def(
+          "load_model_proto",
+          [](nvonnxparser::IParser& self, nb::handle model, const std::optional<std::string>& path) {
+            const Bytes bytes(model);
+            nb::gil_scoped_release unlocked;
+            return self.loadModelProto(bytes.data(), bytes.size(), path ? path->c_str() : nullptr);
+          },
+          nb::arg("model"), nb::arg("path") = nb::none());
+}
+
+static void bindParsers2(nb::module_& m) {
+  nb::class_<nvonnxparser::IParserRefitter>(m, "OnnxParserRefitter")
+      .def_prop_ro("num_errors", &nvonnxparser::IParserRefitter::getNbErrors, kInside)
+      .def("get_error", &nvonnxparser::IParserRefitter::getError, nb::arg("index"), kInside)
+      .def("clear_errors", &nvonnxparser::IParserRefitter::clearErrors, kInside)
+      .def("refit_model_proto", &nvonnxparser::IParserRefitter::refitModelProto, kInside)
+      .def(nb::new_([](IRefitter& refitter, ILogger& logger) {
+             return made(nvonnxparser::createParserRefitter(refitter, logger));
+           }),
+           nb::arg("refitter"), nb::arg("logger"), nb::keep_alive<0, 3>(), nb::keep_alive<2, 0>())
+      .def(
+          "refit_from_file",
+          [](nvonnxparser::IParserRefitter& self, const std::string& model) {
+            return self.refitFromFile(model.c_str());
+          },
+          nb::arg("model"), Unlocked())
+      .def(
+          "refit_from_bytes",
+          [](nvonnxparser::IParserRefitter& self, nb::handle model, const std::optional<std::string>& path) {
+            const Bytes bytes(model);
+            nb::gil_scoped_release unlocked;
+            return self.refitFromBytes(bytes.data(), bytes.size(), path ? path->c_str() : nullptr);
+          },
+          nb::arg("model"), nb::arg("path") = nb::none());
+  m.def("get_nv_onnx_parser_version", &getNvOnnxParserVersion);
+}
+
+void bindParser(nb::module_& m) {
+  bindParsers1(m);
+  bindParsers2(m);
+}
+
+}  // namespace lathe::python

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bind.h"
+
+using namespace nvinfer1;
+
+namespace lathe::python {
+
+// What a factory made; raises RuntimeError with the library's report where it made nothing.
+template <typename Object>
+static Object* made(Object* object) {
+  if (object == nullptr) throw std::runtime_error(lathe::lastError());
+  return object;
+}
+
+template <typename Getter>
+static std::vector<std::string> namesOf(IRefitter& refitter, Getter getter) {
+  std::vector<const char*> names(static_cast<size_t>((refitter.*getter)(0, nullptr)));
+  (refitter.*getter)(static_cast<int32_t>(names.size()), names.data());
+  return {names.begin(), names.end()};
+}
+
+void bindRuntime(nb::module_& m) {
+  nb::class_<IRuntime>(m, "Runtime")
+      .def_prop_rw("DLA_core", &IRuntime::getDLACore, &IRuntime::setDLACore, kInside)
+      .def_prop_ro("num_DLA_cores", &IRuntime::getNbDLACores, kInside)
+      .def_prop_rw("error_recorder", &IRuntime::getErrorRecorder, &IRuntime::setErrorRecorder, kInside, kept(),
+                   orNone())
+      .def_prop_ro("logger", &IRuntime::getLogger, kInside)
+      .def_prop_rw("max_threads", &IRuntime::getMaxThreads, &IRuntime::setMaxThreads, kInside)
+      .def_prop_rw("temporary_directory", &IRuntime::getTemporaryDirectory, &IRuntime::setTemporaryDirectory, kInside)
+      .def_prop_rw("tempfile_control_flags", &IRuntime::getTempfileControlFlags, &IRuntime::setTempfileControlFlags,
+                   kInside)
+      .def("load_runtime", &IRuntime::loadRuntime, nb::arg("path"), kInside)
+      .def_prop_rw("engine_host_code_allowed", &IRuntime::getEngineHostCodeAllowed, &IRuntime::setEngineHostCodeAllowed,
+                   kInside)
+      .def(nb::new_([](ILogger& logger) { return made(createInferRuntime(logger)); }), nb::arg("logger"),
+           nb::keep_alive<0, 2>())
+      .def_prop_rw(
+          "gpu_allocator",
+          [](IRuntime&) -> IGpuAllocator* { throw nb::attribute_error("gpu_allocator can only be set"); },
+          &IRuntime::setGpuAllocator, kept())
+      .def(
+          "deserialize_cuda_engine",
+          [](IRuntime& self, nb::handle plan) {
+            const Bytes bytes(plan);
+            nb::gil_scoped_release unlocked;
+            return self.deserializeCudaEngine(bytes.data(), bytes.size());
+          },
+          nb::arg("serialized_engine"), nb::keep_alive<0, 1>(), "The engine, or None after a report to the logger.")
+      .def(
+          "_load", [](IRuntime& self, const std::string& path) { return lathe::loadEngineFile(self, path.c_str()); },
+          nb::arg("path"), nb::keep_alive<0, 1>(), Unlocked());
+  nb::class_<IRefitter>(m, "Refitter")
+      .def("set_weights", &IRefitter::setWeights, nb::arg("layer_name"), nb::arg("role"), nb::arg("weights"),
+           nb::keep_alive<1, 4>(), kInside)
+      .def("refit_cuda_engine", &IRefitter::refitCudaEngine, Unlocked(), kInside)
+      .def_prop_rw("error_recorder", &IRefitter::getErrorRecorder, &IRefitter::setErrorRecorder, kInside, kept(),
+                   orNone())
+      .def_prop_ro("logger", &IRefitter::getLogger, kInside)
+      .def_prop_rw("max_threads", &IRefitter::getMaxThreads, &IRefitter::setMaxThreads, kInside)
+      .def("get_named_weights", &IRefitter::getNamedWeights, nb::arg("weights_name"), kInside)
+      .def("get_weights_location", &IRefitter::getWeightsLocation, nb::arg("weights_name"), kInside)
+      .def("unset_named_weights", &IRefitter::unsetNamedWeights, nb::arg("weights_name"), kInside)
+      .def_prop_rw("weights_validation", &IRefitter::getWeightsValidation, &IRefitter::setWeightsValidation, kInside)
+      .def("get_weights_prototype", &IRefitter::getWeightsPrototype, nb::arg("weights_name"), kInside)
+      .def(nb::new_([](ICudaEngine& engine, ILogger& logger) { return made(createInferRefitter(engine, logger)); }),
+           nb::arg("engine"), nb::arg("logger"), nb::keep_alive<0, 2>(), nb::keep_alive<0, 3>())
+      .def(
+          "set_named_weights",
+          [](IRefitter& self, const char* name, Weights weights) { return self.setNamedWeights(name, weights); },
+          nb::arg("name"), nb::arg("weights"), nb::keep_alive<1, 3>())
+      .def("get_missing_weights", [](IRefitter& self) { return namesOf(self, &IRefitter::getMissingWeights); })
+      .def("get_all_weights", [](IRefitter& self) { return namesOf(self, &IRefitter::getAllWeights); });
+}
+
+}  // namespace lathe::python

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""lathe.build, lathe.load and Engine against NumPy, and what they refuse."""
+import os
+import pathlib
+import sys
+import tempfile
+import unittest
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper
+
+sys.path.insert(0, str(pathlib.Path(os.environ['LATHE_BUILD_DIR']) / 'python'))
+import lathe  # noqa: E402
+
+WEIGHTS = np.random.default_rng(1).standard_normal((4, 3), np.float32)
+
+
+def model(nodes, inputs, outputs, initializers=()):
+    def described(tensors):
+        return [helper.make_tensor_value_info(name, dtype, shape) for name, dtype, shape in tensors]
+    graph = helper.make_graph(nodes, 'test', described(inputs), described(outputs), list(initializers))
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid('', 17)])
+    made.ir_version = 8
+    return made.SerializeToString()
+
+
+def matmul_model(rows):
+    nodes = [helper.make_node('MatMul', ['x', 'w'], ['m']), helper.make_node('Relu', ['m'], ['y'])]
+    return model(nodes, [('x', TensorProto.FLOAT, [rows, 4])], [('y', TensorProto.FLOAT, [rows, 3])],
+                 [onnx.numpy_helper.from_array(WEIGHTS, 'w')])
+
+
+def expected(x):
+    return np.maximum(x @ WEIGHTS, 0)
+
+
+class Engines(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.engine = lathe.build(matmul_model('n'), shapes={'x': ((1, 4), (2, 4), (8, 4))})
+
+    def test_open_sizes(self):
+        for rows in (1, 5, 8):
+            x = np.random.default_rng(rows).standard_normal((rows, 4), np.float32)
+            np.testing.assert_allclose(self.engine(x), expected(x), rtol=1e-5, atol=1e-6)
+
+    def test_results_of_earlier_runs_stay(self):
+        first, second = np.ones((2, 4), np.float32), np.full((2, 4), -1, np.float32)
+        kept = self.engine(first)
+        self.engine(second)
+        np.testing.assert_allclose(kept, expected(first), rtol=1e-5, atol=1e-6)
+
+    def test_strided_input(self):
+        x = np.random.default_rng(2).standard_normal((4, 6), np.float32).T
+        np.testing.assert_allclose(self.engine(x), expected(x), rtol=1e-5, atol=1e-6)
+
+    def test_save_and_load(self):
+        x = np.ones((3, 4), np.float32)
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / 'model.engine'
+            self.engine.save(path)
+            np.testing.assert_array_equal(lathe.load(path)(x), self.engine(x))
+
+    def test_build_from_a_file(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / 'model.onnx'
+            path.write_bytes(matmul_model(2))
+            x = np.ones((2, 4), np.float32)
+            np.testing.assert_allclose(lathe.build(path)(x), expected(x), rtol=1e-5, atol=1e-6)
+
+    def test_shape_known_only_after_the_run(self):
+        engine = lathe.build(model([helper.make_node('NonZero', ['x'], ['y'])], [('x', TensorProto.FLOAT, [3, 4])],
+                                   [('y', TensorProto.INT64, [2, 'found'])]))
+        x = np.zeros((3, 4), np.float32)
+        self.assertEqual(engine(x).shape, (2, 0))
+        x[1, 2] = x[2, 3] = 1
+        np.testing.assert_array_equal(engine(x), np.array(np.nonzero(x)))
+
+    def test_repr(self):
+        self.assertIn('(x: float32[-1, 4]) -> (y: float32[-1, 3])', repr(self.engine))
+        self.assertIn('<td>x</td><td>float32</td><td>[-1, 4]</td>', self.engine._repr_html_())
+
+
+class Refusals(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.engine = lathe.build(matmul_model('n'), shapes={'x': ((1, 4), (2, 4), (8, 4))})
+
+    def test_shape_outside_the_profile(self):
+        with self.assertRaises(lathe.Error) as caught:
+            self.engine(np.zeros((9, 4), np.float32))
+        self.assertEqual(caught.exception.code, 'LATHE-5003')
+        # The engine is usable afterwards.
+        self.assertEqual(self.engine(np.zeros((8, 4), np.float32)).shape, (8, 3))
+
+    def test_types_and_names(self):
+        with self.assertRaisesRegex(TypeError, 'float32, got float64'):
+            self.engine(np.zeros((2, 4)))
+        with self.assertRaisesRegex(TypeError, r"takes inputs \['x'\], got \['z'\]"):
+            self.engine.run({'z': np.zeros((2, 4), np.float32)})
+        with self.assertRaisesRegex(TypeError, 'takes 1 inputs'):
+            self.engine()
+
+    def test_what_is_no_model_or_plan(self):
+        with self.assertRaises(lathe.Error):
+            lathe.build(b'no model')
+        with self.assertRaises(lathe.Error):
+            lathe.Engine(b'no plan')
+        with self.assertRaises(OSError):
+            lathe.load('/nonexistent/model.engine')
+
+    def test_node_to_blame(self):
+        broken = model([helper.make_node('NoSuchOperator', ['x'], ['y'], name='culprit')],
+                       [('x', TensorProto.FLOAT, [1])], [('y', TensorProto.FLOAT, [1])])
+        with self.assertRaises(lathe.Error) as caught:
+            lathe.build(broken)
+        self.assertEqual(caught.exception.node, 'culprit')
+
+    def test_plans_for_other_devices(self):
+        with self.assertRaisesRegex(lathe.Error, 'runs those for the CPU'):
+            lathe.build(matmul_model(2), target='null')
+
+    def test_unknown_target(self):
+        with self.assertRaises(lathe.Error):
+            lathe.build(matmul_model(2), target='abacus')
+
+
+if __name__ == '__main__':
+    unittest.main()
