@@ -21,7 +21,7 @@ class Error(RuntimeError):
 
 
 class _Reports(trt.ILogger):
-    """Keeps the errors of one object's calls and passes warnings on to Python's."""
+    """Keeps the errors of one object's calls; lets go of what is less."""
 
     def __init__(self):
         super().__init__()

@@ -23,7 +23,7 @@ using Unlocked = nb::call_guard<nb::gil_scoped_release>;
 // Keeps a callback alive that a property is set to.
 inline auto kept() { return nb::for_setter(nb::keep_alive<1, 2>()); }
 // Lets a property be set to None.
-inline auto orNone() { return nb::for_setter(nb::arg("value").none()); }
+inline auto or_none() { return nb::for_setter(nb::arg("value").none()); }
 
 // The bytes of an object with the buffer protocol, held while this lives. Raises TypeError for other objects and
 // BufferError where they are not contiguous.
@@ -49,17 +49,17 @@ Pointer pointer(size_t address) {
 }
 inline size_t address(const void* pointer) { return reinterpret_cast<size_t>(pointer); }
 
-void bindValues(nb::module_& m);
-void bindCallbacks(nb::module_& m);
-void bindRuntimeEnums(nb::module_& m);
-void bindNetworkEnums(nb::module_& m);
-void bindFirstLayers(nb::module_& m);
-void bindSecondLayers(nb::module_& m);
-void bindNetwork(nb::module_& m);
-void bindBuilder(nb::module_& m);
-void bindEngine(nb::module_& m);
-void bindRuntime(nb::module_& m);
-void bindParser(nb::module_& m);
+void bind_values(nb::module_& m);
+void bind_callbacks(nb::module_& m);
+void bind_runtime_enums(nb::module_& m);
+void bind_network_enums(nb::module_& m);
+void bind_common_layers(nb::module_& m);
+void bind_further_layers(nb::module_& m);
+void bind_network(nb::module_& m);
+void bind_builder(nb::module_& m);
+void bind_engine(nb::module_& m);
+void bind_runtime(nb::module_& m);
+void bind_parser(nb::module_& m);
 
 }  // namespace lathe::python
 

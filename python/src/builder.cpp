@@ -12,7 +12,7 @@ static Object* made(Object* object) {
   return object;
 }
 
-static void bindConfig(nb::module_& m) {
+static void bind_config(nb::module_& m) {
   nb::class_<ITimingCache>(m, "ITimingCache")
       .def("serialize", &ITimingCache::serialize)
       .def("combine", &ITimingCache::combine, nb::arg("input_cache"), nb::arg("ignore_mismatch"))
@@ -54,7 +54,7 @@ static void bindConfig(nb::module_& m) {
       .def_prop_rw("runtime_platform", &IBuilderConfig::getRuntimePlatform, &IBuilderConfig::setRuntimePlatform,
                    kInside)
       .def_prop_rw("progress_monitor", &IBuilderConfig::getProgressMonitor, &IBuilderConfig::setProgressMonitor,
-                   kInside, kept(), orNone())
+                   kInside, kept(), or_none())
       .def_prop_rw("tiling_optimization_level", &IBuilderConfig::getTilingOptimizationLevel,
                    &IBuilderConfig::setTilingOptimizationLevel, kInside)
       .def_prop_rw("l2_limit_for_tiling", &IBuilderConfig::getL2LimitForTiling, &IBuilderConfig::setL2LimitForTiling,
@@ -91,15 +91,15 @@ static void bindConfig(nb::module_& m) {
           nb::arg("type"));
 }
 
-void bindBuilder(nb::module_& m) {
-  bindConfig(m);
+void bind_builder(nb::module_& m) {
+  bind_config(m);
   nb::class_<IBuilder>(m, "Builder")
       .def("create_network", &IBuilder::createNetworkV2, nb::arg("flags") = 0U, nb::keep_alive<0, 1>())
       .def_prop_ro("max_DLA_batch_size", &IBuilder::getMaxDLABatchSize, kInside)
       .def_prop_ro("num_DLA_cores", &IBuilder::getNbDLACores, kInside)
       .def("create_optimization_profile", &IBuilder::createOptimizationProfile, kInside)
       .def_prop_rw("error_recorder", &IBuilder::getErrorRecorder, &IBuilder::setErrorRecorder, kInside, kept(),
-                   orNone())
+                   or_none())
       .def("create_builder_config", &IBuilder::createBuilderConfig, nb::keep_alive<0, 1>())
       .def("build_engine_with_config", &IBuilder::buildEngineWithConfig, nb::arg("network"), nb::arg("config"),
            Unlocked())

@@ -141,10 +141,10 @@ struct PyStreamWriter : IStreamWriter {
 
 }  // namespace
 
-void bindCallbacks(nb::module_& m) {
+void bind_callbacks(nb::module_& m) {
   nb::class_<ILogger, PyLogger>(m, "ILogger", "Subclass it and define log(severity, msg), which any thread may call.")
       .def(nb::init<>());
-  bindRuntimeEnums(m);
+  bind_runtime_enums(m);
   nb::class_<Logger, ILogger>(m, "Logger", "Writes to the standard error stream.")
       .def(nb::init<ILogger::Severity>(), nb::arg("min_severity") = ILogger::Severity::kWARNING)
       .def_rw("min_severity", &Logger::min_severity)

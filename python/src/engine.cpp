@@ -28,12 +28,12 @@ static void addStreams(nb::class_<IExecutionContext>& bound) {
       .def("get_input_consumed_event", [](IExecutionContext& self) { return address(self.getInputConsumedEvent()); });
 }
 
-static void bindContext(nb::module_& m) {
+static void bind_context(nb::module_& m) {
   nb::class_<IExecutionContext> context(m, "IExecutionContext");
   addStreams(context);
   context.def_prop_rw("debug_sync", &IExecutionContext::getDebugSync, &IExecutionContext::setDebugSync, kInside)
       .def_prop_rw("profiler", &IExecutionContext::getProfiler, &IExecutionContext::setProfiler, kInside, kept(),
-                   orNone())
+                   or_none())
       .def_prop_ro("engine", &IExecutionContext::getEngine, kInside)
       .def_prop_rw("name", &IExecutionContext::getName, &IExecutionContext::setName, kInside, kept())
       .def("update_device_memory_size_for_shapes", &IExecutionContext::updateDeviceMemorySizeForShapes, kInside)
@@ -46,12 +46,12 @@ static void bindContext(nb::module_& m) {
       .def("get_output_allocator", &IExecutionContext::getOutputAllocator, nb::arg("name"), kInside)
       .def("get_max_output_size", &IExecutionContext::getMaxOutputSize, nb::arg("name"), kInside)
       .def_prop_rw("temporary_allocator", &IExecutionContext::getTemporaryStorageAllocator,
-                   &IExecutionContext::setTemporaryStorageAllocator, kInside, kept(), orNone())
+                   &IExecutionContext::setTemporaryStorageAllocator, kInside, kept(), or_none())
       .def_prop_ro("all_binding_shapes_specified", &IExecutionContext::allInputDimensionsSpecified, kInside)
       .def_prop_rw("error_recorder", &IExecutionContext::getErrorRecorder, &IExecutionContext::setErrorRecorder,
-                   kInside, kept(), orNone())
+                   kInside, kept(), or_none())
       .def_prop_rw("enqueue_emits_profile", &IExecutionContext::getEnqueueEmitsProfile,
-                   &IExecutionContext::setEnqueueEmitsProfile, kInside, kept(), orNone())
+                   &IExecutionContext::setEnqueueEmitsProfile, kInside, kept(), or_none())
       .def("report_to_profiler", &IExecutionContext::reportToProfiler, kInside)
       .def_prop_rw("persistent_cache_limit", &IExecutionContext::getPersistentCacheLimit,
                    &IExecutionContext::setPersistentCacheLimit, kInside)
@@ -124,7 +124,7 @@ static void addCudaEngine1(nb::class_<ICudaEngine>& bound) {
       .def("get_tensor_dtype", &ICudaEngine::getTensorDataType, nb::arg("name"), kInside)
       .def("get_tensor_location", &ICudaEngine::getTensorLocation, nb::arg("name"), kInside)
       .def_prop_rw("error_recorder", &ICudaEngine::getErrorRecorder, &ICudaEngine::setErrorRecorder, kInside, kept(),
-                   orNone())
+                   or_none())
       .def_prop_ro("tactic_sources", &ICudaEngine::getTacticSources, kInside)
       .def_prop_ro("profiling_verbosity", &ICudaEngine::getProfilingVerbosity, kInside)
       .def("create_engine_inspector", &ICudaEngine::createEngineInspector, nb::keep_alive<0, 1>())
@@ -210,7 +210,7 @@ static void addCudaEngine2(nb::class_<ICudaEngine>& bound) {
           nb::arg("name"), nb::arg("profile_index"), "[min, opt, max]");
 }
 
-void bindEngine(nb::module_& m) {
+void bind_engine(nb::module_& m) {
   nb::class_<IOptimizationProfile>(m, "IOptimizationProfile")
       .def_prop_rw("extra_memory_target", &IOptimizationProfile::getExtraMemoryTarget,
                    &IOptimizationProfile::setExtraMemoryTarget, kInside)
@@ -254,11 +254,11 @@ void bindEngine(nb::module_& m) {
            kInside)
       .def("get_engine_information", &IEngineInspector::getEngineInformation, nb::arg("format"), kInside)
       .def_prop_rw("error_recorder", &IEngineInspector::getErrorRecorder, &IEngineInspector::setErrorRecorder, kInside,
-                   kept(), orNone());
+                   kept(), or_none());
   nb::class_<ICudaEngine> bound(m, "ICudaEngine");
   addCudaEngine1(bound);
   addCudaEngine2(bound);
-  bindContext(m);
+  bind_context(m);
 }
 
 }  // namespace lathe::python

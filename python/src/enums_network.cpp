@@ -5,7 +5,7 @@ using namespace nvinfer1;
 
 namespace lathe::python {
 
-static void bindEnums1(nb::module_& m) {
+static void bind_enums_1(nb::module_& m) {
   nb::enum_<ScaleMode>(m, "ScaleMode", nb::is_arithmetic())
       .value("UNIFORM", ScaleMode::kUNIFORM)
       .value("CHANNEL", ScaleMode::kCHANNEL)
@@ -80,7 +80,7 @@ static void bindEnums1(nb::module_& m) {
       .value("MIN", TopKOperation::kMIN);
 }
 
-static void bindEnums2(nb::module_& m) {
+static void bind_enums_2(nb::module_& m) {
   nb::enum_<MatrixOperation>(m, "MatrixOperation", nb::is_arithmetic())
       .value("NONE", MatrixOperation::kNONE)
       .value("TRANSPOSE", MatrixOperation::kTRANSPOSE)
@@ -147,7 +147,7 @@ static void bindEnums2(nb::module_& m) {
       .value("CEIL_DIV", DimensionOperation::kCEIL_DIV);
 }
 
-static void bindEnums3(nb::module_& m) {
+static void bind_enums_3(nb::module_& m) {
   nb::enum_<PluginFieldType>(m, "PluginFieldType", nb::is_arithmetic())
       .value("FLOAT16", PluginFieldType::kFLOAT16)
       .value("FLOAT32", PluginFieldType::kFLOAT32)
@@ -198,10 +198,10 @@ static void bindEnums3(nb::module_& m) {
       .value("REFIT_FAILED", nvonnxparser::ErrorCode::kREFIT_FAILED);
 }
 
-void bindNetworkEnums(nb::module_& m) {
-  bindEnums1(m);
-  bindEnums2(m);
-  bindEnums3(m);
+void bind_network_enums(nb::module_& m) {
+  bind_enums_1(m);
+  bind_enums_2(m);
+  bind_enums_3(m);
 }
 
 }  // namespace lathe::python

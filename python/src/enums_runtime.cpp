@@ -5,7 +5,7 @@ using namespace nvinfer1;
 
 namespace lathe::python {
 
-static void bindEnums1(nb::module_& m) {
+static void bind_enums_1(nb::module_& m) {
   nb::enum_<ILogger::Severity>(m.attr("ILogger"), "Severity", nb::is_arithmetic())
       .value("INTERNAL_ERROR", ILogger::Severity::kINTERNAL_ERROR)
       .value("ERROR", ILogger::Severity::kERROR)
@@ -77,7 +77,7 @@ static void bindEnums1(nb::module_& m) {
       .value("DISTRIBUTIVE_INDEPENDENCE", BuilderFlag::kDISTRIBUTIVE_INDEPENDENCE);
 }
 
-static void bindEnums2(nb::module_& m) {
+static void bind_enums_2(nb::module_& m) {
   nb::enum_<MemoryPoolType>(m, "MemoryPoolType", nb::is_arithmetic())
       .value("WORKSPACE", MemoryPoolType::kWORKSPACE)
       .value("DLA_MANAGED_SRAM", MemoryPoolType::kDLA_MANAGED_SRAM)
@@ -142,7 +142,7 @@ static void bindEnums2(nb::module_& m) {
       .value("PYTHON", APILanguage::kPYTHON);
 }
 
-static void bindEnums3(nb::module_& m) {
+static void bind_enums_3(nb::module_& m) {
   nb::enum_<LayerType>(m, "LayerType", nb::is_arithmetic())
       .value("CONVOLUTION", LayerType::kCONVOLUTION)
       .value("GRID_SAMPLE", LayerType::kGRID_SAMPLE)
@@ -217,7 +217,7 @@ static void bindEnums3(nb::module_& m) {
       .value("DHWC", TensorFormat::kDHWC);
 }
 
-static void bindEnums4(nb::module_& m) {
+static void bind_enums_4(nb::module_& m) {
   nb::enum_<PaddingMode>(m, "PaddingMode", nb::is_arithmetic())
       .value("EXPLICIT_ROUND_DOWN", PaddingMode::kEXPLICIT_ROUND_DOWN)
       .value("EXPLICIT_ROUND_UP", PaddingMode::kEXPLICIT_ROUND_UP)
@@ -244,11 +244,11 @@ static void bindEnums4(nb::module_& m) {
       .value("MAX_AVERAGE_BLEND", PoolingType::kMAX_AVERAGE_BLEND);
 }
 
-void bindRuntimeEnums(nb::module_& m) {
-  bindEnums1(m);
-  bindEnums2(m);
-  bindEnums3(m);
-  bindEnums4(m);
+void bind_runtime_enums(nb::module_& m) {
+  bind_enums_1(m);
+  bind_enums_2(m);
+  bind_enums_3(m);
+  bind_enums_4(m);
 }
 
 }  // namespace lathe::python

@@ -9,16 +9,16 @@ NB_MODULE(_tensorrt, m) {
   using namespace lathe::python;
   // Interpreters that end with engines alive are no leak worth a page of warnings.
   nb::set_leak_warnings(false);
-  bindCallbacks(m);
-  bindValues(m);
-  bindNetworkEnums(m);
-  bindFirstLayers(m);
-  bindSecondLayers(m);
-  bindNetwork(m);
-  bindEngine(m);
-  bindBuilder(m);
-  bindRuntime(m);
-  bindParser(m);
+  bind_callbacks(m);
+  bind_values(m);
+  bind_network_enums(m);
+  bind_common_layers(m);
+  bind_further_layers(m);
+  bind_network(m);
+  bind_engine(m);
+  bind_builder(m);
+  bind_runtime(m);
+  bind_parser(m);
   m.def("_last_error", &lathe::lastError, "The last failure on this thread, \"LATHE-2101 shape_mismatch: ...\".");
   m.def("_plan_json", [](nb::bytes plan) {
     const std::unique_ptr<nvinfer1::IHostMemory> report(lathe::planJson(plan.data(), plan.size()));

@@ -17,7 +17,7 @@ static void addNetworkDefinition1(nb::class_<INetworkDefinition>& bound) {
       .def_prop_ro("num_outputs", &INetworkDefinition::getNbOutputs, kInside)
       .def_prop_ro("has_implicit_batch_dimension", &INetworkDefinition::hasImplicitBatchDimension, kInside)
       .def_prop_rw("error_recorder", &INetworkDefinition::getErrorRecorder, &INetworkDefinition::setErrorRecorder,
-                   kInside, kept(), orNone())
+                   kInside, kept(), or_none())
       .def("mark_output", &INetworkDefinition::markOutput, nb::arg("tensor"), kInside)
       .def("mark_weights_refittable", &INetworkDefinition::markWeightsRefittable, nb::arg("name"), kInside)
       .def("are_weights_marked_refittable", &INetworkDefinition::areWeightsMarkedRefittable, nb::arg("name"), kInside)
@@ -199,7 +199,7 @@ static void addNetworkDefinition3(nb::class_<INetworkDefinition>& bound) {
           kInside);
 }
 
-static void addLateLayers(nb::class_<INetworkDefinition>& bound) {
+static void add_late_layers(nb::class_<INetworkDefinition>& bound) {
   bound
       .def(
           "add_attention",
@@ -234,12 +234,12 @@ static void addLateLayers(nb::class_<INetworkDefinition>& bound) {
           nb::keep_alive<1, 5>(), nb::keep_alive<1, 6>());
 }
 
-void bindNetwork(nb::module_& m) {
+void bind_network(nb::module_& m) {
   nb::class_<INetworkDefinition> bound(m, "INetworkDefinition");
   addNetworkDefinition1(bound);
   addNetworkDefinition2(bound);
   addNetworkDefinition3(bound);
-  addLateLayers(bound);
+  add_late_layers(bound);
 }
 
 }  // namespace lathe::python

@@ -14,7 +14,7 @@ static Object* made(Object* object) {
   return object;
 }
 
-static void bindParsers1(nb::module_& m) {
+static void bind_parsers_1(nb::module_& m) {
   nb::class_<nvonnxparser::IParserError>(m, "ParserError")
       .def("__str__", [](const nvonnxparser::IParserError& self) { return std::string(self.desc()); })
       .def("local_function_stack",
@@ -93,7 +93,7 @@ static void bindParsers1(nb::module_& m) {
           nb::arg("model"), nb::arg("path") = nb::none());
 }
 
-static void bindParsers2(nb::module_& m) {
+static void bind_parsers_2(nb::module_& m) {
   nb::class_<nvonnxparser::IParserRefitter>(m, "OnnxParserRefitter")
       .def_prop_ro("num_errors", &nvonnxparser::IParserRefitter::getNbErrors, kInside)
       .def("get_error", &nvonnxparser::IParserRefitter::getError, nb::arg("index"), kInside)
@@ -120,9 +120,9 @@ static void bindParsers2(nb::module_& m) {
   m.def("get_nv_onnx_parser_version", &getNvOnnxParserVersion);
 }
 
-void bindParser(nb::module_& m) {
-  bindParsers1(m);
-  bindParsers2(m);
+void bind_parser(nb::module_& m) {
+  bind_parsers_1(m);
+  bind_parsers_2(m);
 }
 
 }  // namespace lathe::python

@@ -13,18 +13,18 @@ static Object* made(Object* object) {
 }
 
 template <typename Getter>
-static std::vector<std::string> namesOf(IRefitter& refitter, Getter getter) {
+static std::vector<std::string> names_of(IRefitter& refitter, Getter getter) {
   std::vector<const char*> names(static_cast<size_t>((refitter.*getter)(0, nullptr)));
   (refitter.*getter)(static_cast<int32_t>(names.size()), names.data());
   return {names.begin(), names.end()};
 }
 
-void bindRuntime(nb::module_& m) {
+void bind_runtime(nb::module_& m) {
   nb::class_<IRuntime>(m, "Runtime")
       .def_prop_rw("DLA_core", &IRuntime::getDLACore, &IRuntime::setDLACore, kInside)
       .def_prop_ro("num_DLA_cores", &IRuntime::getNbDLACores, kInside)
       .def_prop_rw("error_recorder", &IRuntime::getErrorRecorder, &IRuntime::setErrorRecorder, kInside, kept(),
-                   orNone())
+                   or_none())
       .def_prop_ro("logger", &IRuntime::getLogger, kInside)
       .def_prop_rw("max_threads", &IRuntime::getMaxThreads, &IRuntime::setMaxThreads, kInside)
       .def_prop_rw("temporary_directory", &IRuntime::getTemporaryDirectory, &IRuntime::setTemporaryDirectory, kInside)
@@ -55,7 +55,7 @@ void bindRuntime(nb::module_& m) {
            nb::keep_alive<1, 4>(), kInside)
       .def("refit_cuda_engine", &IRefitter::refitCudaEngine, Unlocked(), kInside)
       .def_prop_rw("error_recorder", &IRefitter::getErrorRecorder, &IRefitter::setErrorRecorder, kInside, kept(),
-                   orNone())
+                   or_none())
       .def_prop_ro("logger", &IRefitter::getLogger, kInside)
       .def_prop_rw("max_threads", &IRefitter::getMaxThreads, &IRefitter::setMaxThreads, kInside)
       .def("get_named_weights", &IRefitter::getNamedWeights, nb::arg("weights_name"), kInside)
@@ -69,8 +69,8 @@ void bindRuntime(nb::module_& m) {
           "set_named_weights",
           [](IRefitter& self, const char* name, Weights weights) { return self.setNamedWeights(name, weights); },
           nb::arg("name"), nb::arg("weights"), nb::keep_alive<1, 3>())
-      .def("get_missing_weights", [](IRefitter& self) { return namesOf(self, &IRefitter::getMissingWeights); })
-      .def("get_all_weights", [](IRefitter& self) { return namesOf(self, &IRefitter::getAllWeights); });
+      .def("get_missing_weights", [](IRefitter& self) { return names_of(self, &IRefitter::getMissingWeights); })
+      .def("get_all_weights", [](IRefitter& self) { return names_of(self, &IRefitter::getAllWeights); });
 }
 
 }  // namespace lathe::python

@@ -86,7 +86,7 @@ int hostMemoryBuffer(PyObject* object, Py_buffer* view, int flags) {
 
 PyType_Slot hostMemorySlots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(hostMemoryBuffer)}, {0, nullptr}};
 
-void bindDims(nb::module_& m) {
+void bind_dims(nb::module_& m) {
   auto dims = sequenceOfSizes<Dims>(nb::class_<Dims>(m, "Dims", "Up to 8 sizes; -1 is one known at run time."), 0);
   dims.def("__init__", [](Dims* self) { new (self) Dims{}; })
       .def("__len__", [](const Dims& self) { return nb::len(tupleOf(self)); })
@@ -115,7 +115,7 @@ void bindDims(nb::module_& m) {
       .def(nb::init<int64_t, int64_t, int64_t, int64_t>());
 }
 
-void bindPermutation(nb::module_& m) {
+void bind_permutation(nb::module_& m) {
   nb::class_<Permutation>(m, "Permutation", "The order of up to 8 dimensions.")
       .def("__init__",
            [](Permutation* self) {
@@ -140,9 +140,9 @@ void bindPermutation(nb::module_& m) {
 
 }  // namespace
 
-void bindValues(nb::module_& m) {
-  bindDims(m);
-  bindPermutation(m);
+void bind_values(nb::module_& m) {
+  bind_dims(m);
+  bind_permutation(m);
   using Array = nb::ndarray<nb::ro, nb::device::cpu>;
   nb::class_<Weights>(m, "Weights", "Elements at an address that the caller keeps alive until the build is done.")
       .def(

@@ -279,6 +279,12 @@ class Trtexec(unittest.TestCase):
             self.assertIn(f"Data transfers: {transfers}\n", output)
             self.assertIn(f"Spin-wait: {spin}\n", output)
 
+    def test_levels_of_hardware_are_of_gpus(self):
+        for level in ("ampere+", "sameComputeCapability"):
+            done = self.passes(f"--onnx={self.model}", "--shapes=x:1x8", f"--hardwareCompatibilityLevel={level}",
+                               "--skipInference", *QUICK)
+            self.assertIn("setHardwareCompatibilityLevel has no effect", done.stdout + done.stderr)
+
     def test_failures(self):
         model = f"--onnx={self.model}"
         (self.folder / "no.onnx").write_bytes(b"nothing")
@@ -290,7 +296,6 @@ class Trtexec(unittest.TestCase):
         self.fails("does not fit input x", model, "--shapes=x:1x9", *QUICK)
         self.fails("x is float32 in the model, not float16", model, "--inputIOFormats=fp16:chw", *QUICK)
         self.fails("LATHE-3002", model, "--inputIOFormats=fp32:chw32", "--shapes=x:1x8", *QUICK)
-        self.fails("LATHE-3002", model, "--hardwareCompatibilityLevel=ampere+", "--shapes=x:1x8", *QUICK)
         self.fails("the engine has no input z", model, "--loadInputs=z:no.onnx", "--shapes=x:1x8", *QUICK)
         self.fails("7 bytes do not make", model, "--loadInputs=x:no.onnx", "--shapes=x:1x8", *QUICK)
         self.fails("--target", model, "--target=tpu", *QUICK)

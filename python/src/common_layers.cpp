@@ -5,7 +5,7 @@ using namespace nvinfer1;
 
 namespace lathe::python {
 
-static void bindFirstLayers0(nb::module_& m) {
+static void bind_base_layers(nb::module_& m) {
   nb::class_<ITensor>(m, "ITensor")
       .def_prop_rw("name", &ITensor::getName, &ITensor::setName, kInside)
       .def_prop_rw("shape", &ITensor::getDimensions, &ITensor::setDimensions, kInside)
@@ -39,7 +39,7 @@ static void bindFirstLayers0(nb::module_& m) {
       .def_prop_ro("attention", &IAttentionBoundaryLayer::getAttention, kInside);
 }
 
-static void bindFirstLayers1(nb::module_& m) {
+static void bind_convolution_layers(nb::module_& m) {
   nb::class_<IConvolutionLayer, ILayer>(m, "IConvolutionLayer")
       .def_prop_rw("kernel", &IConvolutionLayer::getKernelWeights, &IConvolutionLayer::setKernelWeights, kept())
       .def_prop_rw("bias", &IConvolutionLayer::getBiasWeights, &IConvolutionLayer::setBiasWeights, kept())
@@ -88,7 +88,7 @@ static void bindFirstLayers1(nb::module_& m) {
       .def_prop_rw("to_type", &IDequantizeLayer::getToType, &IDequantizeLayer::setToType, kInside);
 }
 
-static void bindFirstLayers2(nb::module_& m) {
+static void bind_elementwise_layers(nb::module_& m) {
   nb::class_<IDynamicQuantizeLayer, ILayer>(m, "IDynamicQuantizeLayer")
       .def_prop_rw("axis", &IDynamicQuantizeLayer::getAxis, &IDynamicQuantizeLayer::setAxis, kInside)
       .def_prop_rw("block_size", &IDynamicQuantizeLayer::getBlockSize, &IDynamicQuantizeLayer::setBlockSize, kInside)
@@ -134,7 +134,7 @@ static void bindFirstLayers2(nb::module_& m) {
       .def_prop_rw("post_padding_nd", &IPaddingLayer::getPostPaddingNd, &IPaddingLayer::setPostPaddingNd, kInside);
 }
 
-static void bindFirstLayers3(nb::module_& m) {
+static void bind_shape_layers(nb::module_& m) {
   nb::class_<IShuffleLayer, ILayer>(m, "IShuffleLayer")
       .def_prop_rw("first_transpose", &IShuffleLayer::getFirstTranspose, &IShuffleLayer::setFirstTranspose, kInside)
       .def_prop_rw("reshape_dims", &IShuffleLayer::getReshapeDimensions, &IShuffleLayer::setReshapeDimensions, kInside)
@@ -172,11 +172,11 @@ static void bindFirstLayers3(nb::module_& m) {
       .def_prop_rw("shape", &IConstantLayer::getDimensions, &IConstantLayer::setDimensions, kInside);
 }
 
-void bindFirstLayers(nb::module_& m) {
-  bindFirstLayers0(m);
-  bindFirstLayers1(m);
-  bindFirstLayers2(m);
-  bindFirstLayers3(m);
+void bind_common_layers(nb::module_& m) {
+  bind_base_layers(m);
+  bind_convolution_layers(m);
+  bind_elementwise_layers(m);
+  bind_shape_layers(m);
 }
 
 }  // namespace lathe::python

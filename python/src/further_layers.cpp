@@ -7,7 +7,7 @@ using namespace nvinfer1;
 
 namespace lathe::python {
 
-static void bindSecondLayers0(nb::module_& m) {
+static void bind_loop_layers(nb::module_& m) {
   nb::class_<IParametricReLULayer, ILayer>(m, "IParametricReLULayer");
   nb::class_<IResizeLayer, ILayer>(m, "IResizeLayer")
       .def_prop_rw(
@@ -63,7 +63,7 @@ static void bindSecondLayers0(nb::module_& m) {
       .def_prop_rw("indices_type", &INMSLayer::getIndicesType, &INMSLayer::setIndicesType, kInside);
 }
 
-static void bindSecondLayers1(nb::module_& m) {
+static void bind_conditional_layers(nb::module_& m) {
   nb::class_<IFillLayer, ILayer>(m, "IFillLayer")
       .def_prop_rw(
           "alpha",
@@ -129,7 +129,7 @@ static void bindSecondLayers1(nb::module_& m) {
       .def_prop_rw("reverse", &ICumulativeLayer::getReverse, &ICumulativeLayer::setReverse, kInside);
 }
 
-static void bindSecondLayers2(nb::module_& m) {
+static void bind_attention_layers(nb::module_& m) {
   nb::class_<IAttention>(m, "IAttention")
       .def_prop_rw("mask", &IAttention::getMask, &IAttention::setMask, kInside)
       .def_prop_rw("norm_op", &IAttention::getNormalizationOperation, &IAttention::setNormalizationOperation, kInside)
@@ -168,7 +168,7 @@ static void bindSecondLayers2(nb::module_& m) {
       .def("set_input", &IKVCacheUpdateLayer::setInput, nb::arg("index"), nb::arg("tensor"), kInside);
 }
 
-static void bindSecondLayers3(nb::module_& m) {
+static void bind_expert_layers(nb::module_& m) {
   nb::class_<IMoELayer, ILayer>(m, "IMoELayer")
       .def("set_gated_weights", &IMoELayer::setGatedWeights, nb::arg("fc_gate_weights"), nb::arg("fc_up_weights"),
            nb::arg("fc_down_weights"), nb::arg("activation_type"), kInside)
@@ -194,11 +194,11 @@ static void bindSecondLayers3(nb::module_& m) {
       .def("set_input", &IMoELayer::setInput, nb::arg("index"), nb::arg("tensor"), kInside);
 }
 
-void bindSecondLayers(nb::module_& m) {
-  bindSecondLayers0(m);
-  bindSecondLayers1(m);
-  bindSecondLayers2(m);
-  bindSecondLayers3(m);
+void bind_further_layers(nb::module_& m) {
+  bind_loop_layers(m);
+  bind_conditional_layers(m);
+  bind_attention_layers(m);
+  bind_expert_layers(m);
 }
 
 }  // namespace lathe::python
