@@ -49,12 +49,11 @@ struct Tile {
   // program makes of the elements, and f32 rounded to TF32. Zeros beyond the end stay.
   template <int Threads, class Tensor>
   LATHE_DEVICE_MEMBER void compute(const Tensor& tensor, const long (&c)[4], long first) const {
-    if constexpr (is_same<T, float>)
-      change<Threads>(tensor, c, first, [](float (&)[kVector], const long (&)[4]) {});
+    if constexpr (is_same<T, float>) change<Threads>(tensor, c, first, [](float(&)[kVector], const long(&)[4]) {});
   }
   template <int Threads, class Tensor, class Program>
   LATHE_DEVICE_MEMBER void compute(const Computed<Tensor, Program>& tensor, const long (&c)[4], long first) const {
-    change<Threads>(tensor, c, first, [&](float (&v)[kVector], const long (&at)[4]) {
+    change<Threads>(tensor, c, first, [&](float(&v)[kVector], const long(&at)[4]) {
       tensor.program.template apply<3, kVector>(v, at, kVector);
     });
   }
