@@ -20,7 +20,7 @@ Result<> check_note(const LibraryNote& note, const std::string& what);
 
 class Library {
  public:
-  // Reads what the file is before any of its code runs. One that is mapped already is shared.
+  // Reads what the file is before any of its code runs. One that is mapped already is not mapped again (is_same()).
   static Result<std::shared_ptr<const Library>> open(const std::string& path);
   // The same of a section of a plan: the library, compressed, with the section's digest. Images with equal digests are
   // mapped once. Fails where the library is not of the version.
@@ -31,6 +31,7 @@ class Library {
   Library& operator=(const Library&) = delete;
 
   const LibraryNote& note() const { return note_; }
+  bool is_same(const Library& other) const { return handle_ == other.handle_; }
   // Null where it has none of that name.
   template <class Function>
   Function* function(const char* name) const {

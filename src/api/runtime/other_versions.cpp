@@ -8,7 +8,7 @@
 namespace lathe::api {
 namespace {
 
-// Before a byte of it is looked at.
+// Called before any section with host code is read.
 Result<> check_host_code(const plan::PlanHeader& header, bool allowed) {
   if (allowed || !plan::holds_host_code(header)) return {};
   std::string sections;
@@ -29,8 +29,8 @@ Result<> check_host_code(const plan::PlanHeader& header, bool allowed) {
 
 // Calls a function of lathe.h that is another library's, if it has that.
 template <class... Args>
-void call(const guest::Library& library, const char* name, Args&&... args) {
-  if (auto* const function = library.function<void(Args...)>(name)) function(std::forward<Args>(args)...);
+void call(const guest::Library& library, const char* name, std::type_identity_t<Args>... args) {
+  if (auto* const function = library.function<void(Args...)>(name)) function(args...);
 }
 
 }  // namespace
@@ -70,7 +70,7 @@ Result<nv::ICudaEngine*> Runtime::load_by(std::shared_ptr<const guest::Library> 
 
 Result<nv::IRuntime*> Runtime::guest_of(const std::shared_ptr<const guest::Library>& library) {
   const std::lock_guard lock(mutex_);
-  const auto known = std::ranges::find_if(guests_, [&](const auto& guest) { return guest.first == library; });
+  const auto known = std::ranges::find_if(guests_, [&](const auto& guest) { return guest.first->is_same(*library); });
   nv::IRuntime* runtime = known == guests_.end() ? nullptr : known->second.get();
   if (!runtime) {
     LATHE_ASSIGN(runtime, start(library));
@@ -85,16 +85,15 @@ Result<nv::IRuntime*> Runtime::start(std::shared_ptr<const guest::Library> libra
   return guest::Guest::start(std::move(library), core_->reporter, core_);
 }
 
-// Of a lock on mutex_.
+// All of them, for a runtime that is used again may have other ones. The caller holds mutex_.
 void Runtime::pass_settings(nv::IRuntime& runtime, const guest::Library& library) const {
   runtime.setErrorRecorder(core_->reporter->recorder());
   runtime.setGpuAllocator(core_->allocator);
   guest::set_registry_parent(runtime, core_->registry);
   runtime.setTempfileControlFlags(tempfile_flags_);
-  if (!temporary_directory_.empty()) runtime.setTemporaryDirectory(temporary_directory_.c_str());
-  if (host_code_allowed_) runtime.setEngineHostCodeAllowed(true);
-  if (const int32_t threads = core_->cpu_threads; threads != 0)
-    call<nv::IRuntime&, int32_t>(library, "_ZN5lathe13setCpuThreadsERN8nvinfer18IRuntimeEi", runtime, threads + 0);
+  runtime.setTemporaryDirectory(temporary_directory_.empty() ? nullptr : temporary_directory_.c_str());
+  runtime.setEngineHostCodeAllowed(host_code_allowed_);
+  call<nv::IRuntime&, int32_t>(library, "_ZN5lathe13setCpuThreadsERN8nvinfer18IRuntimeEi", runtime, core_->cpu_threads);
 }
 
 guest::ImagePolicy Runtime::image_policy() const {

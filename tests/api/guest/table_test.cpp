@@ -42,6 +42,15 @@ struct Lines : nv::ILogger {
   std::vector<std::string> errors;
 };
 
+// So a runtime of each library is started once, however often plans are loaded by it.
+TEST(GuestLibrary, OfOneFileIsTheSame) {
+  const Result<std::string> path = installed_lean();
+  ASSERT_TRUE(path) << path.error().message;
+  const auto first = Library::open(*path), second = Library::open(*path);
+  ASSERT_TRUE(first && second);
+  EXPECT_TRUE((*first)->is_same(**second));
+}
+
 // S7, S22: what the old library does not have is never called, and the report names it; what both have is called as
 // ever.
 TEST(GuestTable, StandsInForFunctionsThatAreMissing) {
