@@ -22,7 +22,7 @@ Result<> check_other_runtime(const PlanHeader& header, const Version& own);
 // Whether the plan has sections of trust class host code.
 bool holds_host_code(const PlanHeader& header);
 
-// The content of such a section, whose digest is checked: checksums tell accidents alone.
+// The content of such a section, whose digest is checked: a checksum detects corruption, not tampering.
 Result<std::span<const std::byte>> host_code(std::span<const std::byte> plan, const PlanHeader& header,
                                              const Section& section);
 

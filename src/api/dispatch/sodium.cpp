@@ -2,8 +2,8 @@
 #include <cstddef>
 #include <cstdlib>
 
-// What digests take of libsodium besides. Its own stand beside the choice of an implementation for each of its
-// functions and beside random numbers, and would bring all of that into the library.
+// Stubs for symbols that libsodium's hash references, so that its random numbers are not linked in. The first two are
+// never called: hashes are neither misused nor random.
 extern "C" {
 [[noreturn]] void sodium_misuse() { std::abort(); }
 [[noreturn]] void randombytes_buf(void*, size_t) { std::abort(); }

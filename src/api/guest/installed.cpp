@@ -23,7 +23,8 @@ Result<std::string> installed_lean() {
   for (const char* below : kFolders)
     if (std::string path = (folder / below / kName).lexically_normal(); ::access(path.c_str(), R_OK) == 0) return path;
   return fail(ErrorCode::library_refused,
-              "{} is neither in '{}' nor in lib beside it: install it there, or name it in the environment variable "
+              "{} is neither in '{}' nor in ../lib or ../../lib from there: install it there, or name it in the "
+              "environment variable "
               "LATHE_LEAN_RUNTIME",
               kName, folder.string());
 }

@@ -8,7 +8,7 @@
 namespace lathe::api::guest {
 
 // The path of the runtime library that belongs to this library: what the environment variable LATHE_LEAN_RUNTIME names,
-// else the one in this library's folder or in ../lib beside it.
+// else liblathe_lean.so.0 in this library's folder, or in ../lib or ../../lib from there.
 Result<std::string> installed_lean();
 
 }  // namespace lathe::api::guest

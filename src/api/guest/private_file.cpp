@@ -15,8 +15,8 @@ namespace {
 
 std::string reason() { return std::generic_category().message(errno); }
 
-// The loader takes equal names for the same library, even of one that is gone but for threads that still use it:
-// slashes make the name another one.
+// dlopen() caches by path name: the number of slashes varies, so that a descriptor that is used again is never taken
+// for the library that it was before.
 std::string path_of(int descriptor) {
   static std::atomic<unsigned> files = 0;
   constexpr unsigned kNames = 512;

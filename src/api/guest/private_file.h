@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A library that is no file of its own becomes one that the loader can open, and nobody else sees.
+// A shared object in memory, made loadable by dlopen().
 #pragma once
 
 #include <cstddef>
