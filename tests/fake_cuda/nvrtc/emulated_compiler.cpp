@@ -121,7 +121,8 @@ fs::path compile_to_file(const std::string& source, const std::map<std::string, 
   char name[20];
   std::snprintf(name, sizeof name, "%016lx", static_cast<unsigned long>(hash_of(key)));
   const fs::path kept = fs::path(LATHE_EMULATED_CACHE) / name;
-  if (fs::exists(kept) && read_file(kept / "key") == key) return kept / "kernel.so";
+  const auto is_kept = [&] { return fs::exists(kept) && read_file(kept / "key") == key; };
+  if (is_kept()) return kept / "kernel.so";
   const fs::path folder = working_folder();
   write_file(folder / "kernel.cu", source);
   for (const std::string& header : used) write_file(folder / header, headers.at(header));
@@ -129,9 +130,10 @@ fs::path compile_to_file(const std::string& source, const std::map<std::string, 
   const int status = run(command_line(folder), folder / "log");
   log = read_file(folder / "log");
   std::error_code ignored;
+  // Another process may have been faster, and others may read what it kept: only a source of the same hash gives way.
   if (status == 0) {
-    fs::remove_all(kept, ignored);
-    fs::rename(folder, kept, ignored);  // another process may have been faster
+    if (fs::exists(kept) && !is_kept()) fs::remove_all(kept, ignored);
+    fs::rename(folder, kept, ignored);
   }
   fs::remove_all(folder, ignored);
   return status == 0 ? kept / "kernel.so" : fs::path();
