@@ -5,20 +5,6 @@
 
 namespace lathe {
 
-ir::Value* write_rows(ir::GraphBuilder& c, ir::Value* cache, ir::Value* update, ir::Value* first, int64_t axis,
-                      bool circular) {
-  Ints spread;  // from [batch, update length] to the rank of the cache
-  for (int64_t i = 1; i < cache->rank(); ++i)
-    if (i != axis) spread.push_back(i);
-  ir::Value* positions = c.unsqueeze(count_up(c, c.shape_of(update, axis, axis + 1)), {0});
-  if (first) positions = c.plus(positions, c.unsqueeze(c.cast(first, DType::i64), {1}));
-  if (circular) positions = c.binary(ElementwiseOp::mod, positions, c.shape_of(cache, axis, axis + 1));
-  if (!spread.empty()) positions = c.unsqueeze(positions, spread);
-  ScatterElementsAttrs attributes;
-  attributes.axis = axis;
-  return c.add(attributes, {cache, c.expand(positions, c.shape_of(update)), update});
-}
-
 // Each row of the cache takes its token, or stays: a row of zeros behind the tokens is what the latter read.
 ir::Value* write_packed_rows(ir::GraphBuilder& c, ir::Value* cache, ir::Value* update, ir::Value* first,
                              ir::Value* starts) {

@@ -129,6 +129,17 @@ bool RegionLowering::lower_parts(const Region& region) {
   return !copies.empty();
 }
 
+void RegionLowering::copy_channels_last(const Value* x) {
+  if (channels_last_.contains(x)) return;
+  const Shape room = problems_.pixel_dims(x);
+  plan::TensorDesc copy = tensors_[tensors_.temporary(x->name(), x->dtype(), room)];
+  plan_.tensors.pop_back();
+  copy.dims = x->shape();
+  copy.strides = dense_strides(room, Layout::channels_last);
+  channels_last_[x] = tensors_.add(std::move(copy));
+  lower_copy(tensors_.tensor_of(x), channels_last_[x], "reformat " + x->name(), {});
+}
+
 // Same elements, same order: a copy only when the memory could not be shared.
 Result<> RegionLowering::lower_view(const Region& region) {
   const Value* input = region.root->input(0);

@@ -87,17 +87,6 @@ Result<> RegionLowering::lower(const Region& region) {
   return {};
 }
 
-void RegionLowering::copy_channels_last(const Value* x) {
-  if (channels_last_.contains(x)) return;
-  const Shape room = problems_.pixel_dims(x);
-  plan::TensorDesc copy = tensors_[tensors_.temporary(x->name(), x->dtype(), room)];
-  plan_.tensors.pop_back();
-  copy.dims = x->shape();
-  copy.strides = dense_strides(room, Layout::channels_last);
-  channels_last_[x] = tensors_.add(std::move(copy));
-  lower_copy(tensors_.tensor_of(x), channels_last_[x], "reformat " + x->name(), {});
-}
-
 // The region as a step, if a tactic takes it; else why none does.
 std::vector<std::string> RegionLowering::match(const Region& region) {
   if (!region.boxes.empty()) {
@@ -137,6 +126,8 @@ Result<> RegionLowering::lower_single(Node& node) {
   if (refusals.empty()) {
     LATHE_ASSIGN(const bool lowered, lower_data_dependent(region, refusals));
     if (lowered) return {};
+    LATHE_ASSIGN(const bool is_in_place, lower_in_place(region));
+    if (is_in_place) return {};
     if (!makes_sizes && (refusals = match(region)).empty()) {
       pending_.back().region->kind = RegionKind::single;
       return {};

@@ -64,6 +64,8 @@ class RegionLowering {
   Result<bool> lower_data_dependent(const Region& region, std::vector<std::string>& refusals);
   std::optional<std::string> excess_of(const Problem& problem, std::string_view tactic,
                                        const DataDependentEmission& emission, SymbolId size) const;
+  bool may_be_in_place(const Region& region);
+  Result<bool> lower_in_place(const Region& region);
   Result<> lower_plugin(const ir::Node& node);
   Result<> lower_movement(const Region& region);
   bool lower_parts(const Region& region);

@@ -131,7 +131,12 @@ void import_tensor_scatter(NodeContext& c) {
   const std::string mode = c.string("mode", "linear");
   if (mode != "linear" && mode != "circular") return c.invalid("mode '{}' is unknown", mode);
   if (axis == 0) return c.invalid("the axis cannot be the batch");
-  c.set_output(0, write_rows(c, cache, update, c.input(2), axis, mode == "circular"));
+  TensorScatterAttrs attributes;
+  attributes.axis = axis;
+  attributes.circular = mode == "circular";
+  std::vector<ir::Value*> inputs{cache, update};
+  if (c.has(2)) inputs.push_back(c.input(2));
+  c.set_output(0, c.add(attributes, inputs));
 }
 
 // A state of [keys, values] per head that each step decays, corrects, adds to and reads; written out step by step.

@@ -40,6 +40,7 @@ enum Traits : uint32_t {
   kSizes1 = 1 << 21,
   kSizes2 = 1 << 22,
   kSizes3 = 1 << 23,
+  kUpdates = 1 << 24,  // gives input 0 with parts replaced; its kernels know Problem::in_place
 };
 
 inline constexpr int kMany = INT32_MAX;

@@ -151,6 +151,7 @@ std::string to_text(const Problem& problem) {
     text += ")";
   }
   text += " {" + to_text(problem.program) + "} threads=" + std::to_string(problem.target.least_cores);
+  if (problem.in_place) text += " in place";
   return problem.tf32 ? text + " tf32" : text;
 }
 

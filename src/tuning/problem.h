@@ -65,7 +65,8 @@ struct Problem {
   Program program;               // identity = none
   std::vector<int64_t> symbols;  // values of the symbols in dims and strides while tuning
   Target target;
-  bool tf32 = false;  // products of f32 may round their operands to TF32
+  bool tf32 = false;      // products of f32 may round their operands to TF32
+  bool in_place = false;  // input 0 is the output's memory: of ops that replace parts of it, which alone are written
 
   template <class A>
   const A& attrs() const {

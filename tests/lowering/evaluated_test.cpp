@@ -181,6 +181,8 @@ constexpr OpCase kCases[] = {
      "%y = scatter_elements{axis=1, reduction=add}(%x, %i, %u)"},
     {"scatter_nd", "x: @[a, b]; i: i64[c, 1]; u: @[c, b]", "%y = scatter_nd(%x, %i, %u)"},
     {"scatter_nd", "x: @[a, b]; i: i64[c, 1]; u: @[c, b]", "%y = scatter_nd{reduction=max}(%x, %i, %u)"},
+    {"tensor_scatter", "x: @[a, b, c]; u: @[a, 1, c]; i: i64[a]", "%y = tensor_scatter{axis=1}(%x, %u, %i)"},
+    {"tensor_scatter", "x: @[a, b, c]; u: @[a, d, c]", "%y = tensor_scatter{axis=1, circular=true}(%x, %u)"},
     {"one_hot", "x: i64[a, b]; v: @[2]", "%d = constant{value=i64[]{3}}() %y = one_hot(%x, %d, %v)"},
     {"one_hot", "x: @[a, b]; d: i64[]=3; v: f32[2]", "%y = one_hot(%x, %d, %v)"},
     {"nonzero", "x: @[a, b]", "%y = nonzero(%x)"},

@@ -105,8 +105,9 @@ Result<> KVCacheUpdateLayer::check_inputs() const {
 Result<std::vector<ir::Value*>> KVCacheUpdateLayer::lower(LayerLowering& lowering) {
   LATHE_TRY(check_inputs());
   if (in(kLengths)) return std::vector{write_packed_rows(lowering, in(0), in(1), in(2), in(kLengths))};
-  constexpr bool kCircular = false;
-  return std::vector{write_rows(lowering, in(0), in(1), in(2), 2, kCircular)};
+  TensorScatterAttrs attributes;
+  attributes.axis = 2;
+  return std::vector{lowering.add(attributes, {in(0), in(1), in(2)})};
 }
 
 Result<std::vector<ir::Value*>> DistCollectiveLayer::lower(LayerLowering&) {

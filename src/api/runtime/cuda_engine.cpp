@@ -18,6 +18,7 @@
 #include "api/runtime/type_words.h"
 #include "base/own_object.h"
 #include "lathe.h"
+#include "plan/aliased_bindings.h"
 #include "plan/amend.h"
 #include "plugin/running_plugin.h"
 
@@ -345,8 +346,12 @@ bool CudaEngine::isDebugTensor(const char* name) const noexcept {
 }
 
 const char* CudaEngine::getAliasedInputTensor(const char* tensorName) const noexcept {
-  find("ICudaEngine::getAliasedInputTensor", tensorName);
-  return nullptr;
+  const int i = find("ICudaEngine::getAliasedInputTensor", tensorName);
+  if (i < 0) return nullptr;
+  const plan::Plan& plan = core_->plan();
+  const std::optional<uint32_t> input =
+      plan::aliased_input(plan, static_cast<uint32_t>(&core_->binding(i) - plan.bindings.data()));
+  return input ? plan.bindings[*input].name.c_str() : nullptr;
 }
 
 int64_t CudaEngine::getDeviceMemorySizeForProfileV2(int32_t profileIndex) const noexcept {

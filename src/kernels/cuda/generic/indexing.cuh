@@ -145,6 +145,23 @@ LATHE_DEVICE void scatter_elements(const Indices& indices, const Updates& update
   });
 }
 
+// Slices along an axis, from first(batch entry) on if they are placed, else from 0; of several for one place the last one is written.
+template <int kAxis, bool kCircular, bool kPlaced, class Update, class First, class Out>
+LATHE_DEVICE void tensor_scatter(const Update& update, const First& first, const Out& out) {
+  for_each_element(update, [&](const auto& c) {
+    const long extent = out.dim(kAxis);
+    long to[kCoordinates<Out>];
+    LATHE_UNROLL
+    for (int i = 0; i < Out::kRank; ++i) to[i] = c[i];
+    if constexpr (kPlaced) to[kAxis] += first(c[0]);
+    if constexpr (kCircular) {
+      if (update.dim(kAxis) - c[kAxis] > extent) return;
+      to[kAxis] = (to[kAxis] % extent + extent) % extent;
+    }
+    if (to[kAxis] >= 0 && to[kAxis] < extent) element(out, to) = element(update, c);
+  });
+}
+
 // A thread per element of the sub-tensors that tuples name: it takes the tuples in order.
 template <class A, int kDepth, class Indices, class Updates, class Out, class Sums>
 LATHE_DEVICE void scatter_nd(const Indices& indices, const Updates& updates, const Out& out, const Sums& sums) {

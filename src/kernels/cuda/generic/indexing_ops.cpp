@@ -48,7 +48,7 @@ class Scatter {
   // `function` is called with indices, updates, output and sums.
   Emission emit(std::string_view function, const Expr& threads) {
     const Expr elements = volume(problem_.outputs[0].dims);
-    {
+    if (!problem_.in_place || buffered_) {
       OpSource source(kHeader, problem_, emission_);
       const std::string data = source.input(0, raw_), out = source.output(0, raw_);
       source.finish(fmt::format("scatter_begin({}, {}, {});", data, out, sums(source)), elements);
@@ -86,6 +86,25 @@ Result<Emission> emit_scatter_elements(const Problem& problem) {
   for (size_t d = 0; d < problem.inputs[1].dims.size(); ++d)
     if (static_cast<int64_t>(d) != axis) lines *= problem.inputs[1].dims[d];
   return Scatter(problem, attrs.reduction).emit(fmt::format("scatter_elements<Attributes, {}>", axis), lines);
+}
+
+Result<Emission> emit_tensor_scatter(const Problem& problem) {
+  const auto& attrs = problem.attrs<TensorScatterAttrs>();
+  LATHE_ASSIGN(const int64_t axis, normalize_axis(attrs.axis, problem.inputs[0].rank()));
+  Emission emission;
+  if (!problem.in_place) {
+    OpSource source(kHeader, problem, emission);
+    const std::string x = source.input(0, true), out = source.output(0, true);
+    source.finish(fmt::format("scatter_begin({}, {}, InPlace<Out0>{{Out0_}});", x, out),
+                  volume(problem.outputs[0].dims));
+  }
+  OpSource source(kHeader, problem, emission);
+  const std::string update = source.input(1, true), out = source.output(0, true);
+  const std::string first = source.has(2) ? source.contents(2, "First") : source.list("First", {0});
+  source.finish(
+      fmt::format("tensor_scatter<{}, {}, {}>({}, {}, {});", axis, attrs.circular, source.has(2), update, first, out),
+      volume(problem.inputs[1].dims));
+  return emission;
 }
 
 Expr product(const Shape& dims, int64_t begin, int64_t end) {
@@ -135,7 +154,7 @@ std::span<const GenericOp> indexing_ops() {
   static constexpr GenericOp kOps[] = {
       {OpKind::gather, emit_gather},         {OpKind::gather_elements, emit_gather_elements},
       {OpKind::gather_nd, emit_gather_nd},   {OpKind::scatter_elements, emit_scatter_elements},
-      {OpKind::scatter_nd, emit_scatter_nd},
+      {OpKind::scatter_nd, emit_scatter_nd}, {OpKind::tensor_scatter, emit_tensor_scatter},
   };
   return kOps;
 }

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Caches that the application keeps: network inputs of which a part is replaced, and which are network outputs then.
+#include <algorithm>
+
+#include "lowering/region_lowering.h"
+
+namespace lathe {
+
+using plan::StorageKind;
+using plan::TensorId;
+
+// Nothing else reads what was there before, so that the application may bind one address to both.
+bool RegionLowering::may_be_in_place(const Region& region) {
+  const ir::Node& node = *region.root;
+  if (!node.has_trait(kUpdates)) return false;
+  const ir::Value *before = node.input(0), *after = node.output(0);
+  const auto lies_in_binding = [&](const ir::Value* value, bool is_input) {
+    const plan::TensorDesc& tensor = tensors_[tensors_.tensor_of(value)];
+    return tensor.storage == StorageKind::binding && (tensor.index < graph_.inputs().size()) == is_input &&
+           placement_.is_dense_linear(value);
+  };
+  return before->uses().size() == 1 && !before->content() && lies_in_binding(before, true) &&
+         lies_in_binding(after, false) &&
+         std::none_of(graph_.outputs().begin(), graph_.outputs().end(),
+                      [&](const auto& output) { return output.value == before; });
+}
+
+// As two steps: a copy, which the runtime leaves out where both are one address (plan/aliased_bindings.h), and the
+// parts that are written into it. False where it is no such cache, or no tactic takes the op.
+Result<bool> RegionLowering::lower_in_place(const Region& region) {
+  if (!may_be_in_place(region)) return false;
+  Problem problem = problems_.of(region);
+  problem.in_place = true;
+  Matches matches(std::move(problem), tactics_);
+  const auto taken = std::find_if(tactics_.begin(), tactics_.end(),
+                                  [&](const Tactic* tactic) { return matches.of(*tactic).has_value(); });
+  if (taken == tactics_.end()) return false;
+  const Config config = (*matches.of(**taken))->configs().front();
+  Pending write(region.root->name(), region.root->origin(), "kernel");
+  LATHE_ASSIGN(write.emission, matches.emit(**taken, config));
+  write.region = region;
+  write.region->kind = RegionKind::single;
+  write.step.tactic = describe(**taken, config);
+  const TensorId after = tensors_.tensor_of(region.result());
+  for (const StepInput& input : write.emission->inputs)
+    write.step.inputs.push_back(
+        input.kind == StepInput::input && input.index == 0 ? after : as_read(region, input, matches.problem()));
+  write.step.outputs = {after};
+  Pending copy(region.root->name() + " (unless in place)", {}, "copy");
+  copy.step.work = plan::Copy();
+  copy.step.tactic = "plain evaluation";
+  copy.step.inputs = {tensors_.tensor_of(region.root->input(0))};
+  copy.step.outputs = {after};
+  pending_.push_back(std::move(copy));
+  pending_.push_back(std::move(write));
+  return true;
+}
+
+}  // namespace lathe

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/aliased_bindings.h"
+
+#include <algorithm>
+
+namespace lathe::plan {
+namespace {
+
+bool has(const std::vector<TensorId>& ids, TensorId id) { return std::find(ids.begin(), ids.end(), id) != ids.end(); }
+
+// All of a binding's memory, and no window of it.
+bool is_whole(const Plan& plan, TensorId id, bool is_input) {
+  const TensorDesc& tensor = plan.tensors[id];
+  return tensor.storage == StorageKind::binding && plan.bindings[tensor.index].is_input == is_input &&
+         tensor.strides.empty() && tensor.offset == Expr(0) &&
+         tensor.dims == plan.tensors[plan.bindings[tensor.index].tensor].dims;
+}
+
+bool reads_binding(const Plan& plan, const std::vector<TensorId>& ids, uint32_t binding) {
+  return std::any_of(ids.begin(), ids.end(), [&](TensorId id) {
+    return id != kNoTensor && plan.tensors[id].storage == StorageKind::binding && plan.tensors[id].index == binding;
+  });
+}
+
+bool is_read_once(const Plan& plan, uint32_t binding) {
+  size_t readers = 0;
+  for (const Step& step : plan.steps) {
+    readers += reads_binding(plan, step.inputs, binding);
+    if (const auto* block = std::get_if<Block>(&step.work))
+      for (const Body& body : block->bodies) readers += reads_binding(plan, body.results, binding);
+  }
+  return readers == 1;
+}
+
+}  // namespace
+
+std::optional<uint32_t> aliased_input(const Plan& plan, uint32_t output) {
+  for (auto copy = plan.steps.begin(); copy != plan.steps.end(); ++copy) {
+    if (!copy->is<Copy>() || !is_whole(plan, copy->inputs[0], true) || !is_whole(plan, copy->outputs[0], false))
+      continue;
+    const TensorId copied = copy->outputs[0];
+    const uint32_t input = plan.tensors[copy->inputs[0]].index;
+    const bool is_changed =
+        std::any_of(copy + 1, plan.steps.end(), [&](const Step& step) { return has(step.outputs, copied); });
+    if (plan.tensors[copied].index == output && is_changed && is_read_once(plan, input)) return input;
+  }
+  return std::nullopt;
+}
+
+}  // namespace lathe::plan

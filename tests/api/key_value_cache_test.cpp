@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Caches that the application keeps between runs: one address for what is read and what is written.
+#include <cstring>
+
+#include "api/small_engine.h"
+
+namespace nvinfer1 {
+namespace {
+
+// after = before with update written at place; sum = after + after. Whether something else reads `before`, too.
+class KeyValueCache : public testing::Test {
+ protected:
+  static constexpr int kRows = 4, kValues = 2 * kRows;
+
+  void build(bool is_read_elsewhere) {
+    ITensor* before = network->addInput("before", DataType::kFLOAT, Dims4(1, 1, kRows, 2));
+    ITensor* update = network->addInput("update", DataType::kFLOAT, Dims4(1, 1, 1, 2));
+    Dims one{1, {1}};
+    ITensor* place = network->addInput("place", DataType::kINT64, one);
+    ITensor* after = network->addKVCacheUpdate(*before, *update, *place, KVCacheMode::kLINEAR)->getOutput(0);
+    mark(after, "after");
+    ITensor* other = is_read_elsewhere ? before : after;
+    mark(network->addElementWise(*after, *other, ElementWiseOperation::kSUM)->getOutput(0), "sum");
+    lathe::setBuildBudget(*config, 0);
+    engine.reset(builder->buildEngineWithConfig(*network, *config));
+    ASSERT_NE(engine, nullptr) << logger.last();
+    context.reset(engine->createExecutionContext());
+    ASSERT_NE(context, nullptr) << logger.last();
+  }
+
+  void mark(ITensor* tensor, const char* name) {
+    tensor->setName(name);
+    network->markOutput(*tensor);
+  }
+
+  void run(float* before, float* after, std::vector<float> rows, int64_t place) {
+    context->setTensorAddress("before", before);
+    context->setTensorAddress("update", rows.data());
+    context->setTensorAddress("place", &place);
+    context->setTensorAddress("after", after);
+    context->setTensorAddress("sum", sum);
+    ASSERT_TRUE(context->enqueueV3(nullptr)) << logger.last();
+  }
+
+  Errors logger;
+  std::unique_ptr<IBuilder> builder{createInferBuilder(logger)};
+  std::unique_ptr<INetworkDefinition> network{builder->createNetworkV2(0)};
+  std::unique_ptr<IBuilderConfig> config{builder->createBuilderConfig()};
+  std::unique_ptr<ICudaEngine> engine;
+  std::unique_ptr<IExecutionContext> context;
+  float sum[kValues] = {};
+};
+
+TEST_F(KeyValueCache, IsUpdatedInPlace) {
+  build(false);
+  EXPECT_STREQ(engine->getAliasedInputTensor("after"), "before");
+  EXPECT_EQ(engine->getAliasedInputTensor("sum"), nullptr);
+  EXPECT_EQ(engine->getAliasedInputTensor("before"), nullptr);
+  float cache[kValues] = {0, 1, 2, 3, 4, 5, 6, 7};
+  run(cache, cache, {-1, -2}, 2);
+  run(cache, cache, {-3, -4}, 0);
+  const std::vector<float> expected{-3, -4, 2, 3, -1, -2, 6, 7};
+  EXPECT_EQ(std::vector<float>(cache, cache + kValues), expected);
+  for (int i = 0; i < kValues; ++i) EXPECT_EQ(sum[i], 2 * expected[static_cast<size_t>(i)]);
+}
+
+// As the documentation of ONNX's TensorScatter has it: nothing asks for one address.
+TEST_F(KeyValueCache, IsCopiedToAnotherAddress) {
+  build(false);
+  float before[kValues] = {0, 1, 2, 3, 4, 5, 6, 7}, after[kValues] = {};
+  run(before, after, {-1, -2}, 3);
+  EXPECT_EQ(before[6], 6);
+  EXPECT_EQ(std::vector<float>(after, after + kValues), (std::vector<float>{0, 1, 2, 3, 4, 5, -1, -2}));
+}
+
+TEST_F(KeyValueCache, ThatIsReadElsewhereIsNoAlias) {
+  build(true);
+  EXPECT_EQ(engine->getAliasedInputTensor("after"), nullptr);
+  float before[kValues] = {0, 1, 2, 3, 4, 5, 6, 7}, after[kValues] = {};
+  run(before, after, {-1, -2}, 3);
+  EXPECT_EQ(std::vector<float>(sum, sum + kValues), (std::vector<float>{0, 2, 4, 6, 8, 10, 5, 5}));
+}
+
+TEST_F(KeyValueCache, PlacesBeyondItAreRefused) {
+  if (on_gpu()) GTEST_SKIP() << "device code drops what lies outside";
+  build(false);
+  float cache[kValues] = {};
+  std::vector<float> rows{1, 2};
+  int64_t place = kRows;
+  context->setTensorAddress("before", cache);
+  context->setTensorAddress("update", rows.data());
+  context->setTensorAddress("place", &place);
+  context->setTensorAddress("after", cache);
+  context->setTensorAddress("sum", sum);
+  EXPECT_FALSE(context->enqueueV3(nullptr));
+  EXPECT_NE(logger.last().find("indices 4 to 4 are outside [0, 4) of axis 2"), std::string::npos) << logger.last();
+}
+
+}  // namespace
+}  // namespace nvinfer1
