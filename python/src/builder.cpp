@@ -1,19 +1,51 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <nanobind/stl/string_view.h>
+
+#include <charconv>
+
 #include "bind.h"
 
 using namespace nvinfer1;
 
 namespace lathe::python {
 
-// What a factory made; raises RuntimeError with the library's report where it made nothing.
-template <typename Object>
-static Object* made(Object* object) {
-  if (object == nullptr) throw std::runtime_error(lathe::lastError());
-  return object;
+static std::string text_of(const TimingCacheKey& key) {
+  std::string text = "0x";
+  for (const uint8_t byte : key.data)
+    for (const int digit : {byte >> 4, byte & 15}) text += "0123456789abcdef"[digit];
+  return text;
+}
+
+static TimingCacheKey parse_key(std::string_view text) {
+  if (text.starts_with("0x")) text.remove_prefix(2);
+  TimingCacheKey key;
+  if (text.size() != 2 * sizeof(key.data)) throw nb::value_error("a key of a timing cache has 32 hexadecimal digits");
+  for (size_t i = 0; i < sizeof(key.data); ++i) {
+    const char* const end = text.data() + 2 * i + 2;
+    if (std::from_chars(end - 2, end, key.data[i], 16).ptr != end)
+      throw nb::value_error("a key of a timing cache has 32 hexadecimal digits");
+  }
+  return key;
 }
 
 static void bind_config(nb::module_& m) {
+  nb::class_<TimingCacheKey>(m, "TimingCacheKey",
+                             "Names an entry of a timing cache: 16 bytes, as text 0x and 32 digits.")
+      .def_static("parse", &parse_key, nb::arg("text"), "Raises ValueError where the text is none of a key.")
+      .def("__str__", &text_of);
+  nb::class_<TimingCacheValue>(m, "TimingCacheValue",
+                               "The tactic that a timing cache has for a key, and its milliseconds.")
+      .def(nb::init<uint64_t, float>(), nb::arg("tacticHash"), nb::arg("timingMSec"))
+      .def_rw("tacticHash", &TimingCacheValue::tacticHash)
+      .def_rw("timingMSec", &TimingCacheValue::timingMSec);
   nb::class_<ITimingCache>(m, "ITimingCache")
+      .def("queryKeys",
+           [](const ITimingCache& self) {
+             return filled<TimingCacheKey>(
+                 [&](int64_t size, TimingCacheKey* keys) { return self.queryKeys(keys, size); });
+           })
+      .def("query", &ITimingCache::query, nb::arg("key"))
+      .def("update", &ITimingCache::update, nb::arg("key"), nb::arg("value"))
       .def("serialize", &ITimingCache::serialize)
       .def("combine", &ITimingCache::combine, nb::arg("input_cache"), nb::arg("ignore_mismatch"))
       .def("reset", &ITimingCache::reset);
@@ -59,6 +91,23 @@ static void bind_config(nb::module_& m) {
                    &IBuilderConfig::setTilingOptimizationLevel, kInside)
       .def_prop_rw("l2_limit_for_tiling", &IBuilderConfig::getL2LimitForTiling, &IBuilderConfig::setL2LimitForTiling,
                    kInside)
+      .def_prop_rw(
+          "plugins_to_serialize",
+          [](const IBuilderConfig& self) {
+            std::vector<std::string> paths;
+            for (int32_t i = 0; i < self.getNbPluginsToSerialize(); ++i)
+              paths.emplace_back(self.getPluginToSerialize(i));
+            return paths;
+          },
+          [](IBuilderConfig& self, const std::vector<std::string>& paths) {
+            std::vector<const char*> texts;
+            for (const std::string& path : paths) texts.push_back(path.c_str());
+            self.setPluginsToSerialize(texts.data(), static_cast<int32_t>(texts.size()));
+          })
+      .def_prop_rw("remote_auto_tuning_config", &IBuilderConfig::getRemoteAutoTuningConfig,
+                   &IBuilderConfig::setRemoteAutoTuningConfig)
+      .def_prop_rw("build_route", &IBuilderConfig::getBuildRoute, &IBuilderConfig::setBuildRoute)
+      .def_prop_ro("all_build_routes", &IBuilderConfig::getAllBuildRoutes)
       .def_prop_rw("max_aux_streams", &IBuilderConfig::getMaxAuxStreams, &IBuilderConfig::setMaxAuxStreams)
       .def(
           "create_timing_cache",
@@ -119,7 +168,10 @@ void bind_builder(nb::module_& m) {
           [](IBuilder& self, INetworkDefinition& network, IBuilderConfig& config) {
             return self.buildSerializedNetwork(network, config);
           },
-          nb::arg("network"), nb::arg("config"), Unlocked(), "The plan, or None after a report to the logger.");
+          nb::arg("network"), nb::arg("config"), Unlocked(), "The plan, or None after a report to the logger.")
+      .def("build_serialized_network_to_stream", &IBuilder::buildSerializedNetworkToStream, nb::arg("network"),
+           nb::arg("config"), nb::arg("writer"), Unlocked(), "Writes the plan; False after a report to the logger.")
+      .def("get_plugin_registry", &IBuilder::getPluginRegistry, kInside);
 }
 
 }  // namespace lathe::python

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <nanobind/stl/optional.h>
+
 #include "layer_types.h"
 
 using namespace nvinfer1;
@@ -205,6 +207,16 @@ static void addNetworkDefinition3(nb::class_<INetworkDefinition>& bound) {
 
 static void add_late_layers(nb::class_<INetworkDefinition>& bound) {
   bound
+      .def(
+          "add_dist_collective",
+          [](INetworkDefinition& self, ITensor& input, CollectiveOperation collective,
+             std::optional<ReduceOperation> reduction, std::optional<int64_t> root, std::vector<int64_t> groups) {
+            return self.addDistCollective(input, collective, reduction.value_or(ReduceOperation::kNONE),
+                                          root.value_or(-1), groups.empty() ? nullptr : groups.data(),
+                                          static_cast<int64_t>(groups.size()));
+          },
+          nb::arg("input"), nb::arg("dist_collective_op"), nb::arg("reduce_op").none() = nb::none(),
+          nb::arg("root").none() = nb::none(), nb::arg("groups") = std::vector<int64_t>(), kInside)
       .def(
           "add_attention",
           [](INetworkDefinition& self, ITensor& query, ITensor& key, ITensor& value, AttentionNormalizationOp norm_op,
