@@ -28,7 +28,7 @@ static TimingCacheKey parse_key(std::string_view text) {
   return key;
 }
 
-static void bind_config(nb::module_& m) {
+static void bind_timing_cache(nb::module_& m) {
   nb::class_<TimingCacheKey>(m, "TimingCacheKey",
                              "Names an entry of a timing cache: 16 bytes, as text 0x and 32 digits.")
       .def_static("parse", &parse_key, nb::arg("text"), "Raises ValueError where the text is none of a key.")
@@ -49,7 +49,52 @@ static void bind_config(nb::module_& m) {
       .def("serialize", &ITimingCache::serialize)
       .def("combine", &ITimingCache::combine, nb::arg("input_cache"), nb::arg("ignore_mismatch"))
       .def("reset", &ITimingCache::reset);
-  nb::class_<IBuilderConfig>(m, "IBuilderConfig")
+}
+
+static void add_settings_of_builds(nb::class_<IBuilderConfig>& config) {
+  config
+      .def_prop_rw(
+          "plugins_to_serialize",
+          [](const IBuilderConfig& self) {
+            std::vector<std::string> paths;
+            for (int32_t i = 0; i < self.getNbPluginsToSerialize(); ++i)
+              paths.emplace_back(self.getPluginToSerialize(i));
+            return paths;
+          },
+          [](IBuilderConfig& self, const std::vector<std::string>& paths) {
+            std::vector<const char*> texts;
+            for (const std::string& path : paths) texts.push_back(path.c_str());
+            self.setPluginsToSerialize(texts.data(), static_cast<int32_t>(texts.size()));
+          })
+      .def_prop_rw("remote_auto_tuning_config", &IBuilderConfig::getRemoteAutoTuningConfig,
+                   &IBuilderConfig::setRemoteAutoTuningConfig)
+      .def_prop_rw("build_route", &IBuilderConfig::getBuildRoute, &IBuilderConfig::setBuildRoute)
+      .def_prop_ro("all_build_routes", &IBuilderConfig::getAllBuildRoutes)
+      .def_prop_rw(
+          "profile_stream", [](IBuilderConfig& self) { return address(self.getProfileStream()); },
+          [](IBuilderConfig& self, size_t stream) { self.setProfileStream(pointer<cudaStream_t>(stream)); })
+      .def_prop_rw(
+          "_target", [](IBuilderConfig& self) { return lathe::getTarget(self); },
+          [](IBuilderConfig& self, const std::string& target) {
+            if (!lathe::setTarget(self, target.c_str())) throw nb::value_error(lathe::lastError());
+          })
+      .def_prop_rw(
+          "_build_budget", [](IBuilderConfig& self) { return lathe::getBuildBudget(self); },
+          [](IBuilderConfig& self, double seconds) {
+            if (!lathe::setBuildBudget(self, seconds)) throw nb::value_error(lathe::lastError());
+          })
+      .def(
+          "_set_precision",
+          [](IBuilderConfig& self, DataType type) {
+            if (!lathe::setPrecision(self, type)) throw nb::value_error(lathe::lastError());
+          },
+          nb::arg("type"));
+}
+
+static void bind_config(nb::module_& m) {
+  nb::class_<IBuilderConfig> config(m, "IBuilderConfig");
+  add_settings_of_builds(config);
+  config
       .def_prop_rw("avg_timing_iterations", &IBuilderConfig::getAvgTimingIterations,
                    &IBuilderConfig::setAvgTimingIterations, kInside)
       .def_prop_rw("engine_capability", &IBuilderConfig::getEngineCapability, &IBuilderConfig::setEngineCapability,
@@ -91,23 +136,6 @@ static void bind_config(nb::module_& m) {
                    &IBuilderConfig::setTilingOptimizationLevel, kInside)
       .def_prop_rw("l2_limit_for_tiling", &IBuilderConfig::getL2LimitForTiling, &IBuilderConfig::setL2LimitForTiling,
                    kInside)
-      .def_prop_rw(
-          "plugins_to_serialize",
-          [](const IBuilderConfig& self) {
-            std::vector<std::string> paths;
-            for (int32_t i = 0; i < self.getNbPluginsToSerialize(); ++i)
-              paths.emplace_back(self.getPluginToSerialize(i));
-            return paths;
-          },
-          [](IBuilderConfig& self, const std::vector<std::string>& paths) {
-            std::vector<const char*> texts;
-            for (const std::string& path : paths) texts.push_back(path.c_str());
-            self.setPluginsToSerialize(texts.data(), static_cast<int32_t>(texts.size()));
-          })
-      .def_prop_rw("remote_auto_tuning_config", &IBuilderConfig::getRemoteAutoTuningConfig,
-                   &IBuilderConfig::setRemoteAutoTuningConfig)
-      .def_prop_rw("build_route", &IBuilderConfig::getBuildRoute, &IBuilderConfig::setBuildRoute)
-      .def_prop_ro("all_build_routes", &IBuilderConfig::getAllBuildRoutes)
       .def_prop_rw("max_aux_streams", &IBuilderConfig::getMaxAuxStreams, &IBuilderConfig::setMaxAuxStreams)
       .def(
           "create_timing_cache",
@@ -118,29 +146,11 @@ static void bind_config(nb::module_& m) {
           nb::arg("serialized_timing_cache"))
       .def("set_timing_cache", &IBuilderConfig::setTimingCache, nb::arg("cache"), nb::arg("ignore_mismatch"),
            nb::keep_alive<1, 2>())
-      .def("get_timing_cache", &IBuilderConfig::getTimingCache, kInside)
-      .def_prop_rw(
-          "profile_stream", [](IBuilderConfig& self) { return address(self.getProfileStream()); },
-          [](IBuilderConfig& self, size_t stream) { self.setProfileStream(pointer<cudaStream_t>(stream)); })
-      .def_prop_rw(
-          "_target", [](IBuilderConfig& self) { return lathe::getTarget(self); },
-          [](IBuilderConfig& self, const std::string& target) {
-            if (!lathe::setTarget(self, target.c_str())) throw nb::value_error(lathe::lastError());
-          })
-      .def_prop_rw(
-          "_build_budget", [](IBuilderConfig& self) { return lathe::getBuildBudget(self); },
-          [](IBuilderConfig& self, double seconds) {
-            if (!lathe::setBuildBudget(self, seconds)) throw nb::value_error(lathe::lastError());
-          })
-      .def(
-          "_set_precision",
-          [](IBuilderConfig& self, DataType type) {
-            if (!lathe::setPrecision(self, type)) throw nb::value_error(lathe::lastError());
-          },
-          nb::arg("type"));
+      .def("get_timing_cache", &IBuilderConfig::getTimingCache, kInside);
 }
 
 void bind_builder(nb::module_& m) {
+  bind_timing_cache(m);
   bind_config(m);
   nb::class_<IBuilder>(m, "Builder")
       .def("create_network", &IBuilder::createNetworkV2, nb::arg("flags") = 0U, nb::keep_alive<0, 1>())

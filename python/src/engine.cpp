@@ -5,6 +5,27 @@ using namespace nvinfer1;
 
 namespace lathe::python {
 
+static void add_memory(nb::class_<IExecutionContext>& bound) {
+  bound
+      .def(
+          "set_device_memory",
+          [](IExecutionContext& self, size_t memory, int64_t size) {
+            self.setDeviceMemoryV2(pointer<void*>(memory), size);
+          },
+          nb::arg("memory"), nb::arg("size"))
+      .def_prop_rw(
+          "device_memory",
+          [](IExecutionContext&) -> size_t { throw nb::attribute_error("device_memory can only be set"); },
+          [](IExecutionContext& self, size_t memory) { self.setDeviceMemory(pointer<void*>(memory)); })
+      .def("get_runtime_config", &IExecutionContext::getRuntimeConfig, nb::keep_alive<0, 1>(), Unlocked())
+      .def(
+          "set_communicator",
+          [](IExecutionContext& self, size_t communicator) {
+            return self.setCommunicator(pointer<void*>(communicator));
+          },
+          nb::arg("communicator"));
+}
+
 static void addStreams(nb::class_<IExecutionContext>& bound) {
   bound
       .def(
@@ -38,6 +59,7 @@ static bool set_output_allocator(nb::handle self, const char* name, IOutputAlloc
 
 static void bind_context(nb::module_& m) {
   nb::class_<IExecutionContext> context(m, "IExecutionContext", nb::dynamic_attr());
+  add_memory(context);
   addStreams(context);
   context.def_prop_rw("debug_sync", &IExecutionContext::getDebugSync, &IExecutionContext::setDebugSync, kInside)
       .def_prop_rw("profiler", &IExecutionContext::getProfiler, &IExecutionContext::setProfiler, kInside, kept(),
@@ -95,23 +117,6 @@ static void bind_context(nb::module_& m) {
           "get_tensor_address",
           [](IExecutionContext& self, const char* name) { return address(self.getTensorAddress(name)); },
           nb::arg("name"))
-      .def(
-          "set_device_memory",
-          [](IExecutionContext& self, size_t memory, int64_t size) {
-            self.setDeviceMemoryV2(pointer<void*>(memory), size);
-          },
-          nb::arg("memory"), nb::arg("size"))
-      .def_prop_rw(
-          "device_memory",
-          [](IExecutionContext&) -> size_t { throw nb::attribute_error("device_memory can only be set"); },
-          [](IExecutionContext& self, size_t memory) { self.setDeviceMemory(pointer<void*>(memory)); })
-      .def("get_runtime_config", &IExecutionContext::getRuntimeConfig, nb::keep_alive<0, 1>(), Unlocked())
-      .def(
-          "set_communicator",
-          [](IExecutionContext& self, size_t communicator) {
-            return self.setCommunicator(pointer<void*>(communicator));
-          },
-          nb::arg("communicator"))
       .def(
           "infer_shapes",
           [](IExecutionContext& self) {

@@ -12,6 +12,25 @@ static bool load_initializer(Parser& self, const char* name, size_t data, size_t
   return self.loadInitializer(name, pointer<const void*>(data), size);
 }
 
+static void add_steps(nb::class_<nvonnxparser::IParser>& parser) {
+  parser
+      .def(
+          "load_model_proto",
+          [](nvonnxparser::IParser& self, nb::handle model, const std::optional<std::string>& path) {
+            const Bytes bytes(model);
+            nb::gil_scoped_release unlocked;
+            return self.loadModelProto(bytes.data(), bytes.size(), path ? path->c_str() : nullptr);
+          },
+          nb::arg("model"), nb::arg("path") = nb::none())
+      .def("load_initializer", &load_initializer<nvonnxparser::IParser>, nb::arg("name"), nb::arg("data"),
+           nb::arg("size"), "Bytes at an address for an initializer whose data are outside of the model.")
+      .def("get_used_vc_plugin_libraries", [](const nvonnxparser::IParser& self) {
+        int64_t count = 0;
+        const char* const* const names = self.getUsedVCPluginLibraries(count);
+        return names == nullptr ? std::vector<std::string>() : std::vector<std::string>(names, names + count);
+      });
+}
+
 static void bind_parsers_1(nb::module_& m) {
   nb::class_<nvonnxparser::IParserError>(m, "ParserError")
       .def("__str__", [](const nvonnxparser::IParserError& self) { return std::string(self.desc()); })
@@ -30,8 +49,8 @@ static void bind_parsers_1(nb::module_& m) {
       .def("node_name", &nvonnxparser::IParserError::nodeName, kInside)
       .def("node_operator", &nvonnxparser::IParserError::nodeOperator, kInside)
       .def("local_function_stack_size", &nvonnxparser::IParserError::localFunctionStackSize, kInside);
-  nb::class_<nvonnxparser::IParser>(m, "OnnxParser")
-      .def("supports_operator", &nvonnxparser::IParser::supportsOperator, nb::arg("op_name"), kInside)
+  nb::class_<nvonnxparser::IParser> parser(m, "OnnxParser");
+  parser.def("supports_operator", &nvonnxparser::IParser::supportsOperator, nb::arg("op_name"), kInside)
       .def_prop_ro("num_subgraphs", &nvonnxparser::IParser::getNbSubgraphs, kInside)
       .def_prop_ro("num_errors", &nvonnxparser::IParser::getNbErrors, kInside)
       .def("get_error", &nvonnxparser::IParser::getError, nb::arg("index"), kInside)
@@ -81,22 +100,8 @@ static void bind_parsers_1(nb::module_& m) {
             nb::gil_scoped_release unlocked;
             return self.supportsModelV2(bytes.data(), bytes.size(), path ? path->c_str() : nullptr);
           },
-          nb::arg("model"), nb::arg("path") = nb::none())
-      .def(
-          "load_model_proto",
-          [](nvonnxparser::IParser& self, nb::handle model, const std::optional<std::string>& path) {
-            const Bytes bytes(model);
-            nb::gil_scoped_release unlocked;
-            return self.loadModelProto(bytes.data(), bytes.size(), path ? path->c_str() : nullptr);
-          },
-          nb::arg("model"), nb::arg("path") = nb::none())
-      .def("load_initializer", &load_initializer<nvonnxparser::IParser>, nb::arg("name"), nb::arg("data"),
-           nb::arg("size"), "Bytes at an address for an initializer whose data are outside of the model.")
-      .def("get_used_vc_plugin_libraries", [](const nvonnxparser::IParser& self) {
-        int64_t count = 0;
-        const char* const* const names = self.getUsedVCPluginLibraries(count);
-        return names == nullptr ? std::vector<std::string>() : std::vector<std::string>(names, names + count);
-      });
+          nb::arg("model"), nb::arg("path") = nb::none());
+  add_steps(parser);
 }
 
 static void bind_parsers_2(nb::module_& m) {
