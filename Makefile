@@ -11,12 +11,13 @@ DATE := $(shell date +%F)
 # What a user of Lathe needs; tests and developers' programs are built where they are run.
 PROGRAMS := lathe_cli trtexec example_classify
 
-.PHONY: help format packages python demo-python setup configure build everything test demo lint bench gpu-check test-exports clean
+.PHONY: help format packages python demo-python setup configure build everything test demo wheel lint bench gpu-check test-exports clean
 help:
 	@echo "make demo    a trained network becomes an engine and answers on real input"
 	@echo "             (DEVICE=cuda: on a GPU)"
 	@echo "make build   leaves build/bin/lathe and build/lib/liblathe.so, and the example; minutes"
 	@echo "make test    builds the tests, too, and runs every one"
+	@echo "make wheel   Python packages, in build/wheels"
 	@echo "make lint    formatting (make format mends it), layers, sizes, boolean literals in calls, clang-tidy"
 	@echo "make bench   speed and memory against ONNX Runtime"
 	@echo "make test-exports    exports many architectures with PyTorch (installs it: 6 GB) and compares their engines with it;"
@@ -53,6 +54,10 @@ test: everything
 demo:
 	@$(MAKE) --no-print-directory --jobs 2 build KERNELS=$(if $(wildcard $(BUILD)/CMakeCache.txt),,native) $(if $(filter cpu,$(DEVICE)),demo-python,python)
 	@LATHE_BUILD_DIR=$(BUILD) $(PYTHON) tools/demo.py --device=$(DEVICE)
+
+wheel: configure
+	@cmake --build $(BUILD) --parallel $(JOBS) --target python_package
+	@$(PYTHON) tools/wheel.py --build $(BUILD) --output $(BUILD)/wheels
 
 lint: setup build
 	@cmake/setup.sh lint

@@ -49,6 +49,30 @@ Pointer pointer(size_t address) {
 }
 inline size_t address(const void* pointer) { return reinterpret_cast<size_t>(pointer); }
 
+// What a factory made; raises RuntimeError with the library's report where it made nothing.
+template <typename Object>
+Object* made(Object* object) {
+  if (object == nullptr) throw std::runtime_error(lathe::lastError());
+  return object;
+}
+
+// A list of a call that fills an array and returns how many there are; -1 is a failure.
+template <typename Element, typename Fill>
+std::vector<Element> filled(Fill fill) {
+  const auto count = fill(0, nullptr);
+  if (count < 0) throw std::runtime_error(lathe::lastError());
+  std::vector<Element> elements(static_cast<size_t>(count));
+  fill(count, elements.data());
+  return elements;
+}
+
+// [min, opt, max] of what get(selector) returns.
+template <typename Get>
+auto ranges_of(Get get) {
+  using nvinfer1::OptProfileSelector;
+  return std::vector{get(OptProfileSelector::kMIN), get(OptProfileSelector::kOPT), get(OptProfileSelector::kMAX)};
+}
+
 void bind_values(nb::module_& m);
 void bind_callbacks(nb::module_& m);
 void bind_runtime_enums(nb::module_& m);

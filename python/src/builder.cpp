@@ -1,23 +1,100 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <nanobind/stl/string_view.h>
+
+#include <charconv>
+
 #include "bind.h"
 
 using namespace nvinfer1;
 
 namespace lathe::python {
 
-// What a factory made; raises RuntimeError with the library's report where it made nothing.
-template <typename Object>
-static Object* made(Object* object) {
-  if (object == nullptr) throw std::runtime_error(lathe::lastError());
-  return object;
+static std::string text_of(const TimingCacheKey& key) {
+  std::string text = "0x";
+  for (const uint8_t byte : key.data)
+    for (const int digit : {byte >> 4, byte & 15}) text += "0123456789abcdef"[digit];
+  return text;
 }
 
-static void bind_config(nb::module_& m) {
+static TimingCacheKey parse_key(std::string_view text) {
+  if (text.starts_with("0x")) text.remove_prefix(2);
+  TimingCacheKey key;
+  if (text.size() != 2 * sizeof(key.data)) throw nb::value_error("a key of a timing cache has 32 hexadecimal digits");
+  for (size_t i = 0; i < sizeof(key.data); ++i) {
+    const char* const end = text.data() + 2 * i + 2;
+    if (std::from_chars(end - 2, end, key.data[i], 16).ptr != end)
+      throw nb::value_error("a key of a timing cache has 32 hexadecimal digits");
+  }
+  return key;
+}
+
+static void bind_timing_cache(nb::module_& m) {
+  nb::class_<TimingCacheKey>(m, "TimingCacheKey",
+                             "Names an entry of a timing cache: 16 bytes, as text 0x and 32 digits.")
+      .def_static("parse", &parse_key, nb::arg("text"), "Raises ValueError where the text is none of a key.")
+      .def("__str__", &text_of);
+  nb::class_<TimingCacheValue>(m, "TimingCacheValue",
+                               "The tactic that a timing cache has for a key, and its milliseconds.")
+      .def(nb::init<uint64_t, float>(), nb::arg("tacticHash"), nb::arg("timingMSec"))
+      .def_rw("tacticHash", &TimingCacheValue::tacticHash)
+      .def_rw("timingMSec", &TimingCacheValue::timingMSec);
   nb::class_<ITimingCache>(m, "ITimingCache")
+      .def("queryKeys",
+           [](const ITimingCache& self) {
+             return filled<TimingCacheKey>(
+                 [&](int64_t size, TimingCacheKey* keys) { return self.queryKeys(keys, size); });
+           })
+      .def("query", &ITimingCache::query, nb::arg("key"))
+      .def("update", &ITimingCache::update, nb::arg("key"), nb::arg("value"))
       .def("serialize", &ITimingCache::serialize)
       .def("combine", &ITimingCache::combine, nb::arg("input_cache"), nb::arg("ignore_mismatch"))
       .def("reset", &ITimingCache::reset);
-  nb::class_<IBuilderConfig>(m, "IBuilderConfig")
+}
+
+static void add_settings_of_builds(nb::class_<IBuilderConfig>& config) {
+  config
+      .def_prop_rw(
+          "plugins_to_serialize",
+          [](const IBuilderConfig& self) {
+            std::vector<std::string> paths;
+            for (int32_t i = 0; i < self.getNbPluginsToSerialize(); ++i)
+              paths.emplace_back(self.getPluginToSerialize(i));
+            return paths;
+          },
+          [](IBuilderConfig& self, const std::vector<std::string>& paths) {
+            std::vector<const char*> texts;
+            for (const std::string& path : paths) texts.push_back(path.c_str());
+            self.setPluginsToSerialize(texts.data(), static_cast<int32_t>(texts.size()));
+          })
+      .def_prop_rw("remote_auto_tuning_config", &IBuilderConfig::getRemoteAutoTuningConfig,
+                   &IBuilderConfig::setRemoteAutoTuningConfig)
+      .def_prop_rw("build_route", &IBuilderConfig::getBuildRoute, &IBuilderConfig::setBuildRoute)
+      .def_prop_ro("all_build_routes", &IBuilderConfig::getAllBuildRoutes)
+      .def_prop_rw(
+          "profile_stream", [](IBuilderConfig& self) { return address(self.getProfileStream()); },
+          [](IBuilderConfig& self, size_t stream) { self.setProfileStream(pointer<cudaStream_t>(stream)); })
+      .def_prop_rw(
+          "_target", [](IBuilderConfig& self) { return lathe::getTarget(self); },
+          [](IBuilderConfig& self, const std::string& target) {
+            if (!lathe::setTarget(self, target.c_str())) throw nb::value_error(lathe::lastError());
+          })
+      .def_prop_rw(
+          "_build_budget", [](IBuilderConfig& self) { return lathe::getBuildBudget(self); },
+          [](IBuilderConfig& self, double seconds) {
+            if (!lathe::setBuildBudget(self, seconds)) throw nb::value_error(lathe::lastError());
+          })
+      .def(
+          "_set_precision",
+          [](IBuilderConfig& self, DataType type) {
+            if (!lathe::setPrecision(self, type)) throw nb::value_error(lathe::lastError());
+          },
+          nb::arg("type"));
+}
+
+static void bind_config(nb::module_& m) {
+  nb::class_<IBuilderConfig> config(m, "IBuilderConfig");
+  add_settings_of_builds(config);
+  config
       .def_prop_rw("avg_timing_iterations", &IBuilderConfig::getAvgTimingIterations,
                    &IBuilderConfig::setAvgTimingIterations, kInside)
       .def_prop_rw("engine_capability", &IBuilderConfig::getEngineCapability, &IBuilderConfig::setEngineCapability,
@@ -69,29 +146,11 @@ static void bind_config(nb::module_& m) {
           nb::arg("serialized_timing_cache"))
       .def("set_timing_cache", &IBuilderConfig::setTimingCache, nb::arg("cache"), nb::arg("ignore_mismatch"),
            nb::keep_alive<1, 2>())
-      .def("get_timing_cache", &IBuilderConfig::getTimingCache, kInside)
-      .def_prop_rw(
-          "profile_stream", [](IBuilderConfig& self) { return address(self.getProfileStream()); },
-          [](IBuilderConfig& self, size_t stream) { self.setProfileStream(pointer<cudaStream_t>(stream)); })
-      .def_prop_rw(
-          "_target", [](IBuilderConfig& self) { return lathe::getTarget(self); },
-          [](IBuilderConfig& self, const std::string& target) {
-            if (!lathe::setTarget(self, target.c_str())) throw nb::value_error(lathe::lastError());
-          })
-      .def_prop_rw(
-          "_build_budget", [](IBuilderConfig& self) { return lathe::getBuildBudget(self); },
-          [](IBuilderConfig& self, double seconds) {
-            if (!lathe::setBuildBudget(self, seconds)) throw nb::value_error(lathe::lastError());
-          })
-      .def(
-          "_set_precision",
-          [](IBuilderConfig& self, DataType type) {
-            if (!lathe::setPrecision(self, type)) throw nb::value_error(lathe::lastError());
-          },
-          nb::arg("type"));
+      .def("get_timing_cache", &IBuilderConfig::getTimingCache, kInside);
 }
 
 void bind_builder(nb::module_& m) {
+  bind_timing_cache(m);
   bind_config(m);
   nb::class_<IBuilder>(m, "Builder")
       .def("create_network", &IBuilder::createNetworkV2, nb::arg("flags") = 0U, nb::keep_alive<0, 1>())
@@ -119,7 +178,10 @@ void bind_builder(nb::module_& m) {
           [](IBuilder& self, INetworkDefinition& network, IBuilderConfig& config) {
             return self.buildSerializedNetwork(network, config);
           },
-          nb::arg("network"), nb::arg("config"), Unlocked(), "The plan, or None after a report to the logger.");
+          nb::arg("network"), nb::arg("config"), Unlocked(), "The plan, or None after a report to the logger.")
+      .def("build_serialized_network_to_stream", &IBuilder::buildSerializedNetworkToStream, nb::arg("network"),
+           nb::arg("config"), nb::arg("writer"), Unlocked(), "Writes the plan; False after a report to the logger.")
+      .def("get_plugin_registry", &IBuilder::getPluginRegistry, kInside);
 }
 
 }  // namespace lathe::python

@@ -1,52 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Interfaces that Python classes implement. What a method raises goes to sys.unraisablehook, once, and the default that
-// its interface documents is returned: an exception never enters the library.
+// Interfaces that Python classes implement, but for those of plugins.
+#include <algorithm>
 #include <cstdio>
+#include <cstring>
 
-#include "bind.h"
+#include "trampoline.h"
 
 using namespace nvinfer1;
 
 namespace lathe::python {
 namespace {
 
-// self.method(args...) as Result, or `otherwise` when that raises or the interpreter has ended.
-template <typename Result, typename Interface, typename... Args>
-Result call(const Interface* self, const char* method, Result otherwise, Args... args) noexcept {
-  if (!Py_IsInitialized()) return otherwise;
-  nb::gil_scoped_acquire gil;
-  try {
-    return nb::cast<Result>(nb::find(*self).attr(method)(args...));
-  } catch (nb::python_error& error) {
-    error.discard_as_unraisable(method);
-  } catch (const std::exception& error) {
-    PyErr_Format(PyExc_TypeError, "%s() returned what its interface does not allow: %s", method, error.what());
-    PyErr_WriteUnraisable(nullptr);
-  }
-  return otherwise;
-}
-
-template <typename Interface, typename... Args>
-void tell(const Interface* self, const char* method, Args... args) noexcept {
-  call<nb::object>(self, method, nb::object(), args...);
-}
-
-template <typename Interface>
-bool overrides(const Interface* self, const char* method) noexcept {
-  nb::gil_scoped_acquire gil;
-  return nb::hasattr(nb::find(*self), method);
-}
-
-// Addresses come as integers, or as None for null.
-template <typename Interface, typename... Args>
-void* allocated(const Interface* self, const char* method, Args... args) noexcept {
-  if (!Py_IsInitialized()) return nullptr;
-  nb::gil_scoped_acquire gil;
-  const auto result = call<nb::object>(self, method, nb::none(), args...);
-  return result.is_none() ? nullptr : PyLong_AsVoidPtr(result.ptr());
-}
-
-struct PyLogger : ILogger {
+struct PyLogger : InPython<ILogger> {
   void log(Severity severity, const char* message) noexcept override { tell<ILogger>(this, "log", severity, message); }
 };
 
@@ -61,13 +26,18 @@ struct Logger : ILogger {
   Severity min_severity;
 };
 
-struct PyProfiler : IProfiler {
+struct PyProfiler : InPython<IProfiler> {
   void reportLayerTime(const char* name, float ms) noexcept override {
     tell<IProfiler>(this, "report_layer_time", name, ms);
   }
 };
 
-struct PyProgressMonitor : IProgressMonitor {
+// Writes each layer's time to the standard output stream.
+struct Profiler : IProfiler {
+  void reportLayerTime(const char* name, float ms) noexcept override { std::printf("%s: %gms\n", name, double{ms}); }
+};
+
+struct PyProgressMonitor : InPython<IProgressMonitor> {
   void phaseStart(const char* phase, const char* parent, int32_t steps) noexcept override {
     tell<IProgressMonitor>(this, "phase_start", phase, parent, steps);
   }
@@ -77,7 +47,7 @@ struct PyProgressMonitor : IProgressMonitor {
   void phaseFinish(const char* phase) noexcept override { tell<IProgressMonitor>(this, "phase_finish", phase); }
 };
 
-struct PyErrorRecorder : IErrorRecorder {
+struct PyErrorRecorder : InPython<IErrorRecorder> {
   int32_t getNbErrors() const noexcept override { return call<int32_t, IErrorRecorder>(this, "get_num_errors", -1); }
   ErrorCode getErrorCode(int32_t index) const noexcept override {
     return call<ErrorCode, IErrorRecorder>(this, "get_error_code", ErrorCode::kUNSPECIFIED_ERROR, index);
@@ -97,20 +67,20 @@ struct PyErrorRecorder : IErrorRecorder {
   mutable std::string description;
 };
 
-struct PyOutputAllocator : IOutputAllocator {
+struct PyOutputAllocator : InPython<IOutputAllocator> {
   void* reallocateOutputAsync(const char* name, void* memory, uint64_t size, uint64_t alignment,
                               cudaStream_t stream) override {
     if (overrides<IOutputAllocator>(this, "reallocate_output_async"))
-      return allocated<IOutputAllocator>(this, "reallocate_output_async", name, address(memory), size, alignment,
-                                         address(stream));
-    return allocated<IOutputAllocator>(this, "reallocate_output", name, address(memory), size, alignment);
+      return call<void*, IOutputAllocator>(this, "reallocate_output_async", nullptr, name, address(memory), size,
+                                           alignment, address(stream));
+    return call<void*, IOutputAllocator>(this, "reallocate_output", nullptr, name, address(memory), size, alignment);
   }
   void notifyShape(const char* name, const Dims& dims) noexcept override {
     tell<IOutputAllocator>(this, "notify_shape", name, dims);
   }
 };
 
-struct PyDebugListener : IDebugListener {
+struct PyDebugListener : InPython<IDebugListener> {
   bool processDebugTensor(const void* memory, TensorLocation location, DataType type, const Dims& shape,
                           const char* name, cudaStream_t stream) override {
     tell<IDebugListener>(this, "process_debug_tensor", address(memory), location, type, shape, name, address(stream));
@@ -118,60 +88,130 @@ struct PyDebugListener : IDebugListener {
   }
 };
 
-struct PyGpuAllocator : IGpuAllocator {
+struct PyGpuAllocator : InPython<IGpuAllocator> {
   void* allocate(uint64_t size, uint64_t alignment, AllocatorFlags flags) noexcept override {
-    return allocated<IGpuAllocator>(this, "allocate", size, alignment, flags);
+    return call<void*, IGpuAllocator>(this, "allocate", nullptr, size, alignment, flags);
   }
   bool deallocate(void* memory) noexcept override {
     return call<bool, IGpuAllocator>(this, "deallocate", false, address(memory));
   }
   void* reallocate(void* memory, uint64_t alignment, uint64_t size) noexcept override {
     if (!overrides<IGpuAllocator>(this, "reallocate")) return nullptr;
-    return allocated<IGpuAllocator>(this, "reallocate", address(memory), alignment, size);
+    return call<void*, IGpuAllocator>(this, "reallocate", nullptr, address(memory), alignment, size);
   }
 };
 
-struct PyStreamWriter : IStreamWriter {
-  int64_t write(const void* data, int64_t size) override {
-    if (!Py_IsInitialized()) return 0;
-    nb::gil_scoped_acquire gil;
-    return call<int64_t, IStreamWriter>(this, "write", 0, nb::bytes(data, static_cast<size_t>(size)));
+struct PyGpuAsyncAllocator : InPython<IGpuAsyncAllocator> {
+  // The order of the arguments is the original's.
+  void* allocateAsync(uint64_t size, uint64_t alignment, AllocatorFlags flags, cudaStream_t stream) noexcept override {
+    return call<void*, IGpuAsyncAllocator>(this, "allocate_async", nullptr, size, alignment, address(stream), flags);
+  }
+  bool deallocateAsync(void* memory, cudaStream_t stream) noexcept override {
+    return call<bool, IGpuAsyncAllocator>(this, "deallocate_async", false, address(memory), address(stream));
+  }
+  void* reallocate(void* memory, uint64_t alignment, uint64_t size) noexcept override {
+    if (!overrides<IGpuAsyncAllocator>(this, "reallocate")) return nullptr;
+    return call<void*, IGpuAsyncAllocator>(this, "reallocate", nullptr, address(memory), alignment, size);
   }
 };
+
+struct PyStreamWriter : InPython<IStreamWriter> {
+  int64_t write(const void* data, int64_t size) override {
+    return guarded("write", int64_t{0}, [&] {
+      const nb::bytes bytes(data, static_cast<size_t>(size));
+      return result_of<int64_t>(python_object<IStreamWriter>(this).attr("write")(bytes));
+    });
+  }
+};
+
+struct PyStreamReader : InPython<IStreamReaderV2> {
+  int64_t read(void* destination, int64_t size, cudaStream_t stream) noexcept override {
+    return guarded("read", int64_t{0}, [&] {
+      const nb::object buffer = python_object<IStreamReaderV2>(this).attr("read")(size, address(stream));
+      const Bytes bytes(buffer);
+      if (bytes.size() > static_cast<size_t>(size)) throw nb::value_error("returned more bytes than it was asked for");
+      if (bytes.size() > 0) std::memcpy(destination, bytes.data(), bytes.size());
+      return static_cast<int64_t>(bytes.size());
+    });
+  }
+  bool seek(int64_t offset, SeekPosition where) noexcept override {
+    return call<bool, IStreamReaderV2>(this, "seek", false, offset, where);
+  }
+};
+
+void bind_interface_root(nb::module_& m) {
+  nb::enum_<APILanguage>(m, "APILanguage", nb::is_arithmetic())
+      .value("CPP", APILanguage::kCPP)
+      .value("PYTHON", APILanguage::kPYTHON);
+  nb::class_<InterfaceInfo>(m, "InterfaceInfo", "Which interface an object implements.")
+      .def_ro("kind", &InterfaceInfo::kind)
+      .def_rw("major", &InterfaceInfo::major)
+      .def_rw("minor", &InterfaceInfo::minor);
+  nb::class_<IVersionedInterface>(m, "IVersionedInterface", "Root of what programs implement and the library calls.")
+      .def_prop_ro("api_language", &IVersionedInterface::getAPILanguage)
+      .def_prop_ro("interface_info", &IVersionedInterface::getInterfaceInfo);
+}
+
+void bind_memory_callbacks(nb::module_& m) {
+  nb::class_<IOutputAllocator, IVersionedInterface, PyOutputAllocator>(
+      m, "IOutputAllocator",
+      "Subclass: reallocate_output(tensor_name, memory, size, alignment) -> address, sizes in bytes, or "
+      "reallocate_output_async, which is given the stream too; notify_shape(tensor_name, shape).")
+      .def(nb::init<>());
+  nb::class_<IGpuAllocator, IVersionedInterface, PyGpuAllocator>(
+      m, "IGpuAllocator",
+      "Subclass: allocate(size, alignment, flags) -> address or None, deallocate(memory) -> bool, and, for blocks that "
+      "may grow, reallocate(memory, alignment, new_size) -> address or None. Sizes in bytes; from any thread.")
+      .def(nb::init<>());
+  nb::class_<IGpuAsyncAllocator, IGpuAllocator, PyGpuAsyncAllocator>(
+      m, "IGpuAsyncAllocator",
+      "Subclass: allocate_async(size, alignment, stream, flags) -> address or None, deallocate_async(memory, stream) "
+      "-> "
+      "bool. Calls give the arguments by position, in this order, as the original does.")
+      .def(nb::init<>());
+  nb::class_<IStreamWriter, IVersionedInterface, PyStreamWriter>(
+      m, "IStreamWriter", "Subclass: write(data) -> bytes written; fewer than len(data) end the call that writes.")
+      .def(nb::init<>());
+  nb::class_<IStreamReaderV2, IVersionedInterface, PyStreamReader>(
+      m, "IStreamReaderV2",
+      "Subclass: read(num_bytes, stream) -> at most so many bytes, as an object with the buffer protocol, none at the "
+      "end; "
+      "seek(offset, where) -> bool.")
+      .def(nb::init<>());
+}
 
 }  // namespace
 
 void bind_callbacks(nb::module_& m) {
-  nb::class_<ILogger, PyLogger>(m, "ILogger", "Subclass it and define log(severity, msg), which any thread may call.")
+  bind_interface_root(m);
+  nb::class_<ILogger, IVersionedInterface, PyLogger>(
+      m, "ILogger", "Subclass it and define log(severity, msg), which any thread may call.")
       .def(nb::init<>());
   bind_runtime_enums(m);
   nb::class_<Logger, ILogger>(m, "Logger", "Writes to the standard error stream.")
       .def(nb::init<ILogger::Severity>(), nb::arg("min_severity") = ILogger::Severity::kWARNING)
       .def_rw("min_severity", &Logger::min_severity)
       .def("log", &Logger::log, nb::arg("severity"), nb::arg("msg"));
-  nb::class_<IProfiler, PyProfiler>(m, "IProfiler", "Subclass: report_layer_time(layer_name, ms).").def(nb::init<>());
-  nb::class_<IProgressMonitor, PyProgressMonitor>(m, "IProgressMonitor",
-                                                  "Subclass: phase_start(phase_name, parent_phase, num_steps), "
-                                                  "step_complete(phase_name, step) -> bool, where False "
-                                                  "gives the build up, and phase_finish(phase_name).")
+  nb::class_<IProfiler, IVersionedInterface, PyProfiler>(m, "IProfiler",
+                                                         "Subclass: report_layer_time(layer_name, ms), milliseconds.")
       .def(nb::init<>());
-  nb::class_<IErrorRecorder, PyErrorRecorder>(
+  nb::class_<Profiler, IProfiler>(m, "Profiler", "Writes the time of each layer to the standard output stream.")
+      .def(nb::init<>())
+      .def("report_layer_time", &Profiler::reportLayerTime, nb::arg("layer_name"), nb::arg("ms"));
+  nb::class_<IProgressMonitor, IVersionedInterface, PyProgressMonitor>(
+      m, "IProgressMonitor",
+      "Subclass: phase_start(phase_name, parent_phase, num_steps), "
+      "step_complete(phase_name, step) -> bool, where False "
+      "gives the build up, and phase_finish(phase_name).")
+      .def(nb::init<>());
+  nb::class_<IErrorRecorder, IVersionedInterface, PyErrorRecorder>(
       m, "IErrorRecorder",
       "Subclass: report_error(code, desc), get_num_errors, get_error_code, get_error_desc, has_overflowed, clear.")
       .def(nb::init<>());
-  nb::class_<IOutputAllocator, PyOutputAllocator>(
-      m, "IOutputAllocator",
-      "Subclass: reallocate_output(tensor_name, memory, size, alignment) -> address, sizes in bytes, or "
-      "reallocate_output_async, which is given the stream too; notify_shape(tensor_name, shape).")
-      .def(nb::init<>());
-  nb::class_<IDebugListener, PyDebugListener>(
+  nb::class_<IDebugListener, IVersionedInterface, PyDebugListener>(
       m, "IDebugListener", "Subclass: process_debug_tensor(addr, location, type, shape, name, stream).")
       .def(nb::init<>());
-  nb::class_<IGpuAllocator, PyGpuAllocator>(
-      m, "IGpuAllocator", "Subclass: allocate(size, alignment, flags) -> address, deallocate(memory) -> bool.")
-      .def(nb::init<>());
-  nb::class_<IStreamWriter, PyStreamWriter>(m, "IStreamWriter", "Subclass: write(data) -> bytes written.")
-      .def(nb::init<>());
+  bind_memory_callbacks(m);
 }
 
 }  // namespace lathe::python

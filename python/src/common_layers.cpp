@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bind.h"
+#include "layer_types.h"
 
 using namespace nvinfer1;
 
@@ -56,6 +57,8 @@ static void bind_convolution_layers(nb::module_& m) {
       .def_prop_rw("type", &IActivationLayer::getActivationType, &IActivationLayer::setActivationType, kInside)
       .def_prop_rw("alpha", &IActivationLayer::getAlpha, &IActivationLayer::setAlpha, kInside)
       .def_prop_rw("beta", &IActivationLayer::getBeta, &IActivationLayer::setBeta, kInside);
+  nb::class_<NetworkActivationLayer, IActivationLayer>(m, "_NetworkActivationLayer")
+      .def_prop_ro("type", [](const ILayer& self) { return self.getType(); });
   nb::class_<IPoolingLayer, ILayer>(m, "IPoolingLayer")
       .def_prop_rw("type", &IPoolingLayer::getPoolingType, &IPoolingLayer::setPoolingType, kInside)
       .def_prop_rw("pre_padding", &IPoolingLayer::getPrePadding, &IPoolingLayer::setPrePadding, kInside)
@@ -67,6 +70,9 @@ static void bind_convolution_layers(nb::module_& m) {
       .def_prop_rw("window_size_nd", &IPoolingLayer::getWindowSizeNd, &IPoolingLayer::setWindowSizeNd, kInside)
       .def_prop_rw("stride_nd", &IPoolingLayer::getStrideNd, &IPoolingLayer::setStrideNd, kInside)
       .def_prop_rw("padding_nd", &IPoolingLayer::getPaddingNd, &IPoolingLayer::setPaddingNd, kInside);
+  nb::class_<NetworkPoolingLayer, IPoolingLayer>(m, "_NetworkPoolingLayer").def_prop_ro("type", [](const ILayer& self) {
+    return self.getType();
+  });
   nb::class_<ILRNLayer, ILayer>(m, "ILRNLayer")
       .def_prop_rw("window_size", &ILRNLayer::getWindowSize, &ILRNLayer::setWindowSize, kInside)
       .def_prop_rw("alpha", &ILRNLayer::getAlpha, &ILRNLayer::setAlpha, kInside)

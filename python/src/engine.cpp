@@ -5,6 +5,27 @@ using namespace nvinfer1;
 
 namespace lathe::python {
 
+static void add_memory(nb::class_<IExecutionContext>& bound) {
+  bound
+      .def(
+          "set_device_memory",
+          [](IExecutionContext& self, size_t memory, int64_t size) {
+            self.setDeviceMemoryV2(pointer<void*>(memory), size);
+          },
+          nb::arg("memory"), nb::arg("size"))
+      .def_prop_rw(
+          "device_memory",
+          [](IExecutionContext&) -> size_t { throw nb::attribute_error("device_memory can only be set"); },
+          [](IExecutionContext& self, size_t memory) { self.setDeviceMemory(pointer<void*>(memory)); })
+      .def("get_runtime_config", &IExecutionContext::getRuntimeConfig, nb::keep_alive<0, 1>(), Unlocked())
+      .def(
+          "set_communicator",
+          [](IExecutionContext& self, size_t communicator) {
+            return self.setCommunicator(pointer<void*>(communicator));
+          },
+          nb::arg("communicator"));
+}
+
 static void addStreams(nb::class_<IExecutionContext>& bound) {
   bound
       .def(
@@ -28,8 +49,17 @@ static void addStreams(nb::class_<IExecutionContext>& bound) {
       .def("get_input_consumed_event", [](IExecutionContext& self) { return address(self.getInputConsumedEvent()); });
 }
 
+// The context's object holds its allocators by the names of their outputs, so that it does not collect old ones.
+static bool set_output_allocator(nb::handle self, const char* name, IOutputAllocator* allocator) {
+  if (!nb::cast<IExecutionContext&>(self).setOutputAllocator(name, allocator)) return false;
+  if (!nb::hasattr(self, "_output_allocators")) self.attr("_output_allocators") = nb::dict();
+  self.attr("_output_allocators")[name] = allocator;
+  return true;
+}
+
 static void bind_context(nb::module_& m) {
-  nb::class_<IExecutionContext> context(m, "IExecutionContext");
+  nb::class_<IExecutionContext> context(m, "IExecutionContext", nb::dynamic_attr());
+  add_memory(context);
   addStreams(context);
   context.def_prop_rw("debug_sync", &IExecutionContext::getDebugSync, &IExecutionContext::setDebugSync, kInside)
       .def_prop_rw("profiler", &IExecutionContext::getProfiler, &IExecutionContext::setProfiler, kInside, kept(),
@@ -41,8 +71,8 @@ static void bind_context(nb::module_& m) {
       .def("get_tensor_strides", &IExecutionContext::getTensorStrides, nb::arg("name"), kInside)
       .def("set_input_shape", &IExecutionContext::setInputShape, nb::arg("name"), nb::arg("shape"), kInside)
       .def("get_tensor_shape", &IExecutionContext::getTensorShape, nb::arg("name"), kInside)
-      .def("set_output_allocator", &IExecutionContext::setOutputAllocator, nb::arg("name"), nb::arg("output_allocator"),
-           nb::keep_alive<1, 3>(), kInside)
+      .def("set_output_allocator", &set_output_allocator, nb::arg("name"), nb::arg("output_allocator").none(),
+           "The allocator of an output, kept until another one is set; None takes it off.")
       .def("get_output_allocator", &IExecutionContext::getOutputAllocator, nb::arg("name"), kInside)
       .def("get_max_output_size", &IExecutionContext::getMaxOutputSize, nb::arg("name"), kInside)
       .def_prop_rw("temporary_allocator", &IExecutionContext::getTemporaryStorageAllocator,
@@ -51,7 +81,7 @@ static void bind_context(nb::module_& m) {
       .def_prop_rw("error_recorder", &IExecutionContext::getErrorRecorder, &IExecutionContext::setErrorRecorder,
                    kInside, kept(), or_none())
       .def_prop_rw("enqueue_emits_profile", &IExecutionContext::getEnqueueEmitsProfile,
-                   &IExecutionContext::setEnqueueEmitsProfile, kInside, kept(), or_none())
+                   &IExecutionContext::setEnqueueEmitsProfile)
       .def("report_to_profiler", &IExecutionContext::reportToProfiler, kInside)
       .def_prop_rw("persistent_cache_limit", &IExecutionContext::getPersistentCacheLimit,
                    &IExecutionContext::setPersistentCacheLimit, kInside)
@@ -88,12 +118,6 @@ static void bind_context(nb::module_& m) {
           [](IExecutionContext& self, const char* name) { return address(self.getTensorAddress(name)); },
           nb::arg("name"))
       .def(
-          "set_device_memory",
-          [](IExecutionContext& self, size_t memory, int64_t size) {
-            self.setDeviceMemoryV2(pointer<void*>(memory), size);
-          },
-          nb::arg("memory"), nb::arg("size"))
-      .def(
           "infer_shapes",
           [](IExecutionContext& self) {
             std::vector<const char*> names(static_cast<size_t>(self.getEngine().getNbIOTensors()));
@@ -102,6 +126,17 @@ static void bind_context(nb::module_& m) {
             return std::vector<std::string>(names.begin(), names.begin() + missing);
           },
           Unlocked(), "Names of inputs whose shape or values are missing.");
+}
+
+// [min, opt, max] of a shape tensor input, [] for other tensors.
+static std::vector<std::vector<int64_t>> profile_values(ICudaEngine& self, const char* name, int32_t profile) {
+  const Dims shape = self.getTensorShape(name);
+  const int64_t count = shape.nbDims == 1 ? shape.d[0] : 1;
+  if (self.getProfileTensorValuesV2(name, profile, OptProfileSelector::kMIN) == nullptr || count < 0) return {};
+  return ranges_of([&](OptProfileSelector which) {
+    const int64_t* const values = self.getProfileTensorValuesV2(name, profile, which);
+    return std::vector<int64_t>(values, values + count);
+  });
 }
 
 static void addCudaEngine1(nb::class_<ICudaEngine>& bound) {
@@ -202,12 +237,15 @@ static void addCudaEngine2(nb::class_<ICudaEngine>& bound) {
       .def(
           "get_tensor_profile_shape",
           [](ICudaEngine& self, const char* name, int32_t profile) {
-            std::vector<Dims> shapes;
-            for (const auto which : {OptProfileSelector::kMIN, OptProfileSelector::kOPT, OptProfileSelector::kMAX})
-              shapes.push_back(self.getProfileShape(name, profile, which));
-            return shapes;
+            return ranges_of([&](OptProfileSelector which) { return self.getProfileShape(name, profile, which); });
           },
-          nb::arg("name"), nb::arg("profile_index"), "[min, opt, max]");
+          nb::arg("name"), nb::arg("profile_index"), "[min, opt, max]")
+      .def("get_tensor_profile_values", &profile_values, nb::arg("name"), nb::arg("profile_index"),
+           "[min, opt, max] of a shape tensor input, [] for other tensors.")
+      .def("get_tensor_profile_values",
+           [](ICudaEngine& self, int32_t profile, const char* name) { return profile_values(self, name, profile); })
+      .def("get_aliased_input_tensor", &ICudaEngine::getAliasedInputTensor, nb::arg("name"))
+      .def("get_weight_streaming_automatic_budget", &ICudaEngine::getWeightStreamingAutomaticBudget);
 }
 
 void bind_engine(nb::module_& m) {
@@ -228,12 +266,34 @@ void bind_engine(nb::module_& m) {
       .def(
           "get_shape",
           [](IOptimizationProfile& self, const char* input) {
-            std::vector<Dims> shapes;
-            for (const auto which : {OptProfileSelector::kMIN, OptProfileSelector::kOPT, OptProfileSelector::kMAX}) {
-              shapes.push_back(self.getDimensions(input, which));
-              if (shapes.back().nbDims < 0) return std::vector<Dims>();
-            }
+            auto shapes = ranges_of([&](OptProfileSelector which) { return self.getDimensions(input, which); });
+            for (const Dims& shape : shapes)
+              if (shape.nbDims < 0) return std::vector<Dims>();
             return shapes;
+          },
+          nb::arg("input"), "[min, opt, max], or [] where none was set.")
+      .def(
+          "set_shape_input",
+          [](IOptimizationProfile& self, const char* input, const std::vector<int64_t>& min,
+             const std::vector<int64_t>& opt, const std::vector<int64_t>& max) {
+            const auto set = [&](OptProfileSelector which, const std::vector<int64_t>& values) {
+              return self.setShapeValuesV2(input, which, values.data(), static_cast<int32_t>(values.size()));
+            };
+            if (!set(OptProfileSelector::kMIN, min) || !set(OptProfileSelector::kOPT, opt) ||
+                !set(OptProfileSelector::kMAX, max))
+              throw std::runtime_error("the values of one input must be of one number and min <= opt <= max");
+          },
+          nb::arg("input"), nb::arg("min"), nb::arg("opt"), nb::arg("max"))
+      .def(
+          "get_shape_input",
+          [](IOptimizationProfile& self, const char* input) {
+            const int32_t count = self.getNbShapeValues(input);
+            if (count < 0) return std::vector<std::vector<int64_t>>();
+            return ranges_of([&](OptProfileSelector which) {
+              const int64_t* const values = self.getShapeValuesV2(input, which);
+              if (values == nullptr) throw std::runtime_error("only some of min, opt and max are set");
+              return std::vector<int64_t>(values, values + count);
+            });
           },
           nb::arg("input"), "[min, opt, max], or [] where none was set.");
   nb::class_<ISerializationConfig>(m, "ISerializationConfig")

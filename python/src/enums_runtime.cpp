@@ -137,9 +137,6 @@ static void bind_enums_2(nb::module_& m) {
       .value("SCALE", WeightsRole::kSCALE)
       .value("CONSTANT", WeightsRole::kCONSTANT)
       .value("ANY", WeightsRole::kANY);
-  nb::enum_<APILanguage>(m, "APILanguage", nb::is_arithmetic())
-      .value("CPP", APILanguage::kCPP)
-      .value("PYTHON", APILanguage::kPYTHON);
 }
 
 static void bind_enums_3(nb::module_& m) {

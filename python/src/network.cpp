@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <nanobind/stl/optional.h>
+
 #include "layer_types.h"
 
 using namespace nvinfer1;
@@ -80,7 +82,13 @@ static void addNetworkDefinition1(nb::class_<INetworkDefinition>& bound) {
 }
 
 static void addNetworkDefinition2(nb::class_<INetworkDefinition>& bound) {
-  bound.def("get_layer", &INetworkDefinition::getLayer, nb::arg("index"), kInside)
+  bound
+      .def(
+          "get_layer",
+          [](nb::handle self, int32_t index) {
+            return layer_of(self, nb::cast<INetworkDefinition&>(self).getLayer(index));
+          },
+          nb::arg("index"))
       .def("get_input", &INetworkDefinition::getInput, nb::arg("index"), kInside)
       .def("get_output", &INetworkDefinition::getOutput, nb::arg("index"), kInside)
       .def_prop_ro("flags", &INetworkDefinition::getFlags, kInside)
@@ -189,18 +197,26 @@ static void addNetworkDefinition3(nb::class_<INetworkDefinition>& bound) {
           },
           nb::arg("shape"), nb::arg("op"), nb::arg("output_type") = DataType::kFLOAT, kInside)
       .def("__len__", &INetworkDefinition::getNbLayers)
-      .def(
-          "__getitem__",
-          [](INetworkDefinition& self, int32_t index) {
-            const int32_t count = self.getNbLayers();
-            if (index < -count || index >= count) throw nb::index_error();
-            return self.getLayer(index < 0 ? index + count : index);
-          },
-          kInside);
+      .def("__getitem__", [](nb::handle self, int32_t index) {
+        const auto& network = nb::cast<INetworkDefinition&>(self);
+        const int32_t count = network.getNbLayers();
+        if (index < -count || index >= count) throw nb::index_error();
+        return layer_of(self, network.getLayer(index < 0 ? index + count : index));
+      });
 }
 
 static void add_late_layers(nb::class_<INetworkDefinition>& bound) {
   bound
+      .def(
+          "add_dist_collective",
+          [](INetworkDefinition& self, ITensor& input, CollectiveOperation collective,
+             std::optional<ReduceOperation> reduction, std::optional<int64_t> root, std::vector<int64_t> groups) {
+            return self.addDistCollective(input, collective, reduction.value_or(ReduceOperation::kNONE),
+                                          root.value_or(-1), groups.empty() ? nullptr : groups.data(),
+                                          static_cast<int64_t>(groups.size()));
+          },
+          nb::arg("input"), nb::arg("dist_collective_op"), nb::arg("reduce_op").none() = nb::none(),
+          nb::arg("root").none() = nb::none(), nb::arg("groups") = std::vector<int64_t>(), kInside)
       .def(
           "add_attention",
           [](INetworkDefinition& self, ITensor& query, ITensor& key, ITensor& value, AttentionNormalizationOp norm_op,

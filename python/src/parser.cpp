@@ -7,16 +7,34 @@ using namespace nvinfer1;
 
 namespace lathe::python {
 
-// What a factory made; raises RuntimeError with the library's report where it made nothing.
-template <typename Object>
-static Object* made(Object* object) {
-  if (object == nullptr) throw std::runtime_error(lathe::lastError());
-  return object;
+template <typename Parser>
+static bool load_initializer(Parser& self, const char* name, size_t data, size_t size) {
+  return self.loadInitializer(name, pointer<const void*>(data), size);
+}
+
+static void add_steps(nb::class_<nvonnxparser::IParser>& parser) {
+  parser
+      .def(
+          "load_model_proto",
+          [](nvonnxparser::IParser& self, nb::handle model, const std::optional<std::string>& path) {
+            const Bytes bytes(model);
+            nb::gil_scoped_release unlocked;
+            return self.loadModelProto(bytes.data(), bytes.size(), path ? path->c_str() : nullptr);
+          },
+          nb::arg("model"), nb::arg("path") = nb::none())
+      .def("load_initializer", &load_initializer<nvonnxparser::IParser>, nb::arg("name"), nb::arg("data"),
+           nb::arg("size"), "Bytes at an address for an initializer whose data are outside of the model.")
+      .def("get_used_vc_plugin_libraries", [](const nvonnxparser::IParser& self) {
+        int64_t count = 0;
+        const char* const* const names = self.getUsedVCPluginLibraries(count);
+        return names == nullptr ? std::vector<std::string>() : std::vector<std::string>(names, names + count);
+      });
 }
 
 static void bind_parsers_1(nb::module_& m) {
   nb::class_<nvonnxparser::IParserError>(m, "ParserError")
       .def("__str__", [](const nvonnxparser::IParserError& self) { return std::string(self.desc()); })
+      .def("__repr__", [](const nvonnxparser::IParserError& self) { return std::string(self.desc()); })
       .def("local_function_stack",
            [](const nvonnxparser::IParserError& self) {
              return std::vector<std::string>(self.localFunctionStack(),
@@ -31,8 +49,8 @@ static void bind_parsers_1(nb::module_& m) {
       .def("node_name", &nvonnxparser::IParserError::nodeName, kInside)
       .def("node_operator", &nvonnxparser::IParserError::nodeOperator, kInside)
       .def("local_function_stack_size", &nvonnxparser::IParserError::localFunctionStackSize, kInside);
-  nb::class_<nvonnxparser::IParser>(m, "OnnxParser")
-      .def("supports_operator", &nvonnxparser::IParser::supportsOperator, nb::arg("op_name"), kInside)
+  nb::class_<nvonnxparser::IParser> parser(m, "OnnxParser");
+  parser.def("supports_operator", &nvonnxparser::IParser::supportsOperator, nb::arg("op_name"), kInside)
       .def_prop_ro("num_subgraphs", &nvonnxparser::IParser::getNbSubgraphs, kInside)
       .def_prop_ro("num_errors", &nvonnxparser::IParser::getNbErrors, kInside)
       .def("get_error", &nvonnxparser::IParser::getError, nb::arg("index"), kInside)
@@ -82,15 +100,8 @@ static void bind_parsers_1(nb::module_& m) {
             nb::gil_scoped_release unlocked;
             return self.supportsModelV2(bytes.data(), bytes.size(), path ? path->c_str() : nullptr);
           },
-          nb::arg("model"), nb::arg("path") = nb::none())
-      .def(
-          "load_model_proto",
-          [](nvonnxparser::IParser& self, nb::handle model, const std::optional<std::string>& path) {
-            const Bytes bytes(model);
-            nb::gil_scoped_release unlocked;
-            return self.loadModelProto(bytes.data(), bytes.size(), path ? path->c_str() : nullptr);
-          },
           nb::arg("model"), nb::arg("path") = nb::none());
+  add_steps(parser);
 }
 
 static void bind_parsers_2(nb::module_& m) {
@@ -115,6 +126,16 @@ static void bind_parsers_2(nb::module_& m) {
             const Bytes bytes(model);
             nb::gil_scoped_release unlocked;
             return self.refitFromBytes(bytes.data(), bytes.size(), path ? path->c_str() : nullptr);
+          },
+          nb::arg("model"), nb::arg("path") = nb::none())
+      .def("load_initializer", &load_initializer<nvonnxparser::IParserRefitter>, nb::arg("name"), nb::arg("data"),
+           nb::arg("size"))
+      .def(
+          "load_model_proto",
+          [](nvonnxparser::IParserRefitter& self, nb::handle model, const std::optional<std::string>& path) {
+            const Bytes bytes(model);
+            nb::gil_scoped_release unlocked;
+            return self.loadModelProto(bytes.data(), bytes.size(), path ? path->c_str() : nullptr);
           },
           nb::arg("model"), nb::arg("path") = nb::none());
   m.def("get_nv_onnx_parser_version", &getNvOnnxParserVersion);

@@ -5,18 +5,18 @@ using namespace nvinfer1;
 
 namespace lathe::python {
 
-// What a factory made; raises RuntimeError with the library's report where it made nothing.
-template <typename Object>
-static Object* made(Object* object) {
-  if (object == nullptr) throw std::runtime_error(lathe::lastError());
-  return object;
+template <typename Getter>
+static std::vector<const char*> names_of(IRefitter& refitter, Getter getter) {
+  return filled<const char*>([&](int32_t size, const char** names) { return (refitter.*getter)(size, names); });
 }
 
+// Names of layers, and the role of each one's weights.
 template <typename Getter>
-static std::vector<std::string> names_of(IRefitter& refitter, Getter getter) {
-  std::vector<const char*> names(static_cast<size_t>((refitter.*getter)(0, nullptr)));
-  (refitter.*getter)(static_cast<int32_t>(names.size()), names.data());
-  return {names.begin(), names.end()};
+static nb::tuple layers_of(IRefitter& refitter, Getter getter) {
+  std::vector<const char*> names(static_cast<size_t>((refitter.*getter)(0, nullptr, nullptr)));
+  std::vector<WeightsRole> roles(names.size());
+  (refitter.*getter)(static_cast<int32_t>(names.size()), names.data(), roles.data());
+  return nb::make_tuple(names, roles);
 }
 
 void bind_runtime(nb::module_& m) {
@@ -41,12 +41,17 @@ void bind_runtime(nb::module_& m) {
           &IRuntime::setGpuAllocator, kept())
       .def(
           "deserialize_cuda_engine",
+          [](IRuntime& self, IStreamReaderV2& reader) { return self.deserializeCudaEngine(reader); },
+          nb::arg("stream_reader_v2"), nb::keep_alive<0, 1>(), Unlocked())
+      .def(
+          "deserialize_cuda_engine",
           [](IRuntime& self, nb::handle plan) {
             const Bytes bytes(plan);
             nb::gil_scoped_release unlocked;
             return self.deserializeCudaEngine(bytes.data(), bytes.size());
           },
           nb::arg("serialized_engine"), nb::keep_alive<0, 1>(), "The engine, or None after a report to the logger.")
+      .def("get_plugin_registry", &IRuntime::getPluginRegistry, kInside)
       .def(
           "_load", [](IRuntime& self, const std::string& path) { return lathe::loadEngineFile(self, path.c_str()); },
           nb::arg("path"), nb::keep_alive<0, 1>(), Unlocked());
@@ -70,7 +75,15 @@ void bind_runtime(nb::module_& m) {
           [](IRefitter& self, const char* name, Weights weights) { return self.setNamedWeights(name, weights); },
           nb::arg("name"), nb::arg("weights"), nb::keep_alive<1, 3>())
       .def("get_missing_weights", [](IRefitter& self) { return names_of(self, &IRefitter::getMissingWeights); })
-      .def("get_all_weights", [](IRefitter& self) { return names_of(self, &IRefitter::getAllWeights); });
+      .def("get_all_weights", [](IRefitter& self) { return names_of(self, &IRefitter::getAllWeights); })
+      .def(
+          "get_missing", [](IRefitter& self) { return layers_of(self, &IRefitter::getMissing); }, "(layers, roles)")
+      .def(
+          "get_all", [](IRefitter& self) { return layers_of(self, &IRefitter::getAll); }, "(layers, roles)")
+      .def(
+          "refit_cuda_engine_async",
+          [](IRefitter& self, size_t stream) { return self.refitCudaEngineAsync(pointer<cudaStream_t>(stream)); },
+          nb::arg("stream_handle"), Unlocked());
 }
 
 }  // namespace lathe::python

@@ -133,6 +133,7 @@ void bind_permutation(nb::module_& m) {
            [](const Permutation& self, int64_t index) { return self.order[indexOf(index, Dims::MAX_DIMS)]; })
       .def("__setitem__", [](Permutation& self, int64_t index,
                              int32_t dimension) { self.order[indexOf(index, Dims::MAX_DIMS)] = dimension; })
+      .def("__str__", [](nb::handle self) { return nb::str(nb::tuple(self)); })
       .def("__repr__", [](nb::handle self) { return nb::repr(nb::tuple(self)); });
   nb::implicitly_convertible<nb::tuple, Permutation>();
   nb::implicitly_convertible<nb::list, Permutation>();

@@ -17,6 +17,7 @@ from lathe._tensorrt import (Builder, DataType, ICudaEngine, IBuilderConfig, IEx
 __version__ = '.'.join(str(part) for part in _tensorrt._interface_version)
 
 Logger.Severity = ILogger.Severity
+_tensorrt.IErrorRecorder.MAX_DESC_LENGTH = 127  # longer descriptions may be cut
 for _severity in ILogger.Severity:
     setattr(ILogger, _severity.name, _severity)
 
@@ -100,5 +101,25 @@ _to_define(_tensorrt.IProfiler, 'report_layer_time')
 _to_define(_tensorrt.IProgressMonitor, 'phase_start', 'step_complete', 'phase_finish')
 _to_define(_tensorrt.IDebugListener, 'process_debug_tensor')
 _to_define(_tensorrt.IStreamWriter, 'write')
+_to_define(_tensorrt.IStreamReaderV2, 'read', 'seek')
+_to_define(_tensorrt.IGpuAllocator, 'allocate', 'deallocate')
+_to_define(_tensorrt.IGpuAsyncAllocator, 'allocate_async', 'deallocate_async')
 _to_define(_tensorrt.IErrorRecorder, 'num_errors', 'get_error_code', 'get_error_desc', 'has_overflowed', 'clear',
            'report_error')
+
+
+def _reallocate(self, memory, alignment, new_size):
+    """Blocks do not grow unless a subclass says how."""
+
+
+def _allocate_async(self, size, alignment, flags, stream):
+    return self.allocate(size, alignment, flags)
+
+
+def _deallocate_async(self, memory, stream):
+    return self.deallocate(memory)
+
+
+_tensorrt.IGpuAllocator.reallocate = _reallocate
+_tensorrt.IGpuAllocator.allocate_async = _allocate_async
+_tensorrt.IGpuAllocator.deallocate_async = _deallocate_async
