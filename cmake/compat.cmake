@@ -10,12 +10,13 @@ set(LATHE_COMPAT_nvinfer_plugin lathe initLibNvInferPlugins)
 set(LATHE_COMPAT_nvinfer_lean lathe_lean ${runtime_functions})
 set(LATHE_COMPAT_nvinfer_dispatch lathe_dispatch ${runtime_functions})
 
-# lathe_name_compat(TARGET NAME GENERATION): the target becomes lib<NAME>.so.<GENERATION>. `make build` leaves these out,
-# and installing what it has built does, too.
-function(lathe_name_compat target name generation)
+# lathe_name_compat(TARGET NAME GENERATION COMPONENT): the target becomes lib<NAME>.so.<GENERATION>. `make build` leaves these
+# out, and installing what it has built does, too.
+function(lathe_name_compat target name generation component)
   set_target_properties(${target} PROPERTIES OUTPUT_NAME ${name} VERSION ${generation} SOVERSION ${generation}
     LIBRARY_OUTPUT_DIRECTORY ${CMAKE_LIBRARY_OUTPUT_DIRECTORY}/compat/${generation})
-  install(TARGETS ${target} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/compat/${generation} OPTIONAL)
+  install(TARGETS ${target} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/compat/${generation} COMPONENT ${component}
+          NAMELINK_COMPONENT dev OPTIONAL)
 endfunction()
 
 # lathe_add_compat(GENERATION SUFFIX): its libraries, which are filters of lathe<SUFFIX> and lathe_lean<SUFFIX>.
@@ -32,7 +33,11 @@ function(lathe_add_compat generation suffix)
     set(target ${name}_${generation})
     add_library(${target} SHARED ${source})
     add_dependencies(${target} ${implementation}${suffix})
-    lathe_name_compat(${target} ${name} ${generation})
+    string(REGEX REPLACE "^lathe_?" "" component ${implementation})
+    if(component STREQUAL "")
+      set(component full)
+    endif()
+    lathe_name_compat(${target} ${name} ${generation} ${component})
     set_target_properties(${target} PROPERTIES BUILD_RPATH "$ORIGIN/../.." INSTALL_RPATH "$ORIGIN/../..")
     target_link_options(${target} PRIVATE -nostdlib "-Wl,--filter,$<TARGET_SONAME_FILE_NAME:${implementation}${suffix}>")
   endforeach()
@@ -46,7 +51,7 @@ set_source_files_properties(${generation_10_sources} PROPERTIES UNITY_GROUP gene
 set_source_files_properties(${runtime_generation_10_sources} PROPERTIES UNITY_GROUP runtime_generation_10)
 lathe_add_objects(lathe_api_10_objects ${api_sources} ${generation_10_sources} OPTIONS ${builder_option})
 lathe_add_objects(lathe_runtime_api_10_objects ${runtime_api_sources} ${runtime_generation_10_sources}
-                  OPTIONS ${builder_option})
+                  OPTIONS ${runtime_option})
 foreach(objects lathe_api_10_objects lathe_runtime_api_10_objects)
   target_compile_definitions(${objects} PRIVATE LATHE_TENSORRT_MAJOR=10 LATHE_WITHOUT_CUDA_HEADERS)
   target_compile_options(${objects} PRIVATE -Wno-deprecated-declarations)  # which they implement
@@ -62,7 +67,8 @@ foreach(library lathe_10 lathe_lean_10)
   target_compile_definitions(${library} INTERFACE LATHE_TENSORRT_MAJOR=10)
   add_dependencies(${library} lathe_compiler)
 endforeach()
-install(TARGETS lathe_10 lathe_lean_10 LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} OPTIONAL)
+lathe_install(full lathe_10)
+lathe_install(lean lathe_lean_10)
 
 # Plugins for engines of other versions: code of its own, for no other library has these names.
 foreach(generation 10 11)
@@ -70,7 +76,7 @@ foreach(generation 10 11)
   add_library(${target} SHARED ${CMAKE_CURRENT_SOURCE_DIR}/compat/vc_plugin.cpp)
   target_include_directories(${target} PRIVATE ${CMAKE_SOURCE_DIR}/include)
   target_compile_definitions(${target} PRIVATE LATHE_TENSORRT_MAJOR=${generation} LATHE_WITHOUT_CUDA_HEADERS)
-  lathe_name_compat(${target} nvinfer_vc_plugin ${generation})
+  lathe_name_compat(${target} nvinfer_vc_plugin ${generation} lean)
 endforeach()
 lathe_add_compat(10 _10)
 lathe_add_compat(11 "")

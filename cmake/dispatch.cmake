@@ -12,8 +12,9 @@ function(lathe_add_small_objects name generation)
   add_library(${name} OBJECT ${ARGN})
   target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-Os> -ffunction-sections -fdata-sections
                          $<$<EQUAL:${generation},10>:-Wno-deprecated-declarations>)
+  # None of its messages has a fraction in it, whose formatting is an eighth of what the library is.
   target_compile_definitions(${name} PRIVATE LATHE_RUNTIMES_ALONE LATHE_WITHOUT_CUDA_HEADERS
-                             LATHE_TENSORRT_MAJOR=${generation})
+                             LATHE_TENSORRT_MAJOR=${generation} FMT_USE_FLOAT=0 FMT_USE_DOUBLE=0 FMT_USE_LONG_DOUBLE=0)
   target_include_directories(${name} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/include)
   target_link_libraries(${name} PRIVATE Threads::Threads)
   if(LATHE_UNITY AND LATHE_PYTHON)  # in the groups that they have in the other libraries
@@ -28,10 +29,10 @@ lathe_add_small_objects(lathe_dispatch_api_10_objects 10 ${dispatch_api_sources}
 # lathe_add_dispatch(NAME version-objects interface-objects): one of that version and generation.
 function(lathe_add_dispatch name version interface)
   lathe_add_shared(${name} $<TARGET_OBJECTS:lathe_dispatch_objects> $<TARGET_OBJECTS:${interface}>
-                   $<TARGET_OBJECTS:${version}>)
+                   $<TARGET_OBJECTS:${version}> $<TARGET_OBJECTS:lathe_unused_objects>)
   target_link_options(${name} PRIVATE -Wl,--gc-sections)
 endfunction()
 lathe_add_dispatch(lathe_dispatch lathe_version_objects lathe_dispatch_api_objects)
 lathe_add_dispatch(lathe_dispatch_10 lathe_version_10_objects lathe_dispatch_api_10_objects)
 target_compile_definitions(lathe_dispatch_10 INTERFACE LATHE_TENSORRT_MAJOR=10)
-install(TARGETS lathe_dispatch lathe_dispatch_10 LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} OPTIONAL)
+lathe_install(dispatch lathe_dispatch lathe_dispatch_10)

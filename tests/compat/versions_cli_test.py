@@ -275,7 +275,7 @@ class Versions(unittest.TestCase):
         if "CMAKE_BUILD_TYPE:STRING=Release\n" in (BUILD / "CMakeCache.txt").read_text():
             stripped = self.folder / "stripped_dispatch.so"
             subprocess.run(["strip", "-o", stripped, library("0.1", "lathe_dispatch")], check=True)
-            self.assertLessEqual(stripped.stat().st_size, 300_000)
+            self.assertLessEqual(stripped.stat().st_size, 240_000)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,66 @@
+# What other projects find where this one is installed: files for find_package() and pkg-config, and Debian packages. Components
+# of the installation: the libraries `full`, `lean` and `dispatch`, each with its twin for generation 10 of the interface and its
+# TensorRT names (lib/compat); `tools`, the command lines; and `dev`, what compiling against any of the libraries takes.
+include(CMakePackageConfigHelpers)
+set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/lathe)
+configure_package_config_file(cmake/lathe-config.cmake.in ${CMAKE_CURRENT_BINARY_DIR}/lathe-config.cmake
+  INSTALL_DESTINATION ${package_folder} PATH_VARS CMAKE_INSTALL_LIBDIR CMAKE_INSTALL_INCLUDEDIR)
+# Before 1.0 a minor version may change the interface.
+write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/lathe-config-version.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/lathe-config.cmake ${CMAKE_CURRENT_BINARY_DIR}/lathe-config-version.cmake
+        DESTINATION ${package_folder} COMPONENT dev)
+install(DIRECTORY include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT dev)
+
+# lathe_add_pkgconfig(LIBRARY DESCRIPTION): lathe_lean_10 becomes lathe-lean-10.pc.
+function(lathe_add_pkgconfig LATHE_LIBRARY LATHE_DESCRIPTION)
+  string(REPLACE "_" "-" LATHE_PACKAGE ${LATHE_LIBRARY})
+  set(LATHE_DEFINITIONS "")
+  if(LATHE_LIBRARY MATCHES "_10$")
+    set(LATHE_DEFINITIONS " -DLATHE_TENSORRT_MAJOR=10")
+  endif()
+  file(RELATIVE_PATH LATHE_PREFIX_FROM_LIBDIR /${CMAKE_INSTALL_LIBDIR} /)
+  configure_file(cmake/lathe.pc.in ${CMAKE_CURRENT_BINARY_DIR}/${LATHE_PACKAGE}.pc @ONLY)
+  install(FILES ${CMAKE_CURRENT_BINARY_DIR}/${LATHE_PACKAGE}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT dev)
+endfunction()
+set(full_text "Builds, loads and runs plans of neural networks")
+set(lean_text "Loads and runs plans of neural networks")
+set(dispatch_text "Has plans of neural networks run by the runtime that they hold, or by the one that is installed")
+foreach(suffix "" _10)
+  lathe_add_pkgconfig(lathe${suffix} ${full_text})
+  lathe_add_pkgconfig(lathe_lean${suffix} ${lean_text})
+  lathe_add_pkgconfig(lathe_dispatch${suffix} ${dispatch_text})
+endforeach()
+
+set(CPACK_GENERATOR DEB)
+set(CPACK_PACKAGE_VENDOR Lathe)
+set(CPACK_PACKAGE_CONTACT "The Lathe project <lathe@localhost>")  # of the form that dpkg wants
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "Compiler and runtime for deep-learning inference")
+set(CPACK_RESOURCE_FILE_LICENSE ${CMAKE_SOURCE_DIR}/LICENSE)
+set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+set(CPACK_STRIP_FILES ON)
+set(CPACK_COMPONENTS_ALL full lean dispatch tools dev)
+set(CPACK_DEB_COMPONENT_INSTALL ON)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${CMAKE_LIBRARY_OUTPUT_DIRECTORY})
+set(CPACK_DEBIAN_PACKAGE_SECTION libs)
+set(same_version "(= ${PROJECT_VERSION})")
+set(CPACK_DEBIAN_FULL_PACKAGE_NAME liblathe0)
+set(CPACK_DEBIAN_FULL_PACKAGE_DEPENDS "liblathe-lean0 ${same_version}")  # which version-compatible plans hold
+set(CPACK_COMPONENT_FULL_DESCRIPTION ${full_text})
+set(CPACK_DEBIAN_LEAN_PACKAGE_NAME liblathe-lean0)
+set(CPACK_COMPONENT_LEAN_DESCRIPTION ${lean_text})
+set(CPACK_DEBIAN_DISPATCH_PACKAGE_NAME liblathe-dispatch0)
+set(CPACK_DEBIAN_DISPATCH_PACKAGE_RECOMMENDS liblathe-lean0)
+set(CPACK_COMPONENT_DISPATCH_DESCRIPTION ${dispatch_text})
+set(CPACK_DEBIAN_TOOLS_PACKAGE_NAME lathe)
+set(CPACK_DEBIAN_TOOLS_PACKAGE_SECTION utils)
+set(CPACK_DEBIAN_TOOLS_PACKAGE_DEPENDS "liblathe0 ${same_version}")
+set(CPACK_COMPONENT_TOOLS_DESCRIPTION "Command lines that build, inspect, run and measure plans of neural networks")
+set(CPACK_DEBIAN_DEV_PACKAGE_NAME liblathe-dev)
+set(CPACK_DEBIAN_DEV_PACKAGE_SECTION libdevel)
+set(CPACK_DEBIAN_DEV_PACKAGE_SHLIBDEPS OFF)
+set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS
+    "liblathe0 ${same_version}, liblathe-lean0 ${same_version}, liblathe-dispatch0 ${same_version}")
+set(CPACK_COMPONENT_DEV_DESCRIPTION "Headers, and files for CMake and pkg-config")
+include(CPack)
