@@ -3,26 +3,22 @@
 
 namespace lathe {
 
-// Pairs (x1, x2) turn by an angle: (cos x1 - sin x2, sin x1 + cos x2).
+// Pairs (x1, x2) turn by an angle: (cos x1 - sin x2, cos x2 + sin x1). Both at once, so that they are one step: the
+// pairs times the cosine, and the pairs backwards times the sine, whose sign alternates.
 ir::Value* rotary_embedding(ir::GraphBuilder& c, ir::Value* x, ir::Value* cosines, ir::Value* sines,
                             const RotaryEmbedding& how) {
-  cosines = c.unsqueeze(cosines, {1}), sines = c.unsqueeze(sines, {1});
-  ir::Value* part = c.slice(x, 3, 0, how.size);
-  ir::Value *x1 = nullptr, *x2 = nullptr;
-  if (how.interleaved) {
-    const auto every_other = [&](int64_t first) {
-      return c.add(SliceAttrs{}, {part, c.ints({first}), c.ints({how.size}), c.ints({3}), c.ints({2})});
-    };
-    x1 = every_other(0), x2 = every_other(1);
-  } else {
-    x1 = c.slice(part, 3, 0, how.size / 2), x2 = c.slice(part, 3, how.size / 2, how.size);
-  }
-  ir::Value* real = c.minus(c.mul(cosines, x1), c.mul(sines, x2));
-  ir::Value* imaginary = c.plus(c.mul(sines, x1), c.mul(cosines, x2));
-  ir::Value* result = how.interleaved ? c.reshape(c.concat({c.unsqueeze(real, {4}), c.unsqueeze(imaginary, {4})}, 4),
-                                                  c.shape_of(part), true)
-                                      : c.concat({real, imaginary}, 3);
-  return x->shape()[3] == Expr(how.size) ? result : c.concat({result, c.slice(x, 3, how.size, INT64_MAX)}, 3);
+  const int64_t pair = how.interleaved ? 4 : 3;  // the axis of two
+  const bool is_whole = x->shape()[3] == Expr(how.size);
+  ir::Value* part = is_whole ? x : c.slice(x, 3, 0, how.size);
+  ir::Value* pairs = how.interleaved ? c.reshape(part, {0, 0, 0, -1, 2}) : c.reshape(part, {0, 0, 0, 2, -1});
+  ir::Value* backwards = c.add(SliceAttrs{}, {pairs, c.ints({-1}), c.ints({INT64_MIN}), c.ints({pair}), c.ints({-1})});
+  const auto sign = [&](double value) { return c.unsqueeze(c.scalar_like(value, x), {0}); };
+  ir::Value* signs = c.concat({sign(-1), sign(1)}, 0);
+  if (!how.interleaved) signs = c.unsqueeze(signs, {1});
+  cosines = c.unsqueeze(cosines, {1, pair}), sines = c.unsqueeze(sines, {1, pair});
+  ir::Value* turned = c.plus(c.mul(pairs, cosines), c.mul(backwards, c.mul(sines, signs)));
+  ir::Value* result = c.reshape(turned, c.shape_of(part), true);
+  return is_whole ? result : c.concat({result, c.slice(x, 3, how.size, INT64_MAX)}, 3);
 }
 
 }  // namespace lathe

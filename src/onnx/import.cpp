@@ -44,6 +44,25 @@ Error unknown_operator(const NodeProto& node) {
       {}};
 }
 
+std::string text_of(const std::vector<Dim>& dims) {
+  const auto text = [](const Dim& dim) {
+    return dim.value ? std::to_string(*dim.value) : dim.param.empty() ? "?" : std::string(dim.param);
+  };
+  std::string list;
+  for (const Dim& dim : dims) list += (list.empty() ? "" : ", ") + text(dim);
+  return "[" + list + "]";
+}
+
+// Whether no sizes make the tensor what it is declared to be.
+bool contradicts(const TypeProto& declared, const Shape& shape) {
+  if (!declared.has_shape) return false;
+  bool differs = declared.dims.size() != shape.size();
+  for (size_t d = 0; !differs && d < shape.size(); ++d)
+    differs =
+        declared.dims[d].value.value_or(-1) >= 0 && shape[d].is_constant() && shape[d] != Expr(*declared.dims[d].value);
+  return differs;
+}
+
 }  // namespace
 
 void GraphImporter::problem(Error error, SourceLocation where) { add_problem({std::move(error), where}); }
@@ -139,6 +158,10 @@ void GraphImporter::import_output(const TypeProto& type, const std::string& name
                   fmt::format("output '{}' is declared {}, but its node yields {}", name, name_of(*declared),
                               name_of(value->dtype())),
                   {}});
+  if (type.inner.empty() && contradicts(type, value->shape()))
+    report_.warnings.push_back(
+        fmt::format("output '{}' is declared {}, but its node yields {}: the node's dimensions hold", name,
+                    text_of(type.dims), to_string(value->shape())));
   graph_.add_output(value, name);
 }
 

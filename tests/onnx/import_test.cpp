@@ -41,6 +41,22 @@ TEST(OnnxImport, TensorsKeepTheirNames) {
   EXPECT_EQ(evaluate(imported, {2, 2}, {1, 0, 0, 1}), (std::vector<float>{11, 14, 13, 16}));
 }
 
+// As other tools take it: the declaration may be of another batch. -1 is not a size of ONNX, but exporters write it.
+TEST(OnnxImport, OutputsThatAreDeclaredOtherwiseAreWarnedOf) {
+  const auto warnings = [](std::initializer_list<int64_t> declared) {
+    const Imported imported =
+        import(model(graph({{node("Relu", {"x"}, {"y"})}, {}, {kX}, {value_info("y", 1, declared)}})));
+    EXPECT_EQ(problems(imported), "");
+    return imported.report->warnings;
+  };
+  EXPECT_TRUE(warnings({2, 2}).empty());
+  EXPECT_TRUE(warnings({2, -1}).empty());
+  EXPECT_EQ(warnings({2, 3}),
+            (std::vector<std::string>{"output 'y' is declared [2, 3], but its node yields [2, 2]: the "
+                                      "node's dimensions hold"}));
+  EXPECT_EQ(warnings({2, 2, 1})[0].substr(0, 52), "output 'y' is declared [2, 2, 1], but its node yield");
+}
+
 TEST(OnnxImport, SupportIsToldPerNode) {
   const std::string bytes = model(graph({{node("Relu", {"x"}, {"a"}), node("Mean", {"a", "a"}, {"b"}),
                                           node("Frobnicate", {"b"}, {"c"}), node("Relu", {"c"}, {"y"})},
