@@ -89,7 +89,8 @@ void report_notes(const PassContext& context, Log& log, BuildReport& report) {
 Result<> optimize(ir::Graph& graph, const BuildOptions& options, PassContext& context, BuildReport& report) {
   LATHE_ASSIGN(const std::vector<PassReport> passes, run_passes(graph, context));
   if (report.passes.empty()) report.passes = passes;
-  if (options.traits.fuses_narrow_types) LATHE_TRY(give_readers_their_own(graph));
+  if (options.traits.fuses_narrow_types) LATHE_TRY(duplicate_dequantization(graph));
+  if (options.traits.fuses_movement) LATHE_TRY(duplicate_movement(graph));
   const std::string dumps = std::exchange(context.dump_directory, {});  // show the network as a whole
   for (const auto& node : graph.nodes()) {
     for (const auto& body : node->bodies()) LATHE_TRY(optimize(*body, options, context, report));

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computing something twice in place of storing it.
+// Doing something twice in place of storing it: each reader gets a node of its own, so that it can be fused there.
 #pragma once
 
 #include "ir/graph.h"
 
 namespace lathe {
 
-// Every reader of a dequantised value gets a node of its own, so that it can be fused there: integers are read instead
-// of floats.
-Result<> give_readers_their_own(ir::Graph& graph);
+// Dequantised values: integers are read instead of floats.
+Result<> duplicate_dequantization(ir::Graph& graph);
+
+// Transposed values and views of slices that expressions alone read: memory is read in another order, and nothing copied.
+// Example: rotary positions read the heads of a product forwards and backwards.
+Result<> duplicate_movement(ir::Graph& graph);
 
 }  // namespace lathe

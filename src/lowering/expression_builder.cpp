@@ -150,10 +150,13 @@ bool ExpressionBuilder::add_producer(const MayJoin& may_join) {
   return false;
 }
 
-// A reshape of memory that only pointwise nodes read.
+// A reshape of memory that only pointwise nodes read; one of a window, such as a slice, would be a copy.
 bool ExpressionBuilder::is_plain_view(const Node& node) const {
   if (!permutes_elements(node) || reorders_elements(node) || contains(node.input(0)->producer())) return false;
   const std::vector<ir::Use>& uses = node.output()->uses();
+  const Node* from = node.input(0)->producer();
+  while (from && from->has_trait(kView)) from = from->input(0)->producer();
+  if (from && from->has_trait(kCuts)) return false;
   return !is_image(*node.input(0)) &&
          std::none_of(uses.begin(), uses.end(), [](const ir::Use& use) { return moves_elements(*use.node); });
 }
