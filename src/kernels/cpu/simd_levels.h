@@ -33,7 +33,11 @@ LATHE_INLINE Vec load_levels(const T* from, int n) {
 // The lowest bytes of the first n lanes.
 LATHE_INLINE void store_bytes(void* to, IntVec levels, int n) {
 #if defined(LATHE_ISA_LEVEL_avx512)
-  _mm512_mask_cvtepi32_storeu_epi8(to, static_cast<__mmask16>((1u << n) - 1), reinterpret_cast<__m512i>(levels));
+  const auto lanes = reinterpret_cast<__m512i>(levels);
+  if (n == kLanes)
+    _mm_storeu_si128(static_cast<__m128i*>(to), _mm512_cvtepi32_epi8(lanes));
+  else
+    _mm512_mask_cvtepi32_storeu_epi8(to, static_cast<__mmask16>((1u << n) - 1), lanes);
 #elif defined(LATHE_ISA_LEVEL_avx2)
   const __m256i order = _mm256_setr_epi8(0, 4, 8, 12, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1,  //
                                          -1, -1, -1, -1, 0, 4, 8, 12, -1, -1, -1, -1, -1, -1, -1, -1);

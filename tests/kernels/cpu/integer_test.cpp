@@ -87,6 +87,13 @@ const std::vector<Form>& forms() {
        {DType::f32, DType::f32},
        1,
        DType::u8},
+      {"in=5; r5=sub r0 r1; r6=mul r5 r2; r7=add r6 r3; r8=constant 0.3; r9=div r7 r8; r10=round r9; r11=clip r10 -9 "
+       "90; "
+       "r12=affine r11 0.3 -0; r13=affine r4 1 -11; r14=affine r13 0.05 -0; r15=add r12 r14; r16=relu r15; "
+       "r17=constant 0.37; r18=div r16 r17; r19=round r18; r20=affine r19 1 -90; r21=clip r20 -128 127; out r21",
+       {DType::i32, DType::f32, DType::f32, DType::u8},
+       3,
+       DType::i8},
       {"in=1; out r0", {}, 0, DType::i32},
   };
   return all;
