@@ -38,9 +38,9 @@ std::optional<size_t> matmul_channels(const ir::Node& node, const Dequantized& x
   return static_cast<size_t>(rank - (attrs.transpose_b ? 2 : 1));
 }
 
-// What CPUs multiply: any 8-bit activations of one scale and one zero point by constant weights, along K four by four.
-// Padding is zeros, which are the level 0 only where that is the zero point; a convolution of one filter for each
-// channel has nothing to sum four by four.
+// What CPUs multiply: any 8-bit activations of one scale and one zero point by constant weights, along K four by four
+// or, of convolutions with one filter for each channel, rows of the filter. Padding is zeros, which are the level 0
+// only where that is the zero point.
 bool is_weighted(const ir::Node& node, const Dequantized& x, const Dequantized& w) {
   if (x.scale->volume() != 1 || (x.zero_point && !scalar_of(x.zero_point)) || !w.integers->constant() ||
       !is_byte_integer(x.integers->dtype()))
@@ -54,7 +54,8 @@ bool is_weighted(const ir::Node& node, const Dequantized& x, const Dequantized& 
   bool padded = attrs.padding_mode != PaddingMode::explicit_round_down;
   for (const Ints* pads : {&attrs.pads_begin, &attrs.pads_end})
     for (int64_t pad : *pads) padded |= pad != 0;
-  return dims.size() <= 5 && dims[1] % 4 == 0 && dims[0] > 1 && !(padded && x.zero_point);
+  const bool depthwise = attrs.groups > 1 && dims[0] == attrs.groups && dims[1] == 1;
+  return dims.size() <= 5 && (dims[1] % 4 == 0 || depthwise) && dims[0] > 1 && !(padded && x.zero_point);
 }
 
 // zero * the sum of the weights that each output channel has: what the products are too large by where every level of

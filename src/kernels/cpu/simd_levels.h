@@ -11,10 +11,11 @@ namespace lathe::cpu::LATHE_ISA {
 
 // The first n of kLanes; the others are 0.
 template <class T>
-LATHE_INLINE Vec load_levels(const T* from, int n) {
+LATHE_INLINE IntVec load_bytes(const T* from, int n) {
 #if defined(LATHE_ISA_LEVEL_avx512)
-  const __m128i bytes = _mm_maskz_loadu_epi8(static_cast<__mmask16>((1u << n) - 1), from);
-  return _mm512_cvtepi32_ps(std::is_signed_v<T> ? _mm512_cvtepi8_epi32(bytes) : _mm512_cvtepu8_epi32(bytes));
+  const __m128i bytes = n == kLanes ? _mm_loadu_si128(reinterpret_cast<const __m128i*>(from))
+                                    : _mm_maskz_loadu_epi8(static_cast<__mmask16>((1u << n) - 1), from);
+  return reinterpret_cast<IntVec>(std::is_signed_v<T> ? _mm512_cvtepi8_epi32(bytes) : _mm512_cvtepu8_epi32(bytes));
 #elif defined(LATHE_ISA_LEVEL_avx2)
   uint64_t eight = 0;
   if (n == kLanes)
@@ -22,18 +23,26 @@ LATHE_INLINE Vec load_levels(const T* from, int n) {
   else
     __builtin_memcpy(&eight, from, static_cast<size_t>(n));
   const __m128i bytes = _mm_cvtsi64_si128(static_cast<int64_t>(eight));
-  return _mm256_cvtepi32_ps(std::is_signed_v<T> ? _mm256_cvtepi8_epi32(bytes) : _mm256_cvtepu8_epi32(bytes));
+  return reinterpret_cast<IntVec>(std::is_signed_v<T> ? _mm256_cvtepi8_epi32(bytes) : _mm256_cvtepu8_epi32(bytes));
 #else
-  Vec v{};
-  for (int i = 0; i < n; ++i) v[i] = static_cast<float>(from[i]);
+  IntVec v{};
+  for (int i = 0; i < n; ++i) v[i] = from[i];
   return v;
 #endif
+}
+template <class T>
+LATHE_INLINE Vec load_levels(const T* from, int n) {
+  return to_float(load_bytes(from, n));
 }
 
 // The lowest bytes of the first n lanes.
 LATHE_INLINE void store_bytes(void* to, IntVec levels, int n) {
 #if defined(LATHE_ISA_LEVEL_avx512)
-  _mm512_mask_cvtepi32_storeu_epi8(to, static_cast<__mmask16>((1u << n) - 1), reinterpret_cast<__m512i>(levels));
+  const auto lanes = reinterpret_cast<__m512i>(levels);
+  if (n == kLanes)
+    _mm_storeu_si128(static_cast<__m128i*>(to), _mm512_cvtepi32_epi8(lanes));
+  else
+    _mm512_mask_cvtepi32_storeu_epi8(to, static_cast<__mmask16>((1u << n) - 1), lanes);
 #elif defined(LATHE_ISA_LEVEL_avx2)
   const __m256i order = _mm256_setr_epi8(0, 4, 8, 12, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1,  //
                                          -1, -1, -1, -1, 0, 4, 8, 12, -1, -1, -1, -1, -1, -1, -1, -1);

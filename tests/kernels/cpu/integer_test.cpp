@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products of 8-bit integers: the kernels gemm_integer and conv_integer, and the tiles of every ISA level.
-#include <cmath>
-
 #include "kernels/cpu/conv_integer/conv_integer.h"
 #include "kernels/cpu/gemm/integer_epilogue.h"
 #include "kernels/cpu/gemm/integer_panels.h"
 #include "kernels/cpu/gemm/tile.h"
 #include "kernels/cpu/gemm_integer/gemm_integer.h"
+#include "kernels/cpu/integer_forms.h"
 #include "kernels/cpu/isa_levels.h"
-#include "kernels/cpu/reference.h"
 
 namespace lathe::cpu {
 Result<std::unique_ptr<Kernel>> make_gemm_integer(const Record& record);
@@ -17,137 +15,6 @@ Result<std::unique_ptr<Kernel>> make_conv_integer(const Record& record);
 namespace {
 
 using namespace testing;
-
-// A dense tensor of 8-bit integers or floats, channels last for images.
-struct Levels {
-  std::vector<std::byte> storage;
-  TensorArg arg;
-
-  Levels(DType type, std::vector<int64_t> dims, bool channels_last, double scale = 1) {
-    arg = (channels_last ? TestTensor::channels_last(dims, dims[1]) : TestTensor(dims)).arg;
-    arg.dtype = type;
-    storage.resize(static_cast<size_t>(arg.volume()) * size_of(type));
-    arg.data = storage.data();
-    for (int64_t i = 0; i < arg.volume(); ++i)
-      if (type == DType::f32)
-        arg.as<float>()[i] = static_cast<float>(scale * static_cast<double>(pick(-1000, 1000)) / 1000);
-      else if (type == DType::i32)
-        arg.as<int32_t>()[i] = static_cast<int32_t>(pick(-100000, 100000));
-      else
-        storage[static_cast<size_t>(i)] = static_cast<std::byte>(pick(0, 255));
-  }
-  int64_t offset(const std::vector<int64_t>& index) const {
-    int64_t at = 0;
-    for (int d = 0; d < arg.rank; ++d) at += arg.dims[d] == 1 ? 0 : index[static_cast<size_t>(d)] * arg.strides[d];
-    return at;
-  }
-  double at(const std::vector<int64_t>& index) const {
-    const int64_t i = offset(index);
-    switch (arg.dtype) {
-      case DType::f32:
-        return static_cast<double>(arg.as<float>()[i]);
-      case DType::i32:
-        return arg.as<int32_t>()[i];
-      case DType::i8:
-        return arg.as<int8_t>()[i];
-      default:
-        return arg.as<uint8_t>()[i];
-    }
-  }
-};
-
-// A program after sums, its operands' types, the result's, and what it means for one element.
-struct Form {
-  std::string program;
-  std::vector<DType> operands;  // the first ones run along the columns
-  size_t along_columns;
-  DType to;
-};
-
-const std::vector<Form>& forms() {
-  static const std::vector<Form> all = {
-      {"in=2; r2=affine r0 0.001 -0; r3=add r2 r1; out r3", {DType::f32}, 1, DType::f32},
-      {"in=3; r3=sub r0 r1; r4=mul r3 r2; out r4", {DType::i32, DType::f32}, 2, DType::f32},
-      {"in=4; r4=sub r0 r1; r5=mul r4 r2; r6=add r5 r3; r7=relu r6; r8=constant 0.37; r9=div r7 r8; r10=round r9; "
-       "r11=affine r10 1 7; r12=clip r11 0 255; out r12",
-       {DType::i32, DType::f32, DType::f32},
-       3,
-       DType::u8},
-      {"in=2; r2=affine r0 0.001 -0; r3=affine r1 1 -11; r4=affine r3 0.05 -0; r5=add r2 r4; r6=affine r5 8 -0; "
-       "r7=round r6; r8=clip r7 -128 127; out r8",
-       {DType::u8},
-       0,
-       DType::i8},
-      {"in=4; r4=mul r0 r1; r5=add r4 r2; r6=silu r5; r7=affine r3 0.05 -0; r8=add r6 r7; r9=mul r8 r5; out r9",
-       {DType::f32, DType::f32, DType::i8},
-       2,
-       DType::f32},
-      {"in=3; r3=mul r0 r1; r4=constant 0.3; r5=div r3 r4; r6=round r5; r7=clip r6 -9 90; r8=affine r7 0.3 -0; "
-       "r9=add r8 r2; r10=relu r9; r11=div r10 r4; r12=round r11; r13=clip r12 0 255; out r13",
-       {DType::f32, DType::f32},
-       1,
-       DType::u8},
-      {"in=1; out r0", {}, 0, DType::i32},
-  };
-  return all;
-}
-
-std::vector<Levels> operands_of(const Form& form, const std::vector<int64_t>& out, size_t column_dim, bool image) {
-  std::vector<Levels> operands;
-  for (size_t i = 0; i < form.operands.size(); ++i) {
-    std::vector<int64_t> dims(out.size(), 1);
-    dims[column_dim] = out[column_dim];
-    if (i >= form.along_columns) dims = out;
-    operands.emplace_back(form.operands[i], dims, image, i < form.along_columns && i > 0 ? 0.002 : 3);
-  }
-  return operands;
-}
-
-// The exact sum through the program, with the zero point taken off as an integer. Levels may differ by one where a
-// quotient is half way between two.
-void expect_element(const Form& form, const Levels& out, const std::vector<Levels>& operands,
-                    const std::vector<int64_t>& index, int64_t sum) {
-  const Program program = *parse_program(form.program);
-  std::vector<float> inputs{0};
-  for (const Levels& operand : operands) inputs.push_back(static_cast<float>(operand.at(index)));
-  if (!operands.empty() && operands[0].arg.dtype == DType::i32) {
-    sum -= static_cast<int64_t>(operands[0].at(index));
-    inputs[1] = 0;
-  }
-  inputs[0] = static_cast<float>(sum);
-  float want = 0;
-  evaluate(program, inputs, {&want, 1});
-  const double got = out.at(index),
-               wanted = form.to == DType::i32 ? static_cast<double>(sum) : static_cast<double>(want);
-  if (form.to == DType::f32 || form.to == DType::i32) {
-    ASSERT_NEAR(got, wanted, form.to == DType::i32 ? 0 : 1e-5 * (1 + std::abs(wanted))) << form.program;
-    return;
-  }
-  if (got == wanted) return;
-  // Nudged by the rounding errors of what comes before, the program gives the other level, too.
-  bool near = false;
-  for (size_t i = 0; i < inputs.size(); ++i)
-    for (const float factor : {1 - 3e-6f, 1 + 3e-6f}) {
-      std::vector<float> nudged = inputs;
-      nudged[i] *= factor;
-      evaluate(program, nudged, {&want, 1});
-      near |= static_cast<double>(want) == got;
-    }
-  ASSERT_TRUE(near && std::abs(got - wanted) <= 1)
-      << form.program << ": got " << got << ", want " << wanted << " of a sum of " << sum << " and "
-      << fmt::format("{}", fmt::join(inputs, " "));
-}
-
-std::vector<int8_t> random_weights(int64_t count) {
-  std::vector<int8_t> weights(static_cast<size_t>(count));
-  for (int8_t& weight : weights)
-    weight = static_cast<int8_t>(pick(0, 5) ? pick(-128, 127) : one_of<int64_t>({-128, 127}));
-  return weights;
-}
-
-TensorArg flat(std::vector<int32_t>& packed) {
-  return {packed.data(), DType::i32, 1, {static_cast<int64_t>(packed.size())}, {1}};
-}
 
 TEST(GemmInteger, RandomShapes) {
   for (int i = 0; i < 300 && !::testing::Test::HasFailure(); ++i) {

@@ -4,13 +4,11 @@
 #include <algorithm>
 
 #include "base/divide.h"
+#include "kernels/cpu/conv/conv.h"
 
 namespace lathe::cpu::depthwise {
-namespace {
 
 int64_t padded_channels(const Shape& shape) { return round_up(shape.channels, 16); }
-
-}  // namespace
 
 int64_t packed_floats(const Shape& shape) { return shape.volume() * padded_channels(shape); }
 
@@ -29,6 +27,12 @@ void pack_weights(const Shape& shape, const float* weights, int64_t channel_stri
     for (int64_t c = 0; c < shape.channels; ++c) to[c] = from[c * channel_stride];
     std::fill(to + shape.channels, to + padded_channels(shape), 0.0f);
   }
+}
+
+bool is_valid(const Shape& shape, const DepthwiseConfig& config) {
+  constexpr int64_t kMaxVolume = 1 << 20;
+  return conv::is_valid_window(shape, kMaxVolume) && shape.channels >= 1 && config.pixels >= 1 &&
+         config.pixels <= kMaxPixels;
 }
 
 std::vector<DepthwiseConfig> candidates(int threads) {

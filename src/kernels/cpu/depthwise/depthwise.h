@@ -50,8 +50,14 @@ struct DepthwiseParams {
   }
 };
 
+// Whether a kernel can work with them; they come from a file.
+bool is_valid(const Shape& shape, const DepthwiseConfig& config);
+
 // Configurations worth trying.
 std::vector<DepthwiseConfig> candidates(int threads);
+
+// Channels of packed weights.
+int64_t padded_channels(const Shape& shape);
 
 // Weights [C, 1, kernel...], dense, to packed form [taps][C rounded up to 16]; independent of the configuration.
 int64_t packed_floats(const Shape& shape);

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/divide.h"
-#include "kernels/cpu/conv/conv.h"
 #include "kernels/cpu/depthwise/depthwise.h"
-#include "kernels/cpu/depthwise/strip.h"
-#include "kernels/cpu/gemm/row_map.h"
+#include "kernels/cpu/depthwise/strips.h"
 #include "kernels/cpu/kernel_table.h"
 
 namespace lathe::cpu {
@@ -53,80 +50,6 @@ Result<> Depthwise::check(std::span<const TensorArg> inputs, std::span<const Ten
   return check_epilogue(epilogue_, inputs.subspan(2), out);
 }
 
-// The strips of a launch: output rows cut into pieces of at most config.pixels pixels.
-class Strips {
- public:
-  Strips(const Shape& shape, const DepthwiseConfig& config, const Launch& launch, const float* weights,
-         const BoundEpilogue& epilogue)
-      : x_(launch.inputs[0]), epilogue_(epilogue), weights_(weights) {
-    const TensorArg& out = launch.outputs[0];
-    const auto operands = launch.inputs.subspan(2);
-    batch_ = x_.dims[0];
-    const int missing = 3 - shape.spatial;
-    for (int d = missing; d < 3; ++d) {
-      in_[d] = x_.dims[2 + d - missing];
-      in_stride_[d] = x_.strides[2 + d - missing];
-      out_[d] = out.dims[2 + d - missing];
-    }
-    shape_ = with_padding(shape, in_, out_);
-    per_row_ = ceil_div(out_[2], config.pixels);
-    out_data_ = out.as<float>();
-    map_.streams = 1 + epilogue.count;
-    map_.add_dim(batch_);
-    for (int64_t size : out_) map_.add_dim(size);
-    for (int d = 0; d < out.rank; ++d) {
-      if (d == 1) continue;
-      const int dim = d == 0 ? 0 : d - 1 + missing;
-      map_.set_stride(0, dim, out.strides[d]);
-      for (int i = 0; i < epilogue.count; ++i) map_.set_stride(1 + i, dim, broadcast_stride(operands[i], d));
-    }
-    map_.collapse();
-  }
-
-  int64_t count() const { return batch_ * out_[0] * out_[1] * per_row_; }
-
-  void run(int64_t first, int64_t last, int64_t first_channel, int64_t last_channel) const {
-    static const auto function = LATHE_ISA_SELECT(depthwise_strip);
-    TileRows where;
-    Strip strip{};
-    strip.shape = &shape_;
-    strip.in = in_;
-    strip.in_stride = in_stride_;
-    strip.weights = weights_;
-    strip.weight_stride = packed_floats(shape_) / shape_.volume();
-    strip.first_channel = first_channel;
-    strip.last_channel = last_channel;
-    strip.epilogue = &epilogue_;
-    strip.where = &where;
-    for (int64_t s = first; s < last; ++s) {
-      const int64_t row = s / per_row_, piece = s % per_row_;
-      const int64_t begin = out_[2] * piece / per_row_, end = out_[2] * (piece + 1) / per_row_;
-      const int64_t h = row % out_[1], d = row / out_[1] % out_[0], n = row / (out_[1] * out_[0]);
-      strip.x = x_.as<float>() + n * x_.strides[0];
-      strip.corner = {d * shape_.stride[0] - shape_.pad[0], h * shape_.stride[1] - shape_.pad[1],
-                      begin * shape_.stride[2] - shape_.pad[2]};
-      strip.pixels = static_cast<int>(end - begin);
-      map_.fill(row * out_[2] + begin, strip.pixels, [&](int stream, int pixel, int64_t offset) {
-        if (stream == 0)
-          where.out[pixel] = out_data_ + offset;
-        else if (epilogue_.operands[stream - 1].varies_by_row)
-          where.operand[stream - 1][pixel] = epilogue_.operands[stream - 1].data + offset;
-      });
-      function(strip);
-    }
-  }
-
- private:
-  Shape shape_;
-  const TensorArg& x_;
-  const BoundEpilogue& epilogue_;
-  const float* weights_;
-  float* out_data_;
-  int64_t batch_ = 1, per_row_ = 1;
-  std::array<int64_t, 3> in_{1, 1, 1}, out_{1, 1, 1}, in_stride_{};
-  gemm::RowMap<1 + kMaxEpilogueOperands> map_;
-};
-
 void Depthwise::run(const Launch& launch) const {
   const TensorArg& out = launch.outputs[0];
   if (out.volume() == 0) return;
@@ -140,28 +63,19 @@ void Depthwise::run(const Launch& launch) const {
     pack_weights(shape_, weights, w.strides[0], tap_strides, {packed, static_cast<size_t>(packed_floats(shape_))});
     weights = packed;
   }
-  const Strips strips(shape_, config_, launch, weights, epilogue);
-  // About 5 us of work: a product costs some 0.1 ns here, moving data included.
-  const int64_t products = out.volume() * (shape_.volume() + 8);
-  const bool split = products > 100'000;
-  constexpr int64_t kUnit = 16;
-  const int64_t blocks = ceil_div(shape_.channels, kUnit);
-  if (config_.split_channels && split)
-    return launch.pool.parallel_for(blocks, 1, [&](int64_t begin, int64_t end, int) {
-      strips.run(0, strips.count(), begin * kUnit, std::min(end * kUnit, shape_.channels));
-    });
-  launch.pool.parallel_for(strips.count(), split ? 1 : strips.count(),
-                           [&](int64_t begin, int64_t end, int) { strips.run(begin, end, 0, shape_.channels); });
+  static const auto function = LATHE_ISA_SELECT(depthwise_strip);
+  Strip strip{};
+  strip.weights = weights;
+  strip.weight_stride = padded_channels(shape_);
+  strip.epilogue = &epilogue;
+  Strips(shape_, config_, launch, epilogue).run(strip, function, launch.pool);
 }
 
 }  // namespace
 
 Result<std::unique_ptr<Kernel>> make_depthwise(const Record& record) {
   const auto params = decode_counts<DepthwiseParams>(record.params);
-  constexpr int64_t kMaxVolume = 1 << 20;
-  if (!params || !conv::is_valid_window(params->shape, kMaxVolume) || params->shape.channels < 1 ||
-      params->config.pixels < 1 || params->config.pixels > kMaxPixels)
-    return refuse_params("depthwise");
+  if (!params || !is_valid(params->shape, params->config)) return refuse_params("depthwise");
   LATHE_ASSIGN(Epilogue epilogue, compile_epilogue(record.program));
   return std::unique_ptr<Kernel>(new Depthwise(*params, std::move(epilogue)));
 }

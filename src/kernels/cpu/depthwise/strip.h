@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// The inner kernel of depthwise convolution: a strip of up to kMaxPixels neighbouring output pixels, a range of
+// The inner kernels of depthwise convolution: a strip of up to kMaxPixels neighbouring output pixels, a range of
 // channels.
 #pragma once
 
 #include "kernels/cpu/depthwise/depthwise.h"
 #include "kernels/cpu/epilogue.h"
+#include "kernels/cpu/gemm/integer_epilogue.h"
 
 namespace lathe::cpu::depthwise {
 
 struct Strip {
   const Shape* shape;
   std::array<int64_t, 3> in;         // x D H W
-  std::array<int64_t, 3> in_stride;  // floats
+  std::array<int64_t, 3> in_stride;  // elements
   const float* x;                    // of this image; channel 0 of pixel 0
   const float* weights;
   int64_t weight_stride;          // from tap to tap
@@ -19,8 +20,12 @@ struct Strip {
   int pixels;
   int64_t first_channel, last_channel;
   const BoundEpilogue* epilogue;
+  const gemm::IntegerEpilogue*
+      integers;              // of 8-bit integers, which x and the weights hold then, in place of `epilogue`
+  const std::byte* outside;  // ... which all channels of a pixel outside of x are
   const TileRows* where;
 };
+using StripFunction = void (*)(const Strip& strip);
 
 }  // namespace lathe::cpu::depthwise
 

@@ -75,6 +75,15 @@ class Cut {
   std::optional<int> end_;
 };
 
+// Whether values that are clamped to what the levels are worth become these levels, and no others.
+bool is_exact(const Rounding& rounding) {
+  constexpr float kMost = 1 << 16;
+  for (const float level : {rounding.zero, rounding.low, rounding.high})
+    if (!(std::abs(level) <= kMost) || level != std::nearbyint(level)) return false;
+  return std::isnormal(rounding.scale) && std::isnormal(1 / rounding.scale) && rounding.scale > 0 &&
+         std::isfinite(2 * kMost * rounding.scale) && rounding.low <= rounding.high;
+}
+
 bool is_product(const Instruction& instruction) {
   return instruction.op == Opcode::affine && instruction.immediates[1] == 0;
 }
@@ -157,7 +166,7 @@ bool take_rounding(Cut& cut, Rounding& rounding) {
     return false;
   }
   cut.finish_at(*i);
-  return std::isnormal(rounding.scale) && std::isnormal(1 / rounding.scale) && rounding.scale > 0;
+  return is_exact(rounding);
 }
 
 }  // namespace
@@ -244,6 +253,30 @@ TensorArg dequantized(const TensorArg& operand, const IntegerProgram::Levels& le
   return floats;
 }
 
+// What becomes the lowest level, and the highest, when it is divided and rounded. Less and more becomes no other.
+Bounds bounds_of(const Rounding& rounding) {
+  const auto value_of = [&](float level) { return (level - rounding.zero) * rounding.scale; };
+  return {value_of(rounding.low), value_of(rounding.high)};
+}
+
+Bounds within(const Bounds& inner, const Bounds& outer) {
+  return {std::max(inner.low, outer.low), std::max(std::min(inner.high, outer.high), outer.low)};
+}
+
+void bind_direct(IntegerEpilogue& bound) {
+  const BoundEpilogue& middle = bound.middle;
+  bound.bounds = {-HUGE_VALF, HUGE_VALF};
+  bound.direct = middle.linear;
+  bound.residual = middle.residual;
+  if (middle.fused && middle.has_act && middle.act.op == StepOp::levels && middle.residual < 0) {
+    const Rounding rounding{middle.act.x, 0, middle.act.z, middle.act.w};
+    bound.direct = bound.has_between = is_exact(rounding);
+    bound.between = {rounding, bounds_of(rounding), middle.act.y};
+    bound.residual = middle.late_residual;
+  }
+  if (bound.direct) bound.bounds = {middle.low, middle.high};
+}
+
 }  // namespace
 
 size_t integer_scratch_bytes(int64_t columns, size_t operands) {
@@ -281,7 +314,8 @@ IntegerEpilogue bind_integer_epilogue(const IntegerProgram& program, std::span<c
   bound.scale = scale;
   bound.raw = program.to == DType::i32;
   bound.rounds = is_byte_integer(program.to);
-  bound.direct = bound.middle.linear && bound.middle.residual < 0;
+  bind_direct(bound);
+  if (bound.rounds) bound.bounds = within(bound.bounds, bounds_of(program.rounding));
   return bound;
 }
 

@@ -20,9 +20,13 @@ namespace lathe::cpu::gemm {
 
 inline constexpr int kMaxSmallOperands = 4;  // of 8 bits
 
-// clip(round(x / scale) + zero, low, high)
+// clip(round(x / scale) + zero, low, high), of an integer zero, low and high
 struct Rounding {
   float scale = 1, zero = 0, low = 0, high = 0;
+};
+
+struct Bounds {
+  float low = 0, high = 0;
 };
 
 // What is known of it before shapes are.
@@ -65,7 +69,17 @@ struct IntegerEpilogue {
   bool raw = false;          // sums stay integers
   bool rounds = false;       // to 8-bit levels
   bool dequantizes = false;  // some operand that varies by row has 8 bits
-  bool direct = false;       // the program is clip(x + bias, low, high) at most
+  // The program is clip(levels(x + bias) + residual, low, high) at most, of which levels are rounded and made floats
+  // again: as networks are written where a product is quantised and dequantised before something is added.
+  bool direct = false;
+  bool has_between = false;  // such levels
+  struct {
+    Rounding rounding;
+    Bounds bounds;
+    float step = 0;  // what a level is worth
+  } between;
+  int residual = -1;  // operands; -1 = none
+  Bounds bounds;      // of values, by the program where it is direct and by the range of the levels
 };
 
 // Bytes of scratch, a multiple of 64, for `columns` columns and so many operands; and the epilogue, which reads from
@@ -81,4 +95,10 @@ struct TileTable;
 
 namespace lathe::cpu {
 LATHE_ISA_DECLARE(const gemm::TileTable& integer_tile_table(bool multiplies_bytes))
+
+// Runs the epilogue on sums[rows][stride], columns [column, column + columns) of the output, and stores the result.
+// `sums` has whole vectors, and is scratch afterwards.
+using FinishIntegers = void(const gemm::IntegerEpilogue& integers, const TileRows& where, int32_t* sums, int64_t stride,
+                            int rows, int64_t column, int columns);
+LATHE_ISA_DECLARE(FinishIntegers finish_integers)
 }  // namespace lathe::cpu

@@ -4,68 +4,15 @@
 #include <utility>
 
 #include "kernels/cpu/gemm/integer_epilogue.h"
+#include "kernels/cpu/gemm/integer_products.h"
 #include "kernels/cpu/gemm/tile.h"
-#include "kernels/cpu/simd.h"
-#include "kernels/cpu/simd_levels.h"
 
 namespace lathe::cpu::LATHE_ISA {
 namespace {
 
-using gemm::IntegerEpilogue;
-using gemm::IntegerProgram;
 using gemm::Tap;
 using gemm::Tile;
 using gemm::TileTable;
-
-// sums + the four products of each lane, with the CPU's instruction for it. It is written out, for the flags of the
-// level do not include it; see multiplies_bytes().
-struct ByteProducts {
-  static constexpr bool kUnrolled = true;
-  // With a row of B, an element of A and what flips its sign in registers as well.
-  static constexpr int max_rows(int vectors) {
-    constexpr int by_registers[2][gemm::kMaxTileVectors] = {{8, 5, 3, 2}, {12, 12, 9, 6}};
-    return by_registers[kVecRegisters == 32][vectors - 1];
-  }
-  LATHE_INLINE static IntVec add(IntVec sums, IntVec a, IntVec b) {
-#if defined(LATHE_ISA_LEVEL_avx512)
-    asm("vpdpbusd %2, %1, %0" : "+v"(sums) : "v"(a), "v"(b));
-#elif defined(LATHE_ISA_LEVEL_avx2)
-    asm("%{vex%} vpdpbusd %2, %1, %0" : "+x"(sums) : "x"(a), "x"(b));
-#endif
-    return sums;
-  }
-};
-
-// The same by products of 16 bits, which no sum of two exceeds. (Those of u8 and i8, vpmaddubsw, saturate.)
-struct ShortProducts {
-  // Nine instructions each: unrolled, they want more registers than there are, and greater tiles save one in twenty.
-  static constexpr bool kUnrolled = false;
-  static constexpr int max_rows(int vectors) { return vectors > 2 && kVecRegisters < 32 ? 2 : 4; }
-  LATHE_INLINE static IntVec add(IntVec sums, IntVec a, IntVec b) {
-#if defined(LATHE_ISA_LEVEL_avx512)
-    const auto x = reinterpret_cast<__m512i>(a), y = reinterpret_cast<__m512i>(b);
-    const __m512i even = _mm512_madd_epi16(_mm512_and_si512(x, _mm512_set1_epi32(0x00ff00ff)),
-                                           _mm512_srai_epi16(_mm512_slli_epi16(y, 8), 8));
-    const __m512i odd = _mm512_madd_epi16(_mm512_srli_epi16(x, 8), _mm512_srai_epi16(y, 8));
-    return sums + reinterpret_cast<IntVec>(even) + reinterpret_cast<IntVec>(odd);
-#elif defined(LATHE_ISA_LEVEL_avx2)
-    const auto x = reinterpret_cast<__m256i>(a), y = reinterpret_cast<__m256i>(b);
-    const __m256i even = _mm256_madd_epi16(_mm256_and_si256(x, _mm256_set1_epi32(0x00ff00ff)),
-                                           _mm256_srai_epi16(_mm256_slli_epi16(y, 8), 8));
-    const __m256i odd = _mm256_madd_epi16(_mm256_srli_epi16(x, 8), _mm256_srai_epi16(y, 8));
-    return sums + reinterpret_cast<IntVec>(even) + reinterpret_cast<IntVec>(odd);
-#elif defined(__x86_64__)
-    const auto x = reinterpret_cast<__m128i>(a), y = reinterpret_cast<__m128i>(b);
-    const __m128i even =
-        _mm_madd_epi16(_mm_and_si128(x, _mm_set1_epi32(0x00ff00ff)), _mm_srai_epi16(_mm_slli_epi16(y, 8), 8));
-    const __m128i odd = _mm_madd_epi16(_mm_srli_epi16(x, 8), _mm_srai_epi16(y, 8));
-    return sums + reinterpret_cast<IntVec>(even) + reinterpret_cast<IntVec>(odd);
-#else
-    for (int i = 0; i < 4; ++i) sums += (a >> (8 * i) & 255) * (b << (24 - 8 * i) >> 24);
-    return sums;
-#endif
-  }
-};
 
 // As of products of floats, so that every panel width is a multiple of a tile's or less.
 constexpr int kVectors = kVecBytes == 64 || kVecRegisters == 32 ? 4 : 2;
@@ -136,115 +83,6 @@ void sum_rows(const Tile& tile, int rows, int32_t* sums) {
   }
 }
 
-// clip(round(x / scale) + zero, low, high). The quotient is a true one: its rounding error is computed and added.
-struct Levels {
-  explicit LATHE_INLINE Levels(const gemm::Rounding& rounding)
-      : scale(broadcast(rounding.scale)),
-        factor(broadcast(1 / rounding.scale)),
-        zero(broadcast(rounding.zero)),
-        low(broadcast(rounding.low)),
-        high(broadcast(rounding.high)),
-        least(broadcast((rounding.low - rounding.zero - 1) * rounding.scale)),
-        most(broadcast((rounding.high - rounding.zero + 1) * rounding.scale)) {}
-  LATHE_INLINE IntVec operator()(Vec x) const {
-    x = min_or_second(most, max_or_second(least, x));
-    Vec quotient = x * factor;
-    quotient = mul_add(x - quotient * scale, factor, quotient);
-    return round_to_int(min_or_second(high, max_or_second(low, round_even(quotient) + zero)));
-  }
-  Vec scale, factor, zero, low, high, least, most;
-};
-
-// sums[rows][stride] to floats, in place, or straight to the output where the program is so simple.
-template <bool kRounds>
-void finish_direct(const Tile& tile, const int32_t* sums, int64_t stride, int rows) {
-  const IntegerEpilogue& integers = *tile.integers;
-  const BoundEpilogue& middle = integers.middle;
-  const Levels levels(integers.program->rounding);
-  const Vec low = broadcast(middle.low), high = broadcast(middle.high);
-  for (int c = 0; c < tile.columns; c += kLanes) {
-    const int64_t column = tile.column + c;
-    const int n = tile.columns - c < kLanes ? tile.columns - c : kLanes;
-    const IntVec zero = load_int(integers.zero + column);
-    const Vec scale = load(integers.scale + column);
-    const Vec bias = middle.bias ? load_tail(middle.bias + column, n) : broadcast(-0.0f);
-    for (int r = 0; r < rows; ++r) {
-      Vec value = to_float(load_int(sums + r * stride + c) - zero) * scale + bias;
-      value = min_or_second(high, max_or_second(low, value));
-      if (kRounds)
-        store_bytes(reinterpret_cast<std::byte*>(tile.where->out[r]) + column, levels(value), n);
-      else if (n == kLanes)
-        store(tile.where->out[r] + column, value);
-      else
-        store_tail(tile.where->out[r] + column, n, value);
-    }
-  }
-}
-
-template <class T>
-void dequantize_row(float* to, const float* from, const IntegerProgram::Levels& levels, int64_t column, int columns) {
-  const T* source = reinterpret_cast<const T*>(from) + column;
-  const Vec zero = broadcast(levels.zero), scale = broadcast(levels.scale);
-  for (int c = 0; c < columns; c += kLanes)
-    store(to + c, (load_levels(source + c, columns - c < kLanes ? columns - c : kLanes) - zero) * scale);
-}
-
-// Runs the program on rows of floats that lie here.
-void finish_program(const Tile& tile, int32_t* sums, int64_t stride, int rows) {
-  alignas(64) float buffers[1 + gemm::kMaxSmallOperands][kMaxTileRows * kMaxTileColumns];
-  float* next = buffers[1];
-  const IntegerEpilogue& integers = *tile.integers;
-  const BoundEpilogue& middle = integers.middle;
-  auto* values = reinterpret_cast<float*>(sums);
-  for (int c = 0; c < tile.columns; c += kLanes) {
-    const IntVec zero = load_int(integers.zero + tile.column + c);
-    const Vec scale = load(integers.scale + tile.column + c);
-    for (int r = 0; r < rows; ++r)
-      store(values + r * stride + c, to_float(load_int(sums + r * stride + c) - zero) * scale);
-  }
-  // Row 0 of what is dequantised or rounded lies where column `tile.column` of the output would be.
-  TileRows where = *tile.where;
-  for (int i = 0; integers.dequantizes && i < middle.count; ++i) {
-    const DType type = integers.program->operand_types[i];
-    if (!middle.operands[i].varies_by_row || (type != DType::i8 && type != DType::u8)) continue;
-    for (int r = 0; r < rows; ++r) {
-      float* to = next + r * kMaxTileColumns;
-      const auto convert = type == DType::i8 ? dequantize_row<int8_t> : dequantize_row<uint8_t>;
-      convert(to, where.operand[i][r], integers.program->levels[i], tile.column, tile.columns);
-      where.operand[i][r] = to - tile.column;
-    }
-    next += kMaxTileRows * kMaxTileColumns;
-  }
-  if (integers.rounds)
-    for (int r = 0; r < rows; ++r) where.out[r] = buffers[0] + r * kMaxTileColumns - tile.column;
-  finish_tile(middle, where, values, stride, rows, tile.column, tile.columns);
-  if (!integers.rounds) return;
-  const Levels levels(integers.program->rounding);
-  for (int r = 0; r < rows; ++r)
-    for (int c = 0; c < tile.columns; c += kLanes)
-      store_bytes(reinterpret_cast<std::byte*>(tile.where->out[r]) + tile.column + c,
-                  levels(load(buffers[0] + r * kMaxTileColumns + c)),
-                  tile.columns - c < kLanes ? tile.columns - c : kLanes);
-}
-
-void finish_raw(const Tile& tile, const int32_t* sums, int64_t stride, int rows) {
-  for (int c = 0; c < tile.columns; c += kLanes) {
-    const int n = tile.columns - c < kLanes ? tile.columns - c : kLanes;
-    const IntVec zero = load_int(tile.integers->zero + tile.column + c);
-    for (int r = 0; r < rows; ++r)
-      store_tail(tile.where->out[r] + tile.column + c, n, as_float(load_int(sums + r * stride + c) - zero));
-  }
-}
-
-void finish(const Tile& tile, int32_t* sums, int64_t stride, int rows) {
-  if (tile.integers->raw) return finish_raw(tile, sums, stride, rows);
-  if (!tile.integers->direct) return finish_program(tile, sums, stride, rows);
-  if (tile.integers->rounds)
-    finish_direct<true>(tile, sums, stride, rows);
-  else
-    finish_direct<false>(tile, sums, stride, rows);
-}
-
 template <class Products, int kRows, int kCols>
 void run_tile(const Tile& tile) {
   IntVec sums[kRows][kCols];
@@ -274,7 +112,8 @@ void run_tile(const Tile& tile) {
   LATHE_UNROLL
   for (int r = 0; r < kRows; ++r) LATHE_UNROLL
   for (int v = 0; v < kCols; ++v) store_int(to + r * stride + v * kLanes, sums[r][v]);
-  if (!tile.store_partial) finish(tile, scratch, stride, kRows);
+  if (!tile.store_partial)
+    finish_integers(*tile.integers, *tile.where, scratch, stride, kRows, tile.column, tile.columns);
 }
 
 template <class Products, int kCols, int... kRow>

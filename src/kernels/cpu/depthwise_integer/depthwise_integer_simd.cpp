@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "kernels/cpu/depthwise/windows.h"
+#include "kernels/cpu/depthwise_integer/depthwise_integer.h"
+#include "kernels/cpu/gemm/integer_products.h"
+#include "kernels/cpu/simd_levels.h"
+
+namespace lathe::cpu::LATHE_ISA {
+namespace {
+
+using depthwise::kMaxPixels;
+using depthwise::Strip;
+
+// Up to four rows of x that are multiplied together, each from the strip's first column on.
+struct FourRows {
+  const uint8_t* row[4];
+  int64_t pitch[4];  // from column to column
+};
+
+// The rows of taps [first, first + count) at depth tap d. Those outside of x, and beyond the count, repeat one pixel.
+FourRows rows_of(const Strip& strip, int64_t d, int64_t first, int64_t count, int64_t left) {
+  const depthwise::Shape& shape = *strip.shape;
+  const int64_t z = strip.corner[0] + d * shape.dilation[0];
+  FourRows rows;
+  for (int64_t r = 0; r < 4; ++r) {
+    const int64_t y = strip.corner[1] + (first + r) * shape.dilation[1];
+    const bool inside = r < count && z >= 0 && z < strip.in[0] && y >= 0 && y < strip.in[1];
+    rows.row[r] = inside ? reinterpret_cast<const uint8_t*>(strip.x) + z * strip.in_stride[0] + y * strip.in_stride[1] +
+                               left * strip.in_stride[2]
+                         : reinterpret_cast<const uint8_t*>(strip.outside);
+    rows.pitch[r] = inside ? strip.in_stride[2] : 0;
+  }
+  return rows;
+}
+
+// The channels of one column, four rows in each lane.
+template <int kRows, bool kTail>
+LATHE_INLINE IntVec load_fours(const FourRows& rows, int64_t column, int64_t c, int lanes) {
+  IntVec fours{};
+  LATHE_UNROLL
+  for (int r = 0; r < kRows; ++r)
+    fours |= load_bytes(rows.row[r] + column * rows.pitch[r] + c, kTail ? lanes : kLanes) << 8 * r;
+  return fours;
+}
+
+template <class Products>
+struct IntegerSums {
+  using Sum = IntVec;
+
+  // Each loaded column serves all the taps that fall on it.
+  template <int kKernel, int kStride, int kPixels, Checked kChecked, int kRows>
+  LATHE_INLINE static void add_rows(const Strip& strip, int first, int64_t c, int lanes, IntVec (&sums)[kPixels]) {
+    constexpr bool kEdge = kChecked != Checked::nothing, kTail = kChecked == Checked::pixels_and_channels;
+    const IntVec flip = broadcast_int(strip.integers->flip);
+    const FourRows rows = rows_of(strip, 0, first, kRows, strip.corner[2]);
+    const auto* weights =
+        reinterpret_cast<const int32_t*>(strip.weights) + first / 4 * kKernel * strip.weight_stride + c;
+    IntVec w[kKernel];
+    LATHE_UNROLL
+    for (int k = 0; k < kKernel; ++k) w[k] = load_int(weights + k * strip.weight_stride);
+    LATHE_UNROLL
+    for (int j = 0; j < (kPixels - 1) * kStride + kKernel; ++j) {
+      IntVec fours = flip;
+      if (!kEdge || static_cast<uint64_t>(strip.corner[2] + j) < static_cast<uint64_t>(strip.in[2]))
+        fours ^= load_fours<kRows, kTail>(rows, j, c, lanes);
+      LATHE_UNROLL
+      for (int p = 0; p < kPixels; ++p) {
+        const int k = j - p * kStride;
+        if (k >= 0 && k < kKernel) sums[p] = Products::add(sums[p], fours, w[k]);
+      }
+    }
+  }
+
+  template <int kKernel, int kStride, int kPixels, Checked kChecked>
+  static void window(const Strip& strip, int64_t c, int lanes, IntVec* out) {
+    IntVec sums[kPixels] = {};
+    add_rows<kKernel, kStride, kPixels, kChecked, std::min(kKernel, 4)>(strip, 0, c, lanes, sums);
+    if constexpr (kKernel > 4) add_rows<kKernel, kStride, kPixels, kChecked, kKernel - 4>(strip, 4, c, lanes, sums);
+    LATHE_UNROLL
+    for (int p = 0; p < kPixels; ++p) out[p] = sums[p];
+  }
+
+  // Any kernel and dilation.
+  template <bool kTail>
+  static void any(const Strip& strip, int64_t c, int lanes, IntVec* sums) {
+    const depthwise::Shape& shape = *strip.shape;
+    const IntVec flip = broadcast_int(strip.integers->flip);
+    for (int p = 0; p < strip.pixels; ++p) {
+      const int64_t left = strip.corner[2] + p * shape.stride[2];
+      const auto* weights = reinterpret_cast<const int32_t*>(strip.weights) + c;
+      IntVec sum{};
+      for (int64_t d = 0; d < shape.kernel[0]; ++d)
+        for (int64_t h = 0; h < shape.kernel[1]; h += 4) {
+          const FourRows rows = rows_of(strip, d, h, shape.kernel[1] - h, left);
+          for (int64_t w = 0; w < shape.kernel[2]; ++w, weights += strip.weight_stride) {
+            const int64_t column = w * shape.dilation[2];
+            IntVec fours = flip;
+            if (left + column >= 0 && left + column < strip.in[2])
+              fours ^= load_fours<4, kTail>(rows, column, c, lanes);
+            sum = Products::add(sum, fours, load_int(weights));
+          }
+        }
+      sums[p] = sum;
+    }
+  }
+};
+
+template <class Products>
+void run(const Strip& strip) {
+  alignas(kVecBytes) int32_t scratch[kMaxPixels * kMaxTileColumns];
+  const SumFunctions<IntVec> sum = functions_of<IntegerSums<Products>>(strip);
+  for (int64_t block = strip.first_channel; block < strip.last_channel; block += kMaxTileColumns) {
+    const int columns = static_cast<int>(std::min<int64_t>(kMaxTileColumns, strip.last_channel - block));
+    for (int c = 0; c < columns; c += kLanes) {
+      IntVec sums[kMaxPixels];
+      const int lanes = std::min(columns - c, kLanes);
+      (lanes < kLanes ? sum.tail : sum.whole)(strip, block + c, lanes, sums);
+      for (int p = 0; p < strip.pixels; ++p) store_int(scratch + p * kMaxTileColumns + c, sums[p]);
+    }
+    finish_integers(*strip.integers, *strip.where, scratch, kMaxTileColumns, strip.pixels, block, columns);
+  }
+}
+
+}  // namespace
+
+depthwise::StripFunction depthwise_integer_strip([[maybe_unused]] bool multiplies_bytes) {
+#if defined(LATHE_ISA_LEVEL_avx512) || defined(LATHE_ISA_LEVEL_avx2)
+  if (multiplies_bytes) return run<ByteProducts>;
+#endif
+  return run<ShortProducts>;
+}
+
+}  // namespace lathe::cpu::LATHE_ISA

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cpu/gemm/integer_epilogue.h"
+#include "kernels/cpu/simd_levels.h"
+
+namespace lathe::cpu::LATHE_ISA {
+namespace {
+
+using gemm::IntegerEpilogue;
+using gemm::IntegerProgram;
+
+// Some columns of a few rows of sums.
+struct Sums {
+  int32_t* data;
+  int64_t stride;
+  int rows;
+  int64_t column;
+  int columns;
+};
+
+// x / scale of an x that was clamped to what a few levels are worth. It is a true quotient: its rounding error is
+// computed and added.
+struct Quotient {
+  explicit LATHE_INLINE Quotient(const gemm::Rounding& rounding)
+      : scale(broadcast(rounding.scale)), factor(broadcast(1 / rounding.scale)) {}
+  LATHE_INLINE Vec operator()(Vec x) const {
+    const Vec quotient = x * factor;
+    return mul_add(x - quotient * scale, factor, quotient);
+  }
+  Vec scale, factor;
+};
+struct Levels {
+  explicit LATHE_INLINE Levels(const gemm::Rounding& rounding)
+      : quotient(rounding), zero(broadcast_int(static_cast<int32_t>(rounding.zero))) {}
+  LATHE_INLINE IntVec operator()(Vec x) const { return round_to_int(quotient(x)) + zero; }
+  Quotient quotient;
+  IntVec zero;
+};
+
+struct Clamp {
+  explicit LATHE_INLINE Clamp(const gemm::Bounds& bounds) : low(broadcast(bounds.low)), high(broadcast(bounds.high)) {}
+  LATHE_INLINE Vec operator()(Vec x) const { return min_or_second(high, max_or_second(low, x)); }
+  Vec low, high;
+};
+
+// The n values that an operand of one row has from a column on.
+template <class T>
+LATHE_INLINE Vec load_operand(const float* row, int64_t column, int n, Vec zero, Vec scale) {
+  if constexpr (std::is_same_v<T, float>)
+    return n == kLanes ? load(row + column) : load_tail(row + column, n);
+  else
+    return (load_levels(reinterpret_cast<const T*>(row) + column, n) - zero) * scale;
+}
+
+// clip(levels(sums + bias) + residual) of a vector of columns, of which n exist. T: the residual's type, void where
+// there is none.
+template <bool kRounds, bool kBetween, class T>
+LATHE_INLINE void finish_vector(const IntegerEpilogue& integers, const TileRows& where, const Sums& sums, int c,
+                                int n) {
+  const BoundEpilogue& middle = integers.middle;
+  const int64_t column = sums.column + c;
+  const Levels levels(integers.program->rounding);
+  const Quotient between(integers.between.rounding);
+  const Clamp clamp(integers.bounds), clamp_between(integers.between.bounds);
+  const Vec step = broadcast(integers.between.step);
+  const IntVec zero = load_int(integers.zero + column);
+  const Vec scale = load(integers.scale + column);
+  const Vec bias = middle.bias ? load_tail(middle.bias + column, n) : broadcast(-0.0f);
+  const IntegerProgram::Levels none;
+  const auto& residual = std::is_void_v<T> ? none : integers.program->levels[static_cast<size_t>(integers.residual)];
+  const Vec residual_zero = broadcast(residual.zero), residual_scale = broadcast(residual.scale);
+  for (int r = 0; r < sums.rows; ++r) {
+    Vec value = to_float(load_int(sums.data + r * sums.stride + c) - zero) * scale + bias;
+    if constexpr (kBetween) value = round_even(between(clamp_between(value))) * step;
+    if constexpr (!std::is_void_v<T>)
+      value += load_operand<T>(where.operand[integers.residual][r], column, n, residual_zero, residual_scale);
+    value = clamp(value);
+    if (kRounds)
+      store_bytes(reinterpret_cast<std::byte*>(where.out[r]) + column, levels(value), n);
+    else if (n == kLanes)
+      store(where.out[r] + column, value);
+    else
+      store_tail(where.out[r] + column, n, value);
+  }
+}
+
+// Straight to the output.
+template <bool kRounds, bool kBetween, class T>
+void finish_direct(const IntegerEpilogue& integers, const TileRows& where, const Sums& sums) {
+  int c = 0;
+  for (; c + kLanes <= sums.columns; c += kLanes) finish_vector<kRounds, kBetween, T>(integers, where, sums, c, kLanes);
+  if (c < sums.columns) finish_vector<kRounds, kBetween, T>(integers, where, sums, c, sums.columns - c);
+}
+template <class T>
+void finish_typed(const IntegerEpilogue& integers, const TileRows& where, const Sums& sums) {
+  constexpr decltype(&finish_typed<T>) kForms[2][2] = {{finish_direct<false, false, T>, finish_direct<false, true, T>},
+                                                       {finish_direct<true, false, T>, finish_direct<true, true, T>}};
+  kForms[integers.rounds][integers.has_between](integers, where, sums);
+}
+void finish_linear(const IntegerEpilogue& integers, const TileRows& where, const Sums& sums) {
+  if (integers.residual < 0) return finish_typed<void>(integers, where, sums);
+  const DType type = integers.program->operand_types[static_cast<size_t>(integers.residual)];
+  const auto finish = type == DType::i8   ? finish_typed<int8_t>
+                      : type == DType::u8 ? finish_typed<uint8_t>
+                                          : finish_typed<float>;
+  finish(integers, where, sums);
+}
+
+template <class T>
+void dequantize_row(float* to, const float* from, const IntegerProgram::Levels& levels, int64_t column, int columns) {
+  const Vec zero = broadcast(levels.zero), scale = broadcast(levels.scale);
+  for (int c = 0; c < columns; c += kLanes)
+    store(to + c, load_operand<T>(from, column + c, columns - c < kLanes ? columns - c : kLanes, zero, scale));
+}
+
+// Runs the program on rows of floats that lie here. The sums become floats in place.
+void finish_program(const IntegerEpilogue& integers, const TileRows& tile, const Sums& sums) {
+  alignas(64) float buffers[1 + gemm::kMaxSmallOperands][kMaxTileRows * kMaxTileColumns];
+  float* next = buffers[1];
+  const BoundEpilogue& middle = integers.middle;
+  auto* values = reinterpret_cast<float*>(sums.data);
+  for (int c = 0; c < sums.columns; c += kLanes) {
+    const IntVec zero = load_int(integers.zero + sums.column + c);
+    const Vec scale = load(integers.scale + sums.column + c);
+    for (int r = 0; r < sums.rows; ++r)
+      store(values + r * sums.stride + c, to_float(load_int(sums.data + r * sums.stride + c) - zero) * scale);
+  }
+  // Row 0 of what is dequantised or rounded lies where the first column of the output would be.
+  TileRows where = tile;
+  for (int i = 0; integers.dequantizes && i < middle.count; ++i) {
+    const DType type = integers.program->operand_types[static_cast<size_t>(i)];
+    if (!middle.operands[i].varies_by_row || (type != DType::i8 && type != DType::u8)) continue;
+    for (int r = 0; r < sums.rows; ++r) {
+      float* to = next + r * kMaxTileColumns;
+      const auto convert = type == DType::i8 ? dequantize_row<int8_t> : dequantize_row<uint8_t>;
+      convert(to, where.operand[i][r], integers.program->levels[static_cast<size_t>(i)], sums.column, sums.columns);
+      where.operand[i][r] = to - sums.column;
+    }
+    next += kMaxTileRows * kMaxTileColumns;
+  }
+  if (integers.rounds)
+    for (int r = 0; r < sums.rows; ++r) where.out[r] = buffers[0] + r * kMaxTileColumns - sums.column;
+  finish_tile(middle, where, values, sums.stride, sums.rows, sums.column, sums.columns);
+  if (!integers.rounds) return;
+  const Levels levels(integers.program->rounding);
+  const Clamp clamp(integers.bounds);
+  for (int r = 0; r < sums.rows; ++r)
+    for (int c = 0; c < sums.columns; c += kLanes)
+      store_bytes(reinterpret_cast<std::byte*>(tile.out[r]) + sums.column + c,
+                  levels(clamp(load(buffers[0] + r * kMaxTileColumns + c))),
+                  sums.columns - c < kLanes ? sums.columns - c : kLanes);
+}
+
+void finish_raw(const IntegerEpilogue& integers, const TileRows& where, const Sums& sums) {
+  for (int c = 0; c < sums.columns; c += kLanes) {
+    const int n = sums.columns - c < kLanes ? sums.columns - c : kLanes;
+    const IntVec zero = load_int(integers.zero + sums.column + c);
+    for (int r = 0; r < sums.rows; ++r)
+      store_tail(where.out[r] + sums.column + c, n, as_float(load_int(sums.data + r * sums.stride + c) - zero));
+  }
+}
+
+}  // namespace
+
+void finish_integers(const IntegerEpilogue& integers, const TileRows& where, int32_t* sums, int64_t stride, int rows,
+                     int64_t column, int columns) {
+  const auto finish = integers.raw ? finish_raw : integers.direct ? finish_linear : finish_program;
+  finish(integers, where, {sums, stride, rows, column, columns});
+}
+
+}  // namespace lathe::cpu::LATHE_ISA
