@@ -121,6 +121,13 @@ void bind_builder(nb::module_& m);
 void bind_engine(nb::module_& m);
 void bind_runtime(nb::module_& m);
 void bind_parser(nb::module_& m);
+void bind_plugin_values(nb::module_& m);
+void bind_plugin_registry(nb::module_& m);
+
+// The plugin of an IPluginV3Layer: the object of Python where it is written in Python.
+nb::object plugin_of_layer(nb::handle layer);
+nvinfer1::IPluginV3Layer* add_plugin(nvinfer1::INetworkDefinition& self, const std::vector<nvinfer1::ITensor*>& inputs,
+                                     const std::vector<nvinfer1::ITensor*>& shape_inputs, nb::object plugin);
 
 }  // namespace lathe::python
 

@@ -182,7 +182,8 @@ void bind_builder(nb::module_& m) {
           },
           nb::arg("network"), nb::arg("config"), Unlocked(), "The plan, or None after a report to the logger.")
       .def("build_serialized_network_to_stream", &IBuilder::buildSerializedNetworkToStream, nb::arg("network"),
-           nb::arg("config"), nb::arg("writer"), Unlocked(), "Writes the plan; False after a report to the logger.");
+           nb::arg("config"), nb::arg("writer"), Unlocked(), "Writes the plan; False after a report to the logger.")
+      .def("get_plugin_registry", &IBuilder::getPluginRegistry, kInside);
 }
 
 }  // namespace lathe::python

@@ -267,6 +267,8 @@ void bind_network(nb::module_& m) {
   addNetworkDefinition2(bound);
   addNetworkDefinition3(bound);
   add_late_layers(bound);
+  bound.def("add_plugin_v3", &add_plugin, nb::arg("inputs"), nb::arg("shape_inputs"), nb::arg("plugin"), kInside,
+            "The network keeps a clone of the plugin.");
 }
 
 }  // namespace lathe::python
