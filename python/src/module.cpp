@@ -7,8 +7,9 @@
 
 NB_MODULE(_tensorrt, m) {
   using namespace lathe::python;
-  // Interpreters that end with engines alive are no leak worth a page of warnings.
+  // Interpreters that end with engines alive are no leak worth a page of warnings; tests ask for them.
   nb::set_leak_warnings(false);
+  m.def("_set_leak_warnings", &nb::set_leak_warnings, nb::arg("wanted"));
   bind_callbacks(m);
   bind_values(m);
   bind_network_enums(m);
