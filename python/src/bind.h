@@ -73,6 +73,43 @@ auto ranges_of(Get get) {
   return std::vector{get(OptProfileSelector::kMIN), get(OptProfileSelector::kOPT), get(OptProfileSelector::kMAX)};
 }
 
+// Elements of less than a byte lie beside each other.
+constexpr int64_t bits_of(nvinfer1::DataType type) {
+  switch (type) {
+    case nvinfer1::DataType::kINT64:
+      return 64;
+    case nvinfer1::DataType::kFLOAT:
+    case nvinfer1::DataType::kINT32:
+      return 32;
+    case nvinfer1::DataType::kHALF:
+    case nvinfer1::DataType::kBF16:
+      return 16;
+    case nvinfer1::DataType::kINT4:
+    case nvinfer1::DataType::kFP4:
+      return 4;
+    default:
+      return 8;
+  }
+}
+
+// The with statement of objects that are freed when their last reference goes: it warns, as the original's does.
+template <typename Bound>
+void freed_by_last_reference(Bound& bound) {
+  static constexpr const char* kText = "does nothing here: objects are freed when their last reference goes";
+  bound
+      .def(
+          "__enter__",
+          [](nb::object self) {
+            if (PyErr_WarnFormat(PyExc_DeprecationWarning, 1, "the with statement %s", kText) < 0)
+              throw nb::python_error();
+            return self;
+          },
+          nb::sig("def __enter__(self) -> typing_extensions.Self"))
+      .def(
+          "__exit__", [](nb::handle, nb::handle, nb::handle, nb::handle) {}, nb::arg("exc_type").none(),
+          nb::arg("exc_value").none(), nb::arg("traceback").none(), "Does nothing; the object stays usable.");
+}
+
 void bind_values(nb::module_& m);
 void bind_callbacks(nb::module_& m);
 void bind_runtime_enums(nb::module_& m);
@@ -84,6 +121,13 @@ void bind_builder(nb::module_& m);
 void bind_engine(nb::module_& m);
 void bind_runtime(nb::module_& m);
 void bind_parser(nb::module_& m);
+void bind_plugin_values(nb::module_& m);
+void bind_plugin_registry(nb::module_& m);
+
+// The plugin of an IPluginV3Layer: the object of Python where it is written in Python.
+nb::object plugin_of_layer(nb::handle layer);
+nvinfer1::IPluginV3Layer* add_plugin(nvinfer1::INetworkDefinition& self, const std::vector<nvinfer1::ITensor*>& inputs,
+                                     const std::vector<nvinfer1::ITensor*>& shape_inputs, nb::object plugin);
 
 }  // namespace lathe::python
 

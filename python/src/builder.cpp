@@ -93,6 +93,7 @@ static void add_settings_of_builds(nb::class_<IBuilderConfig>& config) {
 
 static void bind_config(nb::module_& m) {
   nb::class_<IBuilderConfig> config(m, "IBuilderConfig");
+  freed_by_last_reference(config);
   add_settings_of_builds(config);
   config
       .def_prop_rw("avg_timing_iterations", &IBuilderConfig::getAvgTimingIterations,
@@ -152,8 +153,9 @@ static void bind_config(nb::module_& m) {
 void bind_builder(nb::module_& m) {
   bind_timing_cache(m);
   bind_config(m);
-  nb::class_<IBuilder>(m, "Builder")
-      .def("create_network", &IBuilder::createNetworkV2, nb::arg("flags") = 0U, nb::keep_alive<0, 1>())
+  nb::class_<IBuilder> builder(m, "Builder");
+  freed_by_last_reference(builder);
+  builder.def("create_network", &IBuilder::createNetworkV2, nb::arg("flags") = 0U, nb::keep_alive<0, 1>())
       .def_prop_ro("max_DLA_batch_size", &IBuilder::getMaxDLABatchSize, kInside)
       .def_prop_ro("num_DLA_cores", &IBuilder::getNbDLACores, kInside)
       .def("create_optimization_profile", &IBuilder::createOptimizationProfile, kInside)

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Interfaces that Python classes implement, but for those of plugins.
-#include <algorithm>
 #include <cstdio>
 #include <cstring>
+
+#include <nanobind/stl/optional.h>
 
 #include "trampoline.h"
 
@@ -162,31 +163,58 @@ void bind_memory_callbacks(nb::module_& m) {
       m, "IGpuAllocator",
       "Subclass: allocate(size, alignment, flags) -> address or None, deallocate(memory) -> bool, and, for blocks that "
       "may grow, reallocate(memory, alignment, new_size) -> address or None. Sizes in bytes; from any thread.")
-      .def(nb::init<>());
+      .def(nb::init<>())
+      .def("allocate", to_define<std::optional<size_t>, uint64_t, uint64_t, AllocatorFlags>("allocate"),
+           nb::arg("size"), nb::arg("alignment"), nb::arg("flags"))
+      .def("deallocate", to_define<bool, size_t>("deallocate"), nb::arg("memory"))
+      .def(
+          "reallocate", [](nb::handle, size_t, uint64_t, uint64_t) { return std::optional<size_t>(); },
+          nb::arg("memory"), nb::arg("alignment"), nb::arg("new_size"),
+          "None: blocks do not grow unless a subclass says how.")
+      .def(
+          "allocate_async",
+          [](nb::handle self, uint64_t size, uint64_t alignment, AllocatorFlags flags, size_t) {
+            return nb::cast<std::optional<size_t>>(self.attr("allocate")(size, alignment, flags));
+          },
+          nb::arg("size"), nb::arg("alignment"), nb::arg("flags"), nb::arg("stream"))
+      .def(
+          "deallocate_async",
+          [](nb::handle self, size_t memory, size_t) { return nb::cast<bool>(self.attr("deallocate")(memory)); },
+          nb::arg("memory"), nb::arg("stream"));
   nb::class_<IGpuAsyncAllocator, IGpuAllocator, PyGpuAsyncAllocator>(
       m, "IGpuAsyncAllocator",
       "Subclass: allocate_async(size, alignment, stream, flags) -> address or None, deallocate_async(memory, stream) "
       "-> "
       "bool. Calls give the arguments by position, in this order, as the original does.")
-      .def(nb::init<>());
+      .def(nb::init<>())
+      .def("allocate_async",
+           to_define<std::optional<size_t>, uint64_t, uint64_t, size_t, AllocatorFlags>("allocate_async"),
+           nb::arg("size"), nb::arg("alignment"), nb::arg("stream"), nb::arg("flags"))
+      .def("deallocate_async", to_define<bool, size_t, size_t>("deallocate_async"), nb::arg("memory"),
+           nb::arg("stream"));
   nb::class_<IStreamWriter, IVersionedInterface, PyStreamWriter>(
       m, "IStreamWriter", "Subclass: write(data) -> bytes written; fewer than len(data) end the call that writes.")
-      .def(nb::init<>());
+      .def(nb::init<>())
+      .def("write", to_define<int64_t, nb::bytes>("write"), nb::arg("data"));
   nb::class_<IStreamReaderV2, IVersionedInterface, PyStreamReader>(
       m, "IStreamReaderV2",
       "Subclass: read(num_bytes, stream) -> at most so many bytes, as an object with the buffer protocol, none at the "
       "end; "
       "seek(offset, where) -> bool.")
-      .def(nb::init<>());
+      .def(nb::init<>())
+      .def("read", to_define<nb::object, int64_t, size_t>("read"), nb::arg("num_bytes"), nb::arg("stream"))
+      .def("seek", to_define<bool, int64_t, SeekPosition>("seek"), nb::arg("offset"), nb::arg("where"));
 }
 
 }  // namespace
 
 void bind_callbacks(nb::module_& m) {
   bind_interface_root(m);
-  nb::class_<ILogger, IVersionedInterface, PyLogger>(
-      m, "ILogger", "Subclass it and define log(severity, msg), which any thread may call.")
-      .def(nb::init<>());
+  nb::class_<ILogger, IVersionedInterface, PyLogger> logger(
+      m, "ILogger", "Subclass it and define log(severity, msg), which any thread may call.");
+  freed_by_last_reference(logger);
+  logger.def(nb::init<>())
+      .def("log", to_define<void, ILogger::Severity, const char*>("log"), nb::arg("severity"), nb::arg("msg"));
   bind_runtime_enums(m);
   nb::class_<Logger, ILogger>(m, "Logger", "Writes to the standard error stream.")
       .def(nb::init<ILogger::Severity>(), nb::arg("min_severity") = ILogger::Severity::kWARNING)
@@ -194,7 +222,9 @@ void bind_callbacks(nb::module_& m) {
       .def("log", &Logger::log, nb::arg("severity"), nb::arg("msg"));
   nb::class_<IProfiler, IVersionedInterface, PyProfiler>(m, "IProfiler",
                                                          "Subclass: report_layer_time(layer_name, ms), milliseconds.")
-      .def(nb::init<>());
+      .def(nb::init<>())
+      .def("report_layer_time", to_define<void, const char*, float>("report_layer_time"), nb::arg("layer_name"),
+           nb::arg("ms"));
   nb::class_<Profiler, IProfiler>(m, "Profiler", "Writes the time of each layer to the standard output stream.")
       .def(nb::init<>())
       .def("report_layer_time", &Profiler::reportLayerTime, nb::arg("layer_name"), nb::arg("ms"));
@@ -203,14 +233,29 @@ void bind_callbacks(nb::module_& m) {
       "Subclass: phase_start(phase_name, parent_phase, num_steps), "
       "step_complete(phase_name, step) -> bool, where False "
       "gives the build up, and phase_finish(phase_name).")
-      .def(nb::init<>());
-  nb::class_<IErrorRecorder, IVersionedInterface, PyErrorRecorder>(
+      .def(nb::init<>())
+      .def("phase_start", to_define<void, const char*, std::optional<std::string>, int32_t>("phase_start"),
+           nb::arg("phase_name"), nb::arg("parent_phase").none(), nb::arg("num_steps"))
+      .def("step_complete", to_define<bool, const char*, int32_t>("step_complete"), nb::arg("phase_name"),
+           nb::arg("step"))
+      .def("phase_finish", to_define<void, const char*>("phase_finish"), nb::arg("phase_name"));
+  nb::class_<IErrorRecorder, IVersionedInterface, PyErrorRecorder> recorder(
       m, "IErrorRecorder",
-      "Subclass: report_error(code, desc), get_num_errors, get_error_code, get_error_desc, has_overflowed, clear.")
-      .def(nb::init<>());
+      "Subclass: report_error(code, desc), get_num_errors, get_error_code, get_error_desc, has_overflowed, clear.");
+  recorder.attr("MAX_DESC_LENGTH") = static_cast<int>(IErrorRecorder::kMAX_DESC_LENGTH);
+  recorder.def(nb::init<>())
+      .def("num_errors", to_define<int32_t>("num_errors"))
+      .def("get_error_code", to_define<ErrorCode, int32_t>("get_error_code"), nb::arg("index"))
+      .def("get_error_desc", to_define<std::string, int32_t>("get_error_desc"), nb::arg("index"))
+      .def("has_overflowed", to_define<bool>("has_overflowed"))
+      .def("clear", to_define<void>("clear"))
+      .def("report_error", to_define<bool, ErrorCode, const char*>("report_error"), nb::arg("code"), nb::arg("desc"));
   nb::class_<IDebugListener, IVersionedInterface, PyDebugListener>(
       m, "IDebugListener", "Subclass: process_debug_tensor(addr, location, type, shape, name, stream).")
-      .def(nb::init<>());
+      .def(nb::init<>())
+      .def("process_debug_tensor",
+           to_define<bool, size_t, TensorLocation, DataType, Dims, const char*, size_t>("process_debug_tensor"),
+           nb::arg("addr"), nb::arg("location"), nb::arg("type"), nb::arg("shape"), nb::arg("name"), nb::arg("stream"));
   bind_memory_callbacks(m);
 }
 

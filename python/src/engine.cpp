@@ -59,6 +59,7 @@ static bool set_output_allocator(nb::handle self, const char* name, IOutputAlloc
 
 static void bind_context(nb::module_& m) {
   nb::class_<IExecutionContext> context(m, "IExecutionContext", nb::dynamic_attr());
+  freed_by_last_reference(context);
   add_memory(context);
   addStreams(context);
   context.def_prop_rw("debug_sync", &IExecutionContext::getDebugSync, &IExecutionContext::setDebugSync, kInside)
@@ -316,6 +317,7 @@ void bind_engine(nb::module_& m) {
       .def_prop_rw("error_recorder", &IEngineInspector::getErrorRecorder, &IEngineInspector::setErrorRecorder, kInside,
                    kept(), or_none());
   nb::class_<ICudaEngine> bound(m, "ICudaEngine");
+  freed_by_last_reference(bound);
   addCudaEngine1(bound);
   addCudaEngine2(bound);
   bind_context(m);

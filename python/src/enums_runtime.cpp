@@ -11,7 +11,8 @@ static void bind_enums_1(nb::module_& m) {
       .value("ERROR", ILogger::Severity::kERROR)
       .value("WARNING", ILogger::Severity::kWARNING)
       .value("INFO", ILogger::Severity::kINFO)
-      .value("VERBOSE", ILogger::Severity::kVERBOSE);
+      .value("VERBOSE", ILogger::Severity::kVERBOSE)
+      .export_values();
   nb::enum_<nvinfer1::ErrorCode>(m, "ErrorCodeTRT", nb::is_arithmetic())
       .value("SUCCESS", nvinfer1::ErrorCode::kSUCCESS)
       .value("UNSPECIFIED_ERROR", nvinfer1::ErrorCode::kUNSPECIFIED_ERROR)
@@ -129,7 +130,15 @@ static void bind_enums_2(nb::module_& m) {
       .value("FP8", DataType::kFP8)
       .value("INT4", DataType::kINT4)
       .value("FP4", DataType::kFP4)
-      .value("E8M0", DataType::kE8M0);
+      .value("E8M0", DataType::kE8M0)
+      .def_prop_ro(
+          "itemsize",
+          [](DataType self) -> nb::object {
+            if (self == DataType::kE8M0) return nb::none();
+            if (bits_of(self) < 8) return nb::float_(static_cast<double>(bits_of(self)) / 8);
+            return nb::int_(bits_of(self) / 8);
+          },
+          nb::sig("def itemsize(self) -> int | float | None"), "Bytes per element; None for E8M0.");
   nb::enum_<WeightsRole>(m, "WeightsRole", nb::is_arithmetic())
       .value("KERNEL", WeightsRole::kKERNEL)
       .value("BIAS", WeightsRole::kBIAS)

@@ -195,6 +195,7 @@ static void bind_expert_layers(nb::module_& m) {
 }
 
 void bind_further_layers(nb::module_& m) {
+  nb::class_<IPluginV3Layer, ILayer>(m, "IPluginV3Layer").def_prop_ro("plugin", &plugin_of_layer);
   bind_loop_layers(m);
   bind_conditional_layers(m);
   bind_attention_layers(m);

@@ -67,6 +67,7 @@ constexpr std::pair<LayerType, nb::object (*)(ILayer*, nb::handle)> kClasses[] =
     {LayerType::kDIST_COLLECTIVE, &as<IDistCollectiveLayer>},
     {LayerType::kATTENTION_INPUT, &as<IAttentionInputLayer>},
     {LayerType::kATTENTION_OUTPUT, &as<IAttentionOutputLayer>},
+    {LayerType::kPLUGIN_V3, &as<IPluginV3Layer>},
 };
 
 }  // namespace

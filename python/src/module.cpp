@@ -7,8 +7,9 @@
 
 NB_MODULE(_tensorrt, m) {
   using namespace lathe::python;
-  // Interpreters that end with engines alive are no leak worth a page of warnings.
+  // Interpreters that end with engines alive are no leak worth a page of warnings; tests ask for them.
   nb::set_leak_warnings(false);
+  m.def("_set_leak_warnings", &nb::set_leak_warnings, nb::arg("wanted"));
   bind_callbacks(m);
   bind_values(m);
   bind_network_enums(m);
@@ -19,6 +20,8 @@ NB_MODULE(_tensorrt, m) {
   bind_builder(m);
   bind_runtime(m);
   bind_parser(m);
+  bind_plugin_values(m);
+  bind_plugin_registry(m);
   m.def("_last_error", &lathe::lastError, "The last failure on this thread, \"LATHE-2101 shape_mismatch: ...\".");
   m.def("_plan_json", [](nb::bytes plan) {
     const std::unique_ptr<nvinfer1::IHostMemory> report(lathe::planJson(plan.data(), plan.size()));

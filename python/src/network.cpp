@@ -88,7 +88,8 @@ static void addNetworkDefinition2(nb::class_<INetworkDefinition>& bound) {
           [](nb::handle self, int32_t index) {
             return layer_of(self, nb::cast<INetworkDefinition&>(self).getLayer(index));
           },
-          nb::arg("index"))
+          nb::arg("index"), nb::sig("def get_layer(self, index: int) -> ILayer"),
+          "The layer as an object of its own class; None for an index that has none.")
       .def("get_input", &INetworkDefinition::getInput, nb::arg("index"), kInside)
       .def("get_output", &INetworkDefinition::getOutput, nb::arg("index"), kInside)
       .def_prop_ro("flags", &INetworkDefinition::getFlags, kInside)
@@ -197,12 +198,18 @@ static void addNetworkDefinition3(nb::class_<INetworkDefinition>& bound) {
           },
           nb::arg("shape"), nb::arg("op"), nb::arg("output_type") = DataType::kFLOAT, kInside)
       .def("__len__", &INetworkDefinition::getNbLayers)
-      .def("__getitem__", [](nb::handle self, int32_t index) {
-        const auto& network = nb::cast<INetworkDefinition&>(self);
-        const int32_t count = network.getNbLayers();
-        if (index < -count || index >= count) throw nb::index_error();
-        return layer_of(self, network.getLayer(index < 0 ? index + count : index));
-      });
+      .def(
+          "__iter__", [](nb::handle self) { return nb::steal(PySeqIter_New(self.ptr())); },
+          nb::sig("def __iter__(self) -> collections.abc.Iterator[ILayer]"))
+      .def(
+          "__getitem__",
+          [](nb::handle self, int32_t index) {
+            const auto& network = nb::cast<INetworkDefinition&>(self);
+            const int32_t count = network.getNbLayers();
+            if (index < -count || index >= count) throw nb::index_error();
+            return layer_of(self, network.getLayer(index < 0 ? index + count : index));
+          },
+          nb::sig("def __getitem__(self, index: int, /) -> ILayer"));
 }
 
 static void add_late_layers(nb::class_<INetworkDefinition>& bound) {
@@ -247,15 +254,21 @@ static void add_late_layers(nb::class_<INetworkDefinition>& bound) {
           },
           nb::arg("input"), nb::arg("mode"), nb::arg("shift").none() = nb::none(), nb::arg("scale").none() = nb::none(),
           nb::arg("power").none() = nb::none(), nb::arg("channel_axis"), kInside, nb::keep_alive<1, 4>(),
-          nb::keep_alive<1, 5>(), nb::keep_alive<1, 6>());
+          nb::keep_alive<1, 5>(), nb::keep_alive<1, 6>(),
+          nb::sig(
+              "def add_scale_nd(self, input: ITensor, mode: ScaleMode, shift: Weights | None = None, scale: Weights "
+              "| None = None, power: Weights | None = None, *, channel_axis: int) -> IScaleLayer"));
 }
 
 void bind_network(nb::module_& m) {
   nb::class_<INetworkDefinition> bound(m, "INetworkDefinition");
+  freed_by_last_reference(bound);
   addNetworkDefinition1(bound);
   addNetworkDefinition2(bound);
   addNetworkDefinition3(bound);
   add_late_layers(bound);
+  bound.def("add_plugin_v3", &add_plugin, nb::arg("inputs"), nb::arg("shape_inputs"), nb::arg("plugin"), kInside,
+            "The network keeps a clone of the plugin.");
 }
 
 }  // namespace lathe::python

@@ -50,6 +50,7 @@ static void bind_parsers_1(nb::module_& m) {
       .def("node_operator", &nvonnxparser::IParserError::nodeOperator, kInside)
       .def("local_function_stack_size", &nvonnxparser::IParserError::localFunctionStackSize, kInside);
   nb::class_<nvonnxparser::IParser> parser(m, "OnnxParser");
+  freed_by_last_reference(parser);
   parser.def("supports_operator", &nvonnxparser::IParser::supportsOperator, nb::arg("op_name"), kInside)
       .def_prop_ro("num_subgraphs", &nvonnxparser::IParser::getNbSubgraphs, kInside)
       .def_prop_ro("num_errors", &nvonnxparser::IParser::getNbErrors, kInside)

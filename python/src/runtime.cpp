@@ -20,8 +20,9 @@ static nb::tuple layers_of(IRefitter& refitter, Getter getter) {
 }
 
 void bind_runtime(nb::module_& m) {
-  nb::class_<IRuntime>(m, "Runtime")
-      .def_prop_rw("DLA_core", &IRuntime::getDLACore, &IRuntime::setDLACore, kInside)
+  nb::class_<IRuntime> runtime(m, "Runtime");
+  freed_by_last_reference(runtime);
+  runtime.def_prop_rw("DLA_core", &IRuntime::getDLACore, &IRuntime::setDLACore, kInside)
       .def_prop_ro("num_DLA_cores", &IRuntime::getNbDLACores, kInside)
       .def_prop_rw("error_recorder", &IRuntime::getErrorRecorder, &IRuntime::setErrorRecorder, kInside, kept(),
                    or_none())
@@ -55,7 +56,9 @@ void bind_runtime(nb::module_& m) {
       .def(
           "_load", [](IRuntime& self, const std::string& path) { return lathe::loadEngineFile(self, path.c_str()); },
           nb::arg("path"), nb::keep_alive<0, 1>(), Unlocked());
-  nb::class_<IRefitter>(m, "Refitter")
+  nb::class_<IRefitter> refitter(m, "Refitter");
+  freed_by_last_reference(refitter);
+  refitter
       .def("set_weights", &IRefitter::setWeights, nb::arg("layer_name"), nb::arg("role"), nb::arg("weights"),
            nb::keep_alive<1, 4>(), kInside)
       .def("refit_cuda_engine", &IRefitter::refitCudaEngine, Unlocked(), kInside)
@@ -77,9 +80,12 @@ void bind_runtime(nb::module_& m) {
       .def("get_missing_weights", [](IRefitter& self) { return names_of(self, &IRefitter::getMissingWeights); })
       .def("get_all_weights", [](IRefitter& self) { return names_of(self, &IRefitter::getAllWeights); })
       .def(
-          "get_missing", [](IRefitter& self) { return layers_of(self, &IRefitter::getMissing); }, "(layers, roles)")
+          "get_missing", [](IRefitter& self) { return layers_of(self, &IRefitter::getMissing); },
+          nb::sig("def get_missing(self) -> tuple[list[str], list[WeightsRole]]"),
+          "Layers and the roles of their weights.")
       .def(
-          "get_all", [](IRefitter& self) { return layers_of(self, &IRefitter::getAll); }, "(layers, roles)")
+          "get_all", [](IRefitter& self) { return layers_of(self, &IRefitter::getAll); },
+          nb::sig("def get_all(self) -> tuple[list[str], list[WeightsRole]]"), "Layers and the roles of their weights.")
       .def(
           "refit_cuda_engine_async",
           [](IRefitter& self, size_t stream) { return self.refitCudaEngineAsync(pointer<cudaStream_t>(stream)); },

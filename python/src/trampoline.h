@@ -86,6 +86,16 @@ bool overrides(const Interface* self, const char* method) noexcept {
   });
 }
 
+// What a subclass has to define: the signature, for whoever reads it; calls raise NotImplementedError with the class's
+// name.
+template <typename Result, typename... Args>
+auto to_define(const char* method) {
+  return [method](nb::handle self, Args...) -> Result {
+    PyErr_Format(PyExc_NotImplementedError, "%s must define %s()", nb::type_name(self.type()).c_str(), method);
+    throw nb::python_error();
+  };
+}
+
 // An interface as Python implements it.
 template <typename Interface>
 struct InPython : Interface {

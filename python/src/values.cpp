@@ -45,23 +45,7 @@ Class sequenceOfSizes(Class bound, size_t rank) {
   return bound;
 }
 
-size_t bytesOf(const Weights& weights) {
-  switch (weights.type) {
-    case DataType::kINT64:
-      return static_cast<size_t>(weights.count) * 8;
-    case DataType::kFLOAT:
-    case DataType::kINT32:
-      return static_cast<size_t>(weights.count) * 4;
-    case DataType::kHALF:
-    case DataType::kBF16:
-      return static_cast<size_t>(weights.count) * 2;
-    case DataType::kINT4:
-    case DataType::kFP4:
-      return (static_cast<size_t>(weights.count) + 1) / 2;
-    default:
-      return static_cast<size_t>(weights.count);
-  }
-}
+int64_t bytesOf(const Weights& weights) { return (weights.count * bits_of(weights.type) + 7) / 8; }
 
 // Weights that refer to the array's memory: it must be C-contiguous, of a type that weights have.
 Weights weightsOf(const nb::ndarray<nb::ro, nb::device::cpu>& array) {
@@ -79,6 +63,33 @@ Weights weightsOf(const nb::ndarray<nb::ro, nb::device::cpu>& array) {
   throw nb::value_error("weights are float32, float16, bfloat16, int8, uint8, int32, int64 or bool arrays");
 }
 
+// A flat view that keeps the weights alive; the Weights themselves where NumPy has no such type.
+nb::object viewOf(nb::handle self) {
+  const auto& weights = nb::cast<Weights&>(self);
+  const size_t size[] = {static_cast<size_t>(weights.count)};
+  const auto of = [&](nb::dlpack::dtype dtype) {
+    return nb::cast(nb::ndarray<nb::numpy>(const_cast<void*>(weights.values), 1, size, self, nullptr, dtype));
+  };
+  switch (weights.type) {
+    case DataType::kFLOAT:
+      return of(nb::dtype<float>());
+    case DataType::kHALF:
+      return of({2, 16, 1});
+    case DataType::kINT8:
+      return of(nb::dtype<int8_t>());
+    case DataType::kINT32:
+      return of(nb::dtype<int32_t>());
+    case DataType::kINT64:
+      return of(nb::dtype<int64_t>());
+    case DataType::kBOOL:
+      return of(nb::dtype<bool>());
+    case DataType::kUINT8:
+      return of(nb::dtype<uint8_t>());
+    default:
+      return nb::borrow(self);
+  }
+}
+
 int hostMemoryBuffer(PyObject* object, Py_buffer* view, int flags) {
   auto* memory = nb::inst_ptr<IHostMemory>(object);
   return PyBuffer_FillInfo(view, object, memory->data(), static_cast<Py_ssize_t>(memory->size()), 1, flags);
@@ -90,12 +101,17 @@ void bind_dims(nb::module_& m) {
   auto dims = sequenceOfSizes<Dims>(nb::class_<Dims>(m, "Dims", "Up to 8 sizes; -1 is one known at run time."), 0);
   dims.def("__init__", [](Dims* self) { new (self) Dims{}; })
       .def("__len__", [](const Dims& self) { return nb::len(tupleOf(self)); })
+      .def(
+          "__iter__", [](const Dims& self) { return nb::iter(tupleOf(self)); },
+          nb::sig("def __iter__(self) -> collections.abc.Iterator[int]"))
       .def("__getitem__", [](const Dims& self, nb::slice slice) { return tupleOf(self).attr("__getitem__")(slice); })
       .def("__getitem__",
            [](const Dims& self, int64_t index) { return self.d[indexOf(index, std::max(self.nbDims, 0))]; })
       .def("__setitem__",
            [](Dims& self, int64_t index, int64_t size) { self.d[indexOf(index, std::max(self.nbDims, 0))] = size; })
-      .def("__eq__", [](const Dims& self, const Dims& other) { return tupleOf(self).equal(tupleOf(other)); })
+      .def(
+          "__eq__", [](const Dims& self, const Dims& other) { return tupleOf(self).equal(tupleOf(other)); },
+          nb::is_operator(), nb::sig("def __eq__(self, other: object, /) -> bool"))
       .def("__str__", [](const Dims& self) { return nb::str(tupleOf(self)); })
       .def("__repr__", [](const Dims& self) { return nb::repr(tupleOf(self)); });
   dims.attr("MAX_DIMS") = static_cast<int>(Dims::MAX_DIMS);
@@ -160,16 +176,17 @@ void bind_values(nb::module_& m) {
           nb::arg("type"), nb::arg("ptr"), nb::arg("count"))
       .def(
           "__init__", [](Weights* self, const Array& a) { new (self) Weights(weightsOf(a)); }, nb::arg("a"),
-          nb::keep_alive<1, 2>())
+          nb::keep_alive<1, 2>(), nb::sig("def __init__(self, a: numpy.typing.NDArray[typing.Any]) -> None"))
       .def_ro("dtype", &Weights::type)
       .def_ro("size", &Weights::count)
       .def_prop_ro("nbytes", &bytesOf)
-      .def("_address", [](const Weights& self) { return address(self.values); })
+      .def("numpy", &viewOf, nb::sig("def numpy(self) -> typing.Any"),
+           "A view as a flat NumPy array; the Weights where NumPy has no such type.")
       .def("__len__", [](const Weights& self) { return self.count; });
   nb::implicitly_convertible<Array, Weights>();
-  nb::class_<IHostMemory>(m, "IHostMemory", nb::type_slots(hostMemorySlots))
-      .def_prop_ro("dtype", &IHostMemory::type)
-      .def_prop_ro("nbytes", &IHostMemory::size);
+  nb::class_<IHostMemory> memory(m, "IHostMemory", nb::type_slots(hostMemorySlots));
+  freed_by_last_reference(memory);
+  memory.def_prop_ro("dtype", &IHostMemory::type).def_prop_ro("nbytes", &IHostMemory::size);
 }
 
 }  // namespace lathe::python

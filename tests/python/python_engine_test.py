@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """lathe.build, lathe.load and Engine against NumPy, and what they refuse."""
+import gc
 import os
 import pathlib
 import sys
 import tempfile
 import unittest
+import weakref
 
 import numpy as np
 import onnx
@@ -77,6 +79,50 @@ class Engines(unittest.TestCase):
         x[1, 2] = x[2, 3] = 1
         np.testing.assert_array_equal(engine(x), np.array(np.nonzero(x)))
 
+    def test_outputs_of_earlier_runs_are_let_go(self):
+        x = np.ones((8, 4), np.float32)
+        kept = [weakref.ref(self.engine(x).base) for _ in range(3)]
+        gc.collect()
+        self.assertEqual([ref() for ref in kept], [None] * 3)
+
+    def test_bound(self):
+        x, y = np.ones((3, 4), np.float32), np.empty((3, 3), np.float32)
+        run = self.engine.bind({'x': x, 'y': y})
+        for value in (1, -2, 3):
+            x[:] = value
+            run()
+            np.testing.assert_allclose(y, expected(x), rtol=1e-5, atol=1e-6)
+        # Runs of the engine itself do not disturb it.
+        self.engine(np.zeros((8, 4), np.float32))
+        run()
+        np.testing.assert_allclose(y, expected(x), rtol=1e-5, atol=1e-6)
+        del x, y
+        gc.collect()
+        run()
+
+    def test_dlpack(self):
+        class Foreign:
+            def __init__(self, array, device=(1, 0)):
+                self.array, self.device = array, device
+
+            def __dlpack__(self, **arguments):
+                return self.array.__dlpack__(**arguments)
+
+            def __dlpack_device__(self):
+                return self.device
+
+        x = np.random.default_rng(4).standard_normal((2, 4), np.float32)
+        np.testing.assert_array_equal(self.engine(Foreign(x)), self.engine(x))
+        with self.assertRaisesRegex(TypeError, 'not in the memory of the host'):
+            self.engine(Foreign(x, (2, 0)))
+
+    def test_cuda_array(self):
+        class OnGpu:
+            __cuda_array_interface__ = {'shape': (2, 4), 'typestr': '<f4', 'data': (4096, False), 'version': 3}
+
+        with self.assertRaisesRegex(TypeError, 'not in the memory of the host'):
+            self.engine(OnGpu())
+
     def test_repr(self):
         self.assertIn('(x: float32[-1, 4]) -> (y: float32[-1, 3])', repr(self.engine))
         self.assertIn('<td>x</td><td>float32</td><td>[-1, 4]</td>', self.engine._repr_html_())
@@ -101,6 +147,19 @@ class Refusals(unittest.TestCase):
             self.engine.run({'z': np.zeros((2, 4), np.float32)})
         with self.assertRaisesRegex(TypeError, 'takes 1 inputs'):
             self.engine()
+
+    def test_what_cannot_be_bound(self):
+        x, y = np.zeros((2, 4), np.float32), np.zeros((2, 3), np.float32)
+        fixed = y.copy()
+        fixed.flags.writeable = False
+        for arrays, text in (({'x': x}, 'takes arrays for'), ({'x': x.T.copy().T, 'y': y}, 'contiguous'),
+                             ({'x': x, 'y': y[:1]}, r'shape \(2, 3\)'), ({'x': x, 'y': fixed}, 'written to'),
+                             ({'x': x, 'y': y.astype(np.float64)}, 'got float64')):
+            with self.assertRaisesRegex(TypeError, text):
+                self.engine.bind(arrays)
+        with self.assertRaises(lathe.Error) as caught:
+            self.engine.bind({'x': np.zeros((9, 4), np.float32), 'y': y})
+        self.assertEqual(caught.exception.code, 'LATHE-5003')
 
     def test_what_is_no_model_or_plan(self):
         with self.assertRaises(lathe.Error):

@@ -6,6 +6,7 @@ import pathlib
 import subprocess
 import sys
 import unittest
+import warnings
 
 import numpy as np
 
@@ -134,6 +135,18 @@ class Networks(unittest.TestCase):
         self.assertEqual(len(errors), 1, self.logger.messages)
         with self.assertRaises(TypeError):
             runtime.deserialize_cuda_engine(3)
+
+    def test_the_with_statement_warns(self):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter('always')
+            plan, self.builder = self.plan(), None
+            del plan  # nothing warns of objects that go
+            gc.collect()
+            self.assertEqual(caught, [])
+            with trt.Runtime(self.logger) as runtime:
+                self.assertIsNone(runtime.deserialize_cuda_engine(b'no plan'))
+            self.assertIsNone(runtime.deserialize_cuda_engine(b'no plan'))
+        self.assertEqual([each.category for each in caught], [DeprecationWarning])
 
     def test_late_layers(self):
         network = self.builder.create_network(0)

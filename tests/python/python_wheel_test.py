@@ -108,6 +108,10 @@ class Wheels(unittest.TestCase):
         glibc = re.search(r'-manylinux_2_(\d+)_', self.wheel.name)
         self.assertTrue(17 <= int(glibc[1]) <= int(os.confstr('CS_GNU_LIBC_VERSION').rpartition('.')[2]), self.wheel.name)
 
+    def test_types(self):
+        for name in ('py.typed', '_tensorrt.pyi'):
+            self.assertTrue((self.packages / 'lathe' / name).exists())
+
     def test_compiler_can_be_started(self):
         self.assertTrue(os.access(self.packages / 'lathe' / 'lathe-compiler', os.X_OK))
 

@@ -1,0 +1,254 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What plugins are written with: classes for capabilities, creators and resources, and the fields between them.
+
+These are classes of Python alone, so that one class may derive from several of them, as plugins do. The library sees an
+adapter of the extension module, which holds the object.
+"""
+import abc
+import ctypes
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from lathe._tensorrt import (APILanguage, DataType, DimsExprs, DynamicPluginTensorDesc, IExprBuilder,
+                             IPluginResourceContext, PluginCapabilityType, PluginFieldType, PluginTensorDesc,
+                             TensorFormat, TensorRTPhase, _CppPlugin, _CppPluginCreator, _CppPluginCreatorInterface)
+from lathe.tensorrt._dtypes import NUMPY_TYPES, volume
+
+__all__ = ['IPluginCapability', 'IPluginCreatorInterface', 'IPluginCreatorV3One', 'IPluginResource', 'IPluginV3',
+           'IPluginV3OneBuild', 'IPluginV3OneBuildV2', 'IPluginV3OneCore', 'IPluginV3OneRuntime', 'PluginField',
+           'PluginFieldCollection', 'PluginFieldCollection_', 'array_at']
+
+_NUMBERS_OF_THE_SIZE = {DataType.BF16: np.uint16, DataType.FP8: np.uint8, DataType.E8M0: np.uint8}
+# Types of NumPy by those of fields; what NumPy lacks is seen as bytes, or as numbers of the same size.
+_FIELD_DTYPES: dict[PluginFieldType, Any] = {
+    PluginFieldType.FLOAT16: np.float16, PluginFieldType.FLOAT32: np.float32, PluginFieldType.FLOAT64: np.float64,
+    PluginFieldType.INT8: np.int8, PluginFieldType.INT16: np.int16, PluginFieldType.INT32: np.int32,
+    PluginFieldType.INT64: np.int64, PluginFieldType.CHAR: np.uint8, PluginFieldType.UNKNOWN: np.uint8,
+    PluginFieldType.BF16: np.uint16, PluginFieldType.FP8: np.uint8, PluginFieldType.INT4: np.uint8,
+    PluginFieldType.FP4: np.uint8, PluginFieldType.DIMS: np.dtype([('nbDims', np.int32), ('', np.int32), ('d', np.int64, 8)])}
+
+
+class PluginField:
+    """A named attribute of a plugin: elements of `type` in an object with the buffer protocol, which it holds.
+
+    `data` is a flat array of NumPy; types that NumPy lacks are unsigned numbers of their size, text is bytes.
+    """
+
+    def __init__(self, name: str = '', data: Any = None, type: PluginFieldType = PluginFieldType.UNKNOWN) -> None:
+        self.name = name
+        self.type = type
+        self.data = b'' if data is None else data
+
+    @property
+    def data(self) -> Any:
+        return self._data
+
+    @data.setter
+    def data(self, value: Any) -> None:
+        if isinstance(value, str):
+            raise TypeError(f'field {self.name}: data are bytes or an array; text is encoded by the program')
+        flat = np.ascontiguousarray(value if isinstance(value, np.ndarray) else np.frombuffer(value, np.uint8)).reshape(-1)
+        dtype = np.dtype(_FIELD_DTYPES[self.type])
+        if flat.nbytes % dtype.itemsize != 0:
+            raise ValueError(f'field {self.name}: {flat.nbytes} bytes are no whole number of elements of {self.type}')
+        self._data = flat.view(np.uint8).view(dtype)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        per_byte = 2 if self.type in (PluginFieldType.INT4, PluginFieldType.FP4) else 1
+        return per_byte * int(self._data.size)
+
+    def __repr__(self) -> str:
+        return f'PluginField({self.name!r}, {self._data!r}, {self.type})'
+
+
+class PluginFieldCollection_(list[PluginField]):
+    """Fields of a plugin, in their order."""
+
+
+PluginFieldCollection = PluginFieldCollection_
+
+
+def _missing(self: object, method: str) -> NotImplementedError:
+    return NotImplementedError(f'{type(self).__name__} must define {method}()')
+
+
+class _ToSet:
+    """An attribute that a subclass sets."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
+        if instance is None:
+            return self
+        raise AttributeError(f'{type(instance).__name__} must set {self.name}')
+
+
+class _Interface(metaclass=abc.ABCMeta):
+    @property
+    def api_language(self) -> APILanguage:
+        return APILanguage.PYTHON
+
+
+class IPluginCapability(_Interface):
+    """Root of the capabilities of a plugin."""
+
+
+class IPluginV3(_Interface):
+    """A plugin: an object for each capability, perhaps itself, and copies of it.
+
+    get_capability_interface(type) and clone() have to be defined. destroy(), if it is, is called when the library has let go of
+    the plugin.
+    """
+
+    def __init__(self, other: 'IPluginV3 | None' = None) -> None:
+        pass
+
+    def get_capability_interface(self, type: PluginCapabilityType) -> Any:
+        raise _missing(self, 'get_capability_interface')
+
+    def clone(self) -> 'IPluginV3':
+        raise _missing(self, 'clone')
+
+    def destroy(self) -> None:
+        pass
+
+
+class IPluginV3OneCore(IPluginCapability):
+    """How a plugin is found again: set plugin_name, plugin_version and plugin_namespace, each at most 1023 characters."""
+
+    plugin_name: Any = _ToSet()
+    plugin_version: Any = _ToSet()
+    plugin_namespace: Any = _ToSet()
+
+    def __init__(self, other: 'IPluginV3OneCore | None' = None) -> None:
+        pass
+
+
+class IPluginV3OneBuild(IPluginCapability):
+    """What a builder asks of a plugin. Set num_outputs; timing_cache_id and metadata_string may be set.
+
+    Without timing_cache_id the plugin's times are kept out of the timing cache.
+    """
+
+    DEFAULT_FORMAT_COMBINATION_LIMIT = 100
+    num_outputs: Any = _ToSet()
+    format_combination_limit: int = DEFAULT_FORMAT_COMBINATION_LIMIT
+    metadata_string: str | None = None
+    timing_cache_id: str | None = None
+
+    def __init__(self, other: 'IPluginV3OneBuild | None' = None) -> None:
+        pass
+
+    def get_output_data_types(self, input_types: list[DataType]) -> Sequence[DataType]:
+        raise _missing(self, 'get_output_data_types')
+
+    def get_output_shapes(self, inputs: list[DimsExprs], shape_inputs: list[DimsExprs],
+                          expr_builder: IExprBuilder) -> Sequence[DimsExprs]:
+        raise _missing(self, 'get_output_shapes')
+
+    def get_workspace_size(self, input_desc: list[DynamicPluginTensorDesc],
+                           output_desc: list[DynamicPluginTensorDesc]) -> int:
+        """Bytes, for the largest shapes of the profile."""
+        return 0
+
+    def configure_plugin(self, input_desc: list[DynamicPluginTensorDesc],
+                         output_desc: list[DynamicPluginTensorDesc]) -> int | None:
+        raise _missing(self, 'configure_plugin')
+
+    def supports_format_combination(self, pos: int, in_out: list[DynamicPluginTensorDesc], num_inputs: int) -> bool:
+        raise _missing(self, 'supports_format_combination')
+
+    def get_valid_tactics(self) -> Sequence[int]:
+        """Positive numbers, for the builder to time; none of them: the plugin has one tactic."""
+        return ()
+
+
+class IPluginV3OneBuildV2(IPluginV3OneBuild):
+    """IPluginV3OneBuild, and outputs that share the memory of an input."""
+
+    def get_aliased_input(self, output_index: int) -> int:
+        """The input, or -1."""
+        return -1
+
+
+class IPluginV3OneRuntime(IPluginCapability):
+    """What runs. Methods that return a status report success with 0 or None."""
+
+    def __init__(self, other: 'IPluginV3OneRuntime | None' = None) -> None:
+        pass
+
+    def on_shape_change(self, input_desc: list[PluginTensorDesc], output_desc: list[PluginTensorDesc]) -> int | None:
+        raise _missing(self, 'on_shape_change')
+
+    def set_tactic(self, tactic: int) -> int | None:
+        return None
+
+    def get_fields_to_serialize(self) -> PluginFieldCollection_:
+        raise _missing(self, 'get_fields_to_serialize')
+
+    def enqueue(self, input_desc: list[PluginTensorDesc], output_desc: list[PluginTensorDesc], inputs: list[int],
+                outputs: list[int], workspace: int, stream: int) -> int | None:
+        """Addresses of inputs and outputs: of the host where the engine is for the CPU (lathe.tensorrt.array_at)."""
+        raise _missing(self, 'enqueue')
+
+    def attach_to_context(self, resource_context: IPluginResourceContext) -> IPluginV3:
+        raise _missing(self, 'attach_to_context')
+
+
+class IPluginCreatorInterface(_Interface):
+    """Root of all creators of plugins."""
+
+
+class IPluginCreatorV3One(IPluginCreatorInterface):
+    """Makes plugins. Set name, plugin_version, plugin_namespace and field_names, and define create_plugin()."""
+
+    name: Any = _ToSet()
+    plugin_version: Any = _ToSet()
+    plugin_namespace: str = ''
+    field_names: PluginFieldCollection_ = PluginFieldCollection_()
+
+    def __init__(self) -> None:
+        pass
+
+    def create_plugin(self, name: str, field_collection: PluginFieldCollection_, phase: TensorRTPhase) -> IPluginV3:
+        raise _missing(self, 'create_plugin')
+
+
+class IPluginResource(_Interface):
+    """What plugins share by a key of the registry."""
+
+    def __init__(self) -> None:
+        pass
+
+    def release(self) -> int | None:
+        raise _missing(self, 'release')
+
+    def clone(self) -> 'IPluginResource':
+        raise _missing(self, 'clone')
+
+
+# Those that are written in other languages.
+IPluginV3.register(_CppPlugin)
+IPluginCreatorInterface.register(_CppPluginCreatorInterface)
+IPluginCreatorV3One.register(_CppPluginCreator)
+
+
+def array_at(address: int, desc: PluginTensorDesc) -> Any:
+    """The host memory at an address that enqueue() is given, as an array of NumPy of the tensor's type and shape.
+
+    It is valid during the call only. Types that NumPy lacks are unsigned numbers of their size. Raises TypeError for elements of less than
+    a byte and for formats other than row-major.
+    """
+    dtype = (NUMPY_TYPES | _NUMBERS_OF_THE_SIZE).get(desc.type)
+    if dtype is None or desc.format != TensorFormat.LINEAR:
+        raise TypeError(f'NumPy has no view of {desc.type} in {desc.format}')
+    shape = tuple(desc.dims)
+    size = volume(shape) * np.dtype(dtype).itemsize
+    if size == 0:
+        return np.empty(shape, dtype)
+    return np.frombuffer(memoryview((ctypes.c_byte * size).from_address(address)), dtype).reshape(shape)
