@@ -2,6 +2,8 @@
 #pragma once
 
 #include "api/builder/builder_config.h"
+#include "base/log.h"
+#include "plan/plan.h"
 
 namespace lathe::api {
 
