@@ -151,15 +151,18 @@ class ICudaEngine : public INoCopy {
   // Bytes of weights that can be streamed in during execution; 0 without BuilderFlag::kWEIGHT_STREAMING.
   int64_t getStreamableWeightsSize() const noexcept { return mImpl->getStreamableWeightsSize(); }
 
-  // Bytes of device memory for such weights. False while contexts exist or when out of range.
+  // The most bytes of the device's memory for such weights, which are copied there while a context runs as far as they
+  // have no room; from 0 to getStreamableWeightsSize(), the default, or more: all stay there. False for less than 0,
+  // and while contexts exist.
   bool setWeightStreamingBudgetV2(int64_t gpuMemoryBudget) noexcept {
     return mImpl->setWeightStreamingBudgetV2(gpuMemoryBudget);
   }
   int64_t getWeightStreamingBudgetV2() const noexcept { return mImpl->getWeightStreamingBudgetV2(); }
 
-  // A budget that suits the free memory.
+  // A budget that suits the free memory of the device, for one context.
   int64_t getWeightStreamingAutomaticBudget() const noexcept { return mImpl->getWeightStreamingAutomaticBudget(); }
 
+  // Bytes of the device's memory that each context takes besides, of its own, under the budget; 0 = nothing is copied.
   int64_t getWeightStreamingScratchMemorySize() const noexcept { return mImpl->getWeightStreamingScratchMemorySize(); }
 
   bool isDebugTensor(const char* name) const noexcept { return mImpl->isDebugTensor(name); }

@@ -20,6 +20,10 @@ std::string_view name_of(BlockKind kind) {
 
 }  // namespace
 
+bool Plan::streams_weights() const {
+  return std::ranges::any_of(metadata, [](const auto& pair) { return pair.first == kWeightStreamingKey; });
+}
+
 uint32_t Plan::auxiliary_streams() const {
   uint32_t most = 0;
   for (const Step& step : steps) most = std::max(most, step.stream);

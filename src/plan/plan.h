@@ -10,6 +10,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -237,6 +238,9 @@ struct WeightsPiece {
   std::shared_ptr<const void> owner;  // keeps them alive
 };
 
+// In Plan::metadata: weights may lie in the host's memory while the plan runs (BuilderFlag::kWEIGHT_STREAMING).
+inline constexpr std::string_view kWeightStreamingKey = "lathe.weight_streaming";
+
 struct Plan {
   std::string name;      // of the network
   std::string target;    // "cpu-x86_64-avx512"; what the device's target check understands
@@ -264,6 +268,7 @@ struct Plan {
   std::string weights_file;       // where detached weights are, for messages; "" = the writer did not say
   std::vector<CodeModule> codes;  // of device code; their bytes are not owned
 
+  bool streams_weights() const;        // as kWeightStreamingKey says
   uint32_t auxiliary_streams() const;  // that the steps are spread over, besides the one that a run is given
   bool is_stripped() const;            // whether its file lacks constants
   uint64_t stripped_bytes() const;     // of those

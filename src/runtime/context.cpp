@@ -9,20 +9,23 @@ namespace lathe {
 
 Result<std::unique_ptr<Context>> Context::create(std::shared_ptr<const Engine> engine, MemoryPolicy policy) {
   LATHE_ASSIGN(PendingWork work, PendingWork::create(engine->device()));
-  std::unique_ptr<Context> context(new Context(std::move(engine), std::move(work), policy));
+  LATHE_ASSIGN(std::unique_ptr<WeightStream> weights, WeightStream::create(*engine));
+  std::unique_ptr<Context> context(new Context(std::move(engine), std::move(work), std::move(weights), policy));
   LATHE_TRY(context->memory_.reserve(context->profile()));
   LATHE_TRY(context->execution_.attach_plugins());
   return context;
 }
 
-Context::Context(std::shared_ptr<const Engine> engine, PendingWork work, MemoryPolicy policy)
+Context::Context(std::shared_ptr<const Engine> engine, PendingWork work, std::unique_ptr<WeightStream> weights,
+                 MemoryPolicy policy)
     : engine_(std::move(engine)),
       work_(std::move(work)),
+      weights_(std::move(weights)),
       shapes_(*engine_),
       memory_(*engine_, work_, policy),
       staging_(*engine_, work_),
-      storage_(*engine_, shapes_, memory_, staging_),
-      execution_(*engine_, shapes_, memory_, storage_, hooks),
+      storage_(*engine_, shapes_, memory_, staging_, weights_.get()),
+      execution_(*engine_, shapes_, memory_, storage_, weights_.get(), hooks),
       replay_(engine_->device(), engine_->plan().bindings.size() + 2) {}
 
 Context::~Context() {

@@ -70,7 +70,8 @@ class Context {
  private:
   enum class Return { at_once, when_done };
 
-  Context(std::shared_ptr<const Engine> engine, PendingWork work, MemoryPolicy policy);
+  Context(std::shared_ptr<const Engine> engine, PendingWork work, std::unique_ptr<WeightStream> weights,
+          MemoryPolicy policy);
   Result<> prepare();
   Result<> execute(Queue& queue, Return returns);
   Result<> give_work(Queue& queue);
@@ -84,6 +85,7 @@ class Context {
   void* stream_ = nullptr;
   std::vector<void*> auxiliary_;  // the application's streams
   PendingWork work_;
+  std::unique_ptr<WeightStream> weights_;
   ShapeBinding shapes_;
   ContextMemory memory_;
   Staging staging_;

@@ -57,7 +57,10 @@ Result<> Engine::place_weights() {
   if (owner_ || device_->is_host()) return {};
   LATHE_ASSIGN(file_, PlanFile::without_weights(bytes_));
   plan::Plan& plan = loaded_.plan;
-  if (!refittable_) {
+  if (!refittable_ && plan.streams_weights()) {
+    LATHE_ASSIGN(streamed_, StreamedWeights::create(plan, places_, device_));
+  }
+  if (!refittable_ && !streamed_) {
     LATHE_ASSIGN(weights_, device_->make_resident(plan.weights, nullptr));
   }
   for (const plan::Constant& constant : plan.constants) {
@@ -83,7 +86,11 @@ Result<std::vector<std::byte>> Engine::serialize(Refits refits, WeightsOf weight
   if (refittable_) return write_anew(refits, weights);
   if (owner_) return std::vector(bytes_.begin(), bytes_.end());
   LATHE_ASSIGN(const std::unique_ptr<Queue> queue, device_->make_queue());
-  return file_.with_weights([&](std::span<std::byte> bytes) {
+  return file_.with_weights([&](std::span<std::byte> bytes) -> Result<> {
+    if (streamed_) {
+      std::ranges::copy(streamed_->all_on_host(), bytes.begin());
+      return {};
+    }
     return device_->download(bytes.data(), weights_.get(), bytes.size(), *queue);
   });
 }

@@ -21,6 +21,7 @@
 #include "runtime/memory_limit.h"
 #include "runtime/plan_file.h"
 #include "runtime/refittable.h"
+#include "runtime/streamed_weights.h"
 
 namespace lathe {
 
@@ -52,6 +53,8 @@ class Engine {
   const std::byte* constant(uint32_t index) const {  // as kernels read it
     return refittable_ ? refittable_->constant(index) : weights_.get() + plan().constants[index].offset;
   }
+  // Of constants that need not all lie on the device, in place of constant(); null = they do.
+  StreamedWeights* streamed() const { return streamed_.get(); }
   const std::byte* host_constant(uint32_t index) const;         // null = it is in the device's memory alone
   Refittable* refittable() const { return refittable_.get(); }  // null = its weights cannot be replaced
 
@@ -107,6 +110,7 @@ class Engine {
   size_t alignment_ = 256;
   std::shared_ptr<const std::byte> weights_;
   std::unique_ptr<Refittable> refittable_;
+  std::unique_ptr<StreamedWeights> streamed_;
   plan::Amendments amendments_;      // of a plan that is written anew: who reads it, and code for the host
   std::vector<DeviceCode> modules_;  // by code module
   std::vector<std::span<const std::byte>> module_bytes_;  // of them

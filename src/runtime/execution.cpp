@@ -35,12 +35,13 @@ std::vector<plan::ParallelSection>::const_iterator section_at(const plan::Plan& 
 }  // namespace
 
 Execution::Execution(const Engine& engine, ShapeBinding& shapes, ContextMemory& memory, TensorStorage& storage,
-                     const RunHooks& hooks)
+                     WeightStream* weights, const RunHooks& hooks)
     : engine_(engine),
       plan_(engine.plan()),
       shapes_(shapes),
       memory_(memory),
       storage_(storage),
+      weights_(weights),
       hooks_(hooks),
       host_(engine, shapes, storage),
       blocks_(engine, shapes, memory, storage, host_,
@@ -141,15 +142,18 @@ Result<> Execution::run(Queue& queue, Mode mode) {
   const bool tells = hooks_.inputs_read && mode == Mode::immediate && !engine_.device().is_host();
   const size_t told = tells ? readers_end_ : 0;
   reported_ms_ = 0;
-  LATHE_TRY(run_steps(0, told, queue));
-  if (tells) LATHE_TRY(hooks_.inputs_read(queue));
-  return run_steps(told, operands_.size(), queue);
+  Result<> done = weights_ ? weights_->begin(queue) : Result<>();
+  if (done) done = run_steps(0, told, queue);
+  if (done && tells) done = hooks_.inputs_read(queue);
+  if (done) done = run_steps(told, operands_.size(), queue);
+  Result<> ended = weights_ ? weights_->end(queue) : Result<>();
+  return done ? ended : done;
 }
 
-// Who looks on sees one step at a time.
+// Who looks on sees one step at a time, and so do weights that are copied.
 Result<> Execution::run_steps(size_t first, size_t end, Queue& queue) {
   const bool watched = hooks_.profiler || hooks_.observer || hooks_.waits_after_steps;
-  auto* const forking = plan_.sections.empty() || watched ? nullptr : dynamic_cast<ForkingQueue*>(&queue);
+  auto* const forking = plan_.sections.empty() || watched || weights_ ? nullptr : dynamic_cast<ForkingQueue*>(&queue);
   for (size_t i = first; i < end;) {
     const auto section = forking ? section_at(plan_, i) : plan_.sections.end();
     if (section != plan_.sections.end()) {
@@ -190,7 +194,9 @@ Result<> Execution::run_watched(size_t i, Queue& queue) {
   const plan::Step& step = plan_.steps[i];
   const Clock::time_point start = hooks_.profiler ? Clock::now() : Clock::time_point();
   const double reported = reported_ms_;
+  if (weights_) LATHE_TRY(weights_->before(i, queue));
   LATHE_TRY(run_step(i, queue));
+  if (weights_) LATHE_TRY(weights_->after(i, queue));
   if (hooks_.profiler || hooks_.waits_after_steps) {
     Result<> done = engine_.device().wait(queue);
     if (!done) return fail(with_context(std::move(done).error(), fmt::format("step '{}'", step.name)));

@@ -9,6 +9,7 @@
 #include "device/forking_queue.h"
 #include "runtime/block_execution.h"
 #include "runtime/plugin_kernel.h"
+#include "runtime/weight_stream.h"
 
 namespace lathe {
 
@@ -35,8 +36,9 @@ class Execution {
     capturing,  // nothing is run yet: whoever replays it tells of the inputs
   };
 
+  // `weights`: null = nothing is copied.
   Execution(const Engine& engine, ShapeBinding& shapes, ContextMemory& memory, TensorStorage& storage,
-            const RunHooks& hooks);
+            WeightStream* weights, const RunHooks& hooks);
   Execution(const Execution&) = delete;
   Execution& operator=(const Execution&) = delete;
 
@@ -71,6 +73,7 @@ class Execution {
   ShapeBinding& shapes_;
   ContextMemory& memory_;
   TensorStorage& storage_;
+  WeightStream* weights_;
   const RunHooks& hooks_;
   HostEvaluation host_;
   BlockExecution blocks_;

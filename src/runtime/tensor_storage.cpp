@@ -12,7 +12,7 @@ std::byte* TensorStorage::base(const plan::TensorDesc& tensor) const {
     case plan::StorageKind::arena:
       return memory_.buffer(tensor.index);
     case plan::StorageKind::constant:
-      return const_cast<std::byte*>(engine_.constant(tensor.index));
+      return const_cast<std::byte*>(weights_ ? weights_->address(tensor.index) : engine_.constant(tensor.index));
     case plan::StorageKind::binding:
       return staging_.data(tensor.index);
     case plan::StorageKind::dynamic:

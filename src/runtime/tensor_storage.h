@@ -4,6 +4,7 @@
 
 #include "runtime/context_memory.h"
 #include "runtime/staging.h"
+#include "runtime/weight_stream.h"
 
 namespace lathe {
 
@@ -13,8 +14,10 @@ namespace lathe {
 // is made of outlives it.
 class TensorStorage {
  public:
-  TensorStorage(const Engine& engine, const ShapeBinding& shapes, ContextMemory& memory, Staging& staging)
-      : engine_(engine), plan_(engine.plan()), shapes_(shapes), memory_(memory), staging_(staging) {}
+  // `weights`: null = the engine's constants stay where they are.
+  TensorStorage(const Engine& engine, const ShapeBinding& shapes, ContextMemory& memory, Staging& staging,
+                const WeightStream* weights)
+      : engine_(engine), plan_(engine.plan()), shapes_(shapes), memory_(memory), staging_(staging), weights_(weights) {}
 
   // Where a tensor's storage starts; null when the application has not given (or the run not yet made) the memory.
   std::byte* base(const plan::TensorDesc& tensor) const;
@@ -38,6 +41,7 @@ class TensorStorage {
   const ShapeBinding& shapes_;
   ContextMemory& memory_;
   Staging& staging_;
+  const WeightStream* weights_;
 };
 
 }  // namespace lathe

@@ -281,7 +281,7 @@ TEST(Settings, WarningsAreCountedByObject) {
   const std::unique_ptr<IBuilderConfig> other(w.builder->createBuilderConfig());
   for (IBuilderConfig* config : {w.config.get(), other.get()}) config->setFlag(BuilderFlag::kSPARSE_WEIGHTS);
   EXPECT_EQ(w.log.warnings.size(), 2u);
-  w.config->setFlags(w.config->getFlags() | 1U << static_cast<int>(BuilderFlag::kWEIGHT_STREAMING));
+  w.config->setFlags(w.config->getFlags() | 1U << static_cast<int>(BuilderFlag::kGPU_FALLBACK));
   EXPECT_EQ(w.log.warnings.size(), 3u);
 }
 

@@ -271,6 +271,28 @@ class Trtexec(unittest.TestCase):
                 self.fails("kREFIT_IDENTICAL", "--loadEngine=same", f"--refitFromOnnx={self.model}", *run)
                 self.passes("--loadEngine=same", f"--refitFromOnnx={first}", *run)
 
+    def test_weights_are_streamed(self):
+        x = np.random.default_rng(8).standard_normal((3, 8), np.float32)
+        np.save(self.folder / "x.npy", x)
+        self.model = network(
+            self.folder / "wide.onnx",
+            [("MatMul", ["x", "w"], ["h"], {}), ("Relu", ["h"], ["r"], {}), ("MatMul", ["r", "v"], ["y"], {})],
+            [("x", TensorProto.FLOAT, ["n", 8])], [("y", TensorProto.FLOAT, ["n", 64])],
+            [("w", np.random.default_rng(9).standard_normal((8, 256), np.float32)),
+             ("v", np.random.default_rng(10).standard_normal((256, 64), np.float32))])
+        run = ("--shapes=x:3x8", "--loadInputs=x:x.npy", "--exportOutput=out.json", *QUICK)
+        self.passes(f"--onnx={self.model}", "--allowWeightStreaming", "--saveEngine=plain", "--skipInference", *run)
+        self.assertIn("--weightStreamingBudget has no effect",
+                      self.passes("--loadEngine=plain", "--weightStreamingBudget=0", *run).stderr)
+        self.use_emulated_gpu()
+        self.passes(f"--onnx={self.model}", "--allowWeightStreaming", "--saveEngine=engine", "--skipInference", "--noTF32", *run)
+        streamable = 4 * (8 * 256 + 256 * 64)
+        for budget, told in (("-2", streamable), ("-1", streamable), ("50%", streamable // 2), ("1K", 1024), ("0", 0)):
+            with self.subTest(budget):
+                output = self.passes("--loadEngine=engine", f"--weightStreamingBudget={budget}", *run).stdout
+                self.assertIn(f"Weight streaming budget: {told} of {streamable} bytes", output)
+                self.check_output("out.json", self.expected(x))
+
     def test_defaults_of_each_generation(self):
         self.use_emulated_gpu()
         for generation, graph, transfers, spin in ((10, "Disabled", "Enabled", "Disabled"), (11, "Enabled", "Disabled", "Enabled")):

@@ -16,6 +16,7 @@
 #include "api/builder/plugins.h"
 #include "api/builder/profile_shapes.h"
 #include "api/builder/refit_weights.h"
+#include "api/builder/weight_streaming.h"
 #include "api/json.h"
 #include "api/network/network.h"
 #include "api/plan_keys.h"
@@ -253,6 +254,7 @@ Result<std::vector<std::byte>> Builder::build_for(const DefaultTarget& target, N
   LATHE_TRY(check_direct_io(definition, settings, built->plan));
   if (settings.has(nv::BuilderFlag::kERROR_ON_TIMING_CACHE_MISS) && built->report.tuned > 0)
     return fail(ErrorCode::timing_cache_invalid, "{} problems are not in the timing cache", built->report.tuned);
+  note_weight_streaming(settings, built->plan, *options.log);
   if (settings.has(nv::BuilderFlag::kDEBUG)) built->plan.metadata.emplace_back(kDebugSyncKey, "true");
   note_for_runtime(definition, built->plan);
   for (const auto& [name, format] : formats) built->plan.metadata.emplace_back(std::string(kFormatKey) + name, format);

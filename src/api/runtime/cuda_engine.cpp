@@ -332,13 +332,6 @@ const char* CudaEngine::getIOTensorName(int32_t index) const noexcept {
                  });
 }
 
-bool CudaEngine::setWeightStreamingBudgetV2(int64_t gpuMemoryBudget) noexcept {
-  constexpr auto kId = SettingId::ICudaEngine_setWeightStreamingBudgetV2;
-  return guarded(*core_->reporter, setting_of(kId).name, [&] {
-    return gpuMemoryBudget == 0 ? Result<>() : core_->notices.consult(kId, core_->reporter->log());
-  });
-}
-
 bool CudaEngine::isDebugTensor(const char* name) const noexcept {
   if (name && find_key(core_->plan(), kDebugTensorKey, name)) return true;
   find("ICudaEngine::isDebugTensor", name);

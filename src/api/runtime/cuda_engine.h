@@ -93,7 +93,7 @@ class CudaEngine final : public nv::ICudaEngine, public nv::apiv::VCudaEngine {
   nv::ISerializationConfig* createSerializationConfig() noexcept override;
   nv::IHostMemory* serializeWithConfig(nv::ISerializationConfig& config) const noexcept override;
   nv::IRefitter* createRefitter(nv::ILogger& logger) noexcept override;
-  int64_t getStreamableWeightsSize() const noexcept override { return 0; }
+  int64_t getStreamableWeightsSize() const noexcept override;
   bool isDebugTensor(const char* name) const noexcept override;
 #if NV_TENSORRT_MAJOR < 11
   nv::IExecutionContext* createExecutionContextWithoutDeviceMemory() noexcept override;
@@ -103,13 +103,13 @@ class CudaEngine final : public nv::ICudaEngine, public nv::apiv::VCudaEngine {
   bool hasImplicitBatchDimension() const noexcept override { return false; }
   size_t getDeviceMemorySizeForProfile(int32_t profileIndex) const noexcept override;
   bool setWeightStreamingBudget(int64_t gpuMemoryBudget) noexcept override;
-  int64_t getWeightStreamingBudget() const noexcept override { return 0; }
-  int64_t getMinimumWeightStreamingBudget() const noexcept override { return 0; }
+  int64_t getWeightStreamingBudget() const noexcept override;
+  int64_t getMinimumWeightStreamingBudget() const noexcept override;
 #endif
   bool setWeightStreamingBudgetV2(int64_t gpuMemoryBudget) noexcept override;
-  int64_t getWeightStreamingBudgetV2() const noexcept override { return 0; }
-  int64_t getWeightStreamingAutomaticBudget() const noexcept override { return 0; }
-  int64_t getWeightStreamingScratchMemorySize() const noexcept override { return 0; }
+  int64_t getWeightStreamingBudgetV2() const noexcept override;
+  int64_t getWeightStreamingAutomaticBudget() const noexcept override;
+  int64_t getWeightStreamingScratchMemorySize() const noexcept override;
   int64_t getDeviceMemorySizeV2() const noexcept override;
   int64_t getDeviceMemorySizeForProfileV2(int32_t profileIndex) const noexcept override;
   const int64_t* getProfileTensorValuesV2(const char* tensorName, int32_t profileIndex,

@@ -49,11 +49,6 @@ const int32_t* CudaEngine::getProfileTensorValues(const char* tensorName, int32_
       });
 }
 
-// -1 and 0 say what is so: nothing is streamed.
-bool CudaEngine::setWeightStreamingBudget(int64_t gpuMemoryBudget) noexcept {
-  return gpuMemoryBudget == -1 || setWeightStreamingBudgetV2(gpuMemoryBudget);
-}
-
 bool ExecutionContext::allInputShapesSpecified() const noexcept { return allInputDimensionsSpecified(); }
 
 }  // namespace lathe::api

@@ -10,6 +10,7 @@
 #include "device/cuda/order_event.h"
 #include "device/cuda/timing.h"
 #include "device/hardware.h"
+#include "device/pinned_memory.h"
 
 namespace lathe::cuda {
 namespace {
@@ -37,7 +38,7 @@ struct SharedCode {
   Libraries libraries;
 };
 
-class CudaDevice final : public Device, public EventMaker, public HardwareDevice {
+class CudaDevice final : public Device, public EventMaker, public HardwareDevice, public PinningDevice {
  public:
   CudaDevice(std::shared_ptr<PrimaryContext> context, const Architecture& architecture)
       : context_(std::move(context)),
@@ -67,6 +68,7 @@ class CudaDevice final : public Device, public EventMaker, public HardwareDevice
   Result<DeviceMemory> allocate(size_t bytes) override {
     return source_ ? cuda::allocate(source_, bytes) : cuda::allocate(context_, bytes);
   }
+  Result<DeviceMemory> allocate_pinned(size_t bytes) override { return cuda::allocate_pinned(context_, bytes); }
   std::shared_ptr<Device> allocating_from(std::shared_ptr<MemorySource> source) override {
     return std::make_shared<CudaDevice>(*this, std::move(source));
   }

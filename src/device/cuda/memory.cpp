@@ -38,6 +38,12 @@ void free_to_source(void* owner, std::byte* data, size_t size) {
   from.source->free(data, stream);
 }
 
+void free_pinned(void* owner, std::byte* data, size_t) {
+  auto& context = *static_cast<PrimaryContext*>(owner);
+  const ContextScope scope(context);
+  context.driver().cuMemFreeHost(data);  // waits for the device
+}
+
 CUresult allocate_pooled(PrimaryContext& context, CUdeviceptr& address, size_t bytes) {
   const CUresult result = context.driver().cuMemAllocAsync(&address, bytes, context.allocations());
   if (result != CUDA_SUCCESS) return result;
@@ -115,6 +121,16 @@ Result<DeviceMemory> allocate(const std::shared_ptr<ContextSource>& from, size_t
                 "the application's allocator gave memory at {}, which cuda:{} cannot use: allocate it on that device",
                 memory, context.properties().ordinal);
   return block;
+}
+
+Result<DeviceMemory> allocate_pinned(const std::shared_ptr<PrimaryContext>& context, size_t bytes) {
+  LATHE_TRY(context->usable());
+  if (bytes == 0) return DeviceMemory();
+  LATHE_ASSIGN(const ContextScope scope, ContextScope::enter(*context));
+  void* address = nullptr;
+  LATHE_TRY(context->check(context->driver().cuMemHostAlloc(&address, bytes, 0),
+                           fmt::format("allocating {} bytes of the host's memory that do not move", bytes)));
+  return DeviceMemory(static_cast<std::byte*>(address), bytes, context, free_pinned);
 }
 
 Result<> upload(void* to, const void* from, size_t bytes, Stream& stream) {

@@ -19,6 +19,9 @@ struct ContextSource {
 };
 Result<DeviceMemory> allocate(const std::shared_ptr<ContextSource>& from, size_t bytes);
 
+// Of the host, for copies that go on after copy() returns.
+Result<DeviceMemory> allocate_pinned(const std::shared_ptr<PrimaryContext>& context, size_t bytes);
+
 // upload() has read `from`, and download() has written `to`, on return.
 Result<> upload(void* to, const void* from, size_t bytes, Stream& stream);
 Result<> download(void* to, const void* from, size_t bytes, Stream& stream);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Functions that applications of the driver call, and the library does not: the programs of tools, for example.
-#include <cstdlib>
 #include <cstring>
 
 #include "fake_cuda/driver/state.h"
@@ -11,18 +10,6 @@ namespace lathe::cuda {
 
 FAKE_EXPORT CUresult cuMemAllocManaged(CUdeviceptr* address, size_t bytes, unsigned) {
   return cuMemAlloc_v2(address, bytes);  // the host can read every memory of these devices
-}
-
-FAKE_EXPORT CUresult cuMemHostAlloc(void** address, size_t bytes, unsigned) {
-  FAKE_ENTER(Needs::context);
-  *address = std::malloc(bytes);
-  return *address ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
-}
-
-FAKE_EXPORT CUresult cuMemFreeHost(void* address) {
-  FAKE_ENTER_RELEASE(Needs::context);
-  std::free(address);
-  return entry.result;
 }
 
 FAKE_EXPORT CUresult cuLaunchHostFunc(CUstream stream, void (*call)(void*), void* user) {

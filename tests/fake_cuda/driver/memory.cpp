@@ -109,6 +109,21 @@ CUresult cuMemFree_v2(CUdeviceptr address) {
   return entry.result != CUDA_SUCCESS ? entry.result : released;
 }
 
+CUresult cuMemHostAlloc(void** address, size_t bytes, unsigned) {
+  FAKE_ENTER(Needs::context);
+  *address = std::malloc(bytes);
+  if (!*address) return CUDA_ERROR_OUT_OF_MEMORY;
+  fake_cuda::state().host[reinterpret_cast<uintptr_t>(*address)] = {bytes, CU_MEMORYTYPE_HOST, false, 0};
+  return CUDA_SUCCESS;
+}
+
+CUresult cuMemFreeHost(void* address) {
+  FAKE_ENTER_RELEASE(Needs::context);
+  if (fake_cuda::state().host.erase(reinterpret_cast<uintptr_t>(address)) == 0) return CUDA_ERROR_INVALID_VALUE;
+  std::free(address);
+  return entry.result;
+}
+
 CUresult cuMemAllocAsync(CUdeviceptr* address, size_t bytes, CUstream stream) {
   FAKE_ENTER(Needs::context);
   const fake_cuda::Stream* found = fake_cuda::find_stream(stream);
