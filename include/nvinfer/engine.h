@@ -47,7 +47,8 @@ class ICudaEngine : public INoCopy {
   // kNONE when there is no such tensor.
   TensorIOMode getTensorIOMode(const char* tensorName) const noexcept { return mImpl->getTensorIOMode(tensorName); }
 
-  // The input whose memory this output shares, or nullptr.
+  // The input whose memory this output may share, or nullptr: a cache of which a part is replaced. Bind one address to
+  // both, and only the part is written; of two addresses, the whole cache is copied to the output's first.
   const char* getAliasedInputTensor(const char* tensorName) const noexcept {
     return mImpl->getAliasedInputTensor(tensorName);
   }
