@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products of dequantised operands become products of their integers; one dequantisation of the sums follows.
+#include <algorithm>
+
 #include "ops/rules.h"
 #include "passes/linear.h"
 #include "passes/pins.h"
@@ -21,13 +23,36 @@ ir::Value* channel_bias(Rewrite& r, ir::Value* bias) {
   return r.reshape(bias, dims);
 }
 
+// The integers with what the convolution has beyond their ends, which are levels that stand for 0. Takes the pads from
+// its attributes: its own are zeros.
+ir::Value* padded(Rewrite& r, const Dequantized& x, ConvolutionAttrs& attrs) {
+  const auto is_zero = [](int64_t pad) { return pad == 0; };
+  Ints pads(static_cast<size_t>(x.integers->rank()) * 2, 0);
+  const size_t spatial = pads.size() / 2 - 2;
+  std::copy(attrs.pads_begin.begin(), attrs.pads_begin.end(), pads.begin() + 2);
+  std::copy(attrs.pads_end.begin(), attrs.pads_end.end(), pads.end() - static_cast<ptrdiff_t>(spatial));
+  if (std::all_of(pads.begin(), pads.end(), is_zero)) return x.integers;
+  attrs.pads_begin.clear();
+  attrs.pads_end.clear();
+  return r.add(PadAttrs{}, {x.integers, r.ints(pads), r.constant(x.zero_point->constant()->reshaped({}))});
+}
+
+// The product of the integers. Its sums are of integers that are larger by the zero point.
+ir::Value* product_of(Rewrite& r, const QuantizedProduct& product) {
+  if (!r.node->is(OpKind::convolution) || !product.x.zero_point)
+    return r.add(r.node->attributes(), {product.x.integers, product.w.integers});
+  ConvolutionAttrs attrs = r.node->attrs<ConvolutionAttrs>();
+  ir::Value* x = padded(r, product.x, attrs);
+  return r.add(std::move(attrs), {x, product.w.integers});
+}
+
 Result<bool> multiply(Rewrite& r) {
   if (!r.context.arithmetic.integer_products || keeps_floats(*r.node, r.context)) return false;
   const std::optional<QuantizedProduct> product = quantized_product(*r.node, r.context);
   if (!product) return false;
   r.absorb(product->x.node);
   r.absorb(product->w.node);
-  ir::Value* sums = r.add(r.node->attributes(), {product->x.integers, product->w.integers});
+  ir::Value* sums = product_of(r, *product);
   Result<Tensor> scale = product->scale.size() == 1
                              ? Tensor::of<float>({}, {static_cast<float>(product->scale[0])})
                              : channel_tensor(DType::f32, product->scale, r.output()->rank(), product->axis);
