@@ -2,6 +2,7 @@
 // Products of dequantised operands become products of their integers; one dequantisation of the sums follows.
 #include <algorithm>
 
+#include "base/divide.h"
 #include "ops/rules.h"
 #include "passes/linear.h"
 #include "passes/pins.h"
@@ -23,27 +24,44 @@ ir::Value* channel_bias(Rewrite& r, ir::Value* bias) {
   return r.reshape(bias, dims);
 }
 
-// The integers with what the convolution has beyond their ends, which are levels that stand for 0. Takes the pads from
-// its attributes: its own are zeros.
-ir::Value* padded(Rewrite& r, const Dequantized& x, ConvolutionAttrs& attrs) {
-  const auto is_zero = [](int64_t pad) { return pad == 0; };
-  Ints pads(static_cast<size_t>(x.integers->rank()) * 2, 0);
-  const size_t spatial = pads.size() / 2 - 2;
-  std::copy(attrs.pads_begin.begin(), attrs.pads_begin.end(), pads.begin() + 2);
-  std::copy(attrs.pads_end.begin(), attrs.pads_end.end(), pads.end() - static_cast<ptrdiff_t>(spatial));
-  if (std::all_of(pads.begin(), pads.end(), is_zero)) return x.integers;
-  attrs.pads_begin.clear();
-  attrs.pads_end.clear();
-  return r.add(PadAttrs{}, {x.integers, r.ints(pads), r.constant(x.zero_point->constant()->reshaped({}))});
-}
+// How much is added at the beginning of each dimension of an image, then at the ends.
+struct Pads {
+  explicit Pads(size_t rank) : values(2 * rank, 0), rank(rank) {}
+  int64_t& channels_end() { return values[rank + 1]; }
+  void take_from(ConvolutionAttrs& attrs) {
+    std::copy(attrs.pads_begin.begin(), attrs.pads_begin.end(), values.begin() + 2);
+    std::copy(attrs.pads_end.begin(), attrs.pads_end.end(), values.begin() + static_cast<ptrdiff_t>(rank) + 2);
+    attrs.pads_begin.clear();
+    attrs.pads_end.clear();
+  }
+  bool is_none() const {
+    return std::all_of(values.begin(), values.end(), [](int64_t pad) { return pad == 0; });
+  }
+  Ints values;
+  size_t rank;
+};
 
-// The product of the integers. Its sums are of integers that are larger by the zero point.
-ir::Value* product_of(Rewrite& r, const QuantizedProduct& product) {
-  if (!r.node->is(OpKind::convolution) || !product.x.zero_point)
-    return r.add(r.node->attributes(), {product.x.integers, product.w.integers});
+// A convolution of the integers. What it has beyond their ends are levels that stand for 0, where its own padding would
+// be zeros. Kernels that multiply four channels at once get channels in fours, of which the last are multiplied by 0.
+Result<ir::Value*> convolution_of(Rewrite& r, const QuantizedProduct& product) {
   ConvolutionAttrs attrs = r.node->attrs<ConvolutionAttrs>();
-  ir::Value* x = padded(r, product.x, attrs);
-  return r.add(std::move(attrs), {x, product.w.integers});
+  ir::Value *x = product.x.integers, *w = product.w.integers, *zero_point = product.x.zero_point;
+  Pads pads(static_cast<size_t>(x->rank()));
+  if (r.context.arithmetic.weighted_products && attrs.groups == 1) {
+    pads.channels_end() = round_up<int64_t>(w->constant()->dims()[1], 4) - w->constant()->dims()[1];
+    if (!pads.is_none()) {
+      const std::vector<Tensor> operands{*w->constant(), *r.ints(pads.values)->constant()};
+      LATHE_ASSIGN(std::vector<Tensor> wider, run_op(PadAttrs{}, operands, 1));
+      w = r.constant(wider[0]);
+    }
+  }
+  if (attrs.padding_mode == PaddingMode::explicit_round_down && (zero_point || !pads.is_none())) pads.take_from(attrs);
+  if (!pads.is_none()) {
+    std::vector<ir::Value*> operands{x, r.ints(pads.values)};
+    if (zero_point) operands.push_back(r.constant(zero_point->constant()->reshaped({})));
+    x = r.add(PadAttrs{}, std::move(operands));
+  }
+  return r.add(std::move(attrs), {x, w});
 }
 
 Result<bool> multiply(Rewrite& r) {
@@ -52,7 +70,12 @@ Result<bool> multiply(Rewrite& r) {
   if (!product) return false;
   r.absorb(product->x.node);
   r.absorb(product->w.node);
-  ir::Value* sums = product_of(r, *product);
+  ir::Value* sums = nullptr;
+  if (r.node->is(OpKind::convolution)) {
+    LATHE_ASSIGN(sums, convolution_of(r, *product));
+  } else {
+    sums = r.add(r.node->attributes(), {product->x.integers, product->w.integers});
+  }
   Result<Tensor> scale = product->scale.size() == 1
                              ? Tensor::of<float>({}, {static_cast<float>(product->scale[0])})
                              : channel_tensor(DType::f32, product->scale, r.output()->rank(), product->axis);

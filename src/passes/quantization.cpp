@@ -39,7 +39,8 @@ std::optional<size_t> matmul_channels(const ir::Node& node, const Dequantized& x
 }
 
 // What CPUs multiply: any 8-bit activations of one scale and one zero point by constant weights, along K four by four
-// or, of convolutions with one filter for each channel, rows of the filter. What a convolution is padded with is the
+// or, of convolutions with one filter for each channel, rows of the filter. Channels that are no fours get more, unless
+// they are of groups. What a convolution is padded with is the
 // zero point, so where the padding lies must be known.
 bool is_weighted(const ir::Node& node, const Dequantized& x, const Dequantized& w) {
   if (x.scale->volume() != 1 || (x.zero_point && !scalar_of(x.zero_point)) || !w.integers->constant() ||
@@ -53,7 +54,7 @@ bool is_weighted(const ir::Node& node, const Dequantized& x, const Dequantized& 
   const auto& attrs = node.attrs<ConvolutionAttrs>();
   if (x.zero_point && attrs.padding_mode != PaddingMode::explicit_round_down) return false;
   const bool depthwise = attrs.groups > 1 && dims[0] == attrs.groups && dims[1] == 1;
-  return dims.size() <= 5 && (dims[1] % 4 == 0 || depthwise) && dims[0] > 1;
+  return dims.size() <= 5 && (dims[1] % 4 == 0 || (attrs.groups == 1 && dims[1] > 1) || depthwise) && dims[0] > 1;
 }
 
 // zero * the sum of the weights that each output channel has: what the products are too large by where every level of
