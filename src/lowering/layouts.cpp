@@ -43,7 +43,10 @@ class LayoutTerms {
         add_movement(region);
         break;
       case RegionKind::single:
-        add_row_major(region);
+        if (is_padded_by_copies(*region.root))
+          want_equal(region.root->input(0), region.result(), stride_of(region.result()), "padded by " + by(region));
+        else
+          add_row_major(region);
         break;
     }
   }
@@ -278,9 +281,18 @@ bool has_image_rank(const Value* value) { return value->rank() >= 3 && value->ra
 
 bool reads_planes(const Region& region, int64_t least_pixel) {
   constexpr int64_t kFewChannels = 4;
-  if (least_pixel > 0 || !region.root->is(OpKind::convolution)) return false;
+  if (least_pixel > 0 || !region.root->is(OpKind::convolution) || is_byte_integer(region.input(0)->dtype()))
+    return false;
   const auto channels = region.input(0)->shape()[1].as_constant();
   return region.root->attrs<ConvolutionAttrs>().groups == 1 && channels && *channels <= kFewChannels;
+}
+
+bool is_padded_by_copies(const ir::Node& node) {
+  if (!node.is(OpKind::pad) || node.attrs<PadAttrs>().mode != PadMode::constant || !node.output()->has_single_use() ||
+      !is_byte_integer(node.output()->dtype()))
+    return false;
+  const ir::Use& use = node.output()->uses()[0];
+  return use.node && use.node->is(OpKind::convolution) && use.index == 0;
 }
 
 bool is_widened_image(const Region& region, int64_t least_pixel) {

@@ -20,6 +20,9 @@ bool has_image_rank(const ir::Value* value);
 // rather have pixels of a certain size does not.
 bool reads_planes(const Region& region, int64_t least_pixel);
 
+// Whether the node pads bytes for a convolution: that is copies, each in whatever layout, and not a kernel of its own.
+bool is_padded_by_copies(const ir::Node& node);
+
 // Whether a region of this result is written with room for `least_pixel` channels in each pixel, as the convolution
 // that alone reads it wants: an image of few channels, such as a network's input in another type.
 bool is_widened_image(const Region& region, int64_t least_pixel);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products of dequantised operands become products of their integers; one dequantisation of the sums follows.
+#include <algorithm>
+
+#include "base/divide.h"
 #include "ops/rules.h"
 #include "passes/linear.h"
 #include "passes/pins.h"
@@ -21,13 +24,58 @@ ir::Value* channel_bias(Rewrite& r, ir::Value* bias) {
   return r.reshape(bias, dims);
 }
 
+// How much is added at the beginning of each dimension of an image, then at the ends.
+struct Pads {
+  explicit Pads(size_t rank) : values(2 * rank, 0), rank(rank) {}
+  int64_t& channels_end() { return values[rank + 1]; }
+  void take_from(ConvolutionAttrs& attrs) {
+    std::copy(attrs.pads_begin.begin(), attrs.pads_begin.end(), values.begin() + 2);
+    std::copy(attrs.pads_end.begin(), attrs.pads_end.end(), values.begin() + static_cast<ptrdiff_t>(rank) + 2);
+    attrs.pads_begin.clear();
+    attrs.pads_end.clear();
+  }
+  bool is_none() const {
+    return std::all_of(values.begin(), values.end(), [](int64_t pad) { return pad == 0; });
+  }
+  Ints values;
+  size_t rank;
+};
+
+// A convolution of the integers. What it has beyond their ends are levels that stand for 0, where its own padding would
+// be zeros. Kernels that multiply four channels at once get channels in fours, of which the last are multiplied by 0.
+Result<ir::Value*> convolution_of(Rewrite& r, const QuantizedProduct& product) {
+  ConvolutionAttrs attrs = r.node->attrs<ConvolutionAttrs>();
+  ir::Value *x = product.x.integers, *w = product.w.integers, *zero_point = product.x.zero_point;
+  Pads pads(static_cast<size_t>(x->rank()));
+  if (r.context.arithmetic.weighted_products && attrs.groups == 1) {
+    pads.channels_end() = round_up<int64_t>(w->constant()->dims()[1], 4) - w->constant()->dims()[1];
+    if (!pads.is_none()) {
+      const std::vector<Tensor> operands{*w->constant(), *r.ints(pads.values)->constant()};
+      LATHE_ASSIGN(std::vector<Tensor> wider, run_op(PadAttrs{}, operands, 1));
+      w = r.constant(wider[0]);
+    }
+  }
+  if (attrs.padding_mode == PaddingMode::explicit_round_down && (zero_point || !pads.is_none())) pads.take_from(attrs);
+  if (!pads.is_none()) {
+    std::vector<ir::Value*> operands{x, r.ints(pads.values)};
+    if (zero_point) operands.push_back(r.constant(zero_point->constant()->reshaped({})));
+    x = r.add(PadAttrs{}, std::move(operands));
+  }
+  return r.add(std::move(attrs), {x, w});
+}
+
 Result<bool> multiply(Rewrite& r) {
   if (!r.context.arithmetic.integer_products || keeps_floats(*r.node, r.context)) return false;
   const std::optional<QuantizedProduct> product = quantized_product(*r.node, r.context);
   if (!product) return false;
   r.absorb(product->x.node);
   r.absorb(product->w.node);
-  ir::Value* sums = r.add(r.node->attributes(), {product->x.integers, product->w.integers});
+  ir::Value* sums = nullptr;
+  if (r.node->is(OpKind::convolution)) {
+    LATHE_ASSIGN(sums, convolution_of(r, *product));
+  } else {
+    sums = r.add(r.node->attributes(), {product->x.integers, product->w.integers});
+  }
   Result<Tensor> scale = product->scale.size() == 1
                              ? Tensor::of<float>({}, {static_cast<float>(product->scale[0])})
                              : channel_tensor(DType::f32, product->scale, r.output()->rank(), product->axis);

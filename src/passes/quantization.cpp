@@ -39,8 +39,9 @@ std::optional<size_t> matmul_channels(const ir::Node& node, const Dequantized& x
 }
 
 // What CPUs multiply: any 8-bit activations of one scale and one zero point by constant weights, along K four by four
-// or, of convolutions with one filter for each channel, rows of the filter. Padding is zeros, which are the level 0
-// only where that is the zero point.
+// or, of convolutions with one filter for each channel, rows of the filter. Channels that are no fours get more, unless
+// they are of groups. What a convolution is padded with is the
+// zero point, so where the padding lies must be known.
 bool is_weighted(const ir::Node& node, const Dequantized& x, const Dequantized& w) {
   if (x.scale->volume() != 1 || (x.zero_point && !scalar_of(x.zero_point)) || !w.integers->constant() ||
       !is_byte_integer(x.integers->dtype()))
@@ -51,11 +52,9 @@ bool is_weighted(const ir::Node& node, const Dequantized& x, const Dequantized& 
     return dims.size() == 2 && dims[transposed ? 1 : 0] % 4 == 0 && dims[transposed ? 0 : 1] > 1;
   }
   const auto& attrs = node.attrs<ConvolutionAttrs>();
-  bool padded = attrs.padding_mode != PaddingMode::explicit_round_down;
-  for (const Ints* pads : {&attrs.pads_begin, &attrs.pads_end})
-    for (int64_t pad : *pads) padded |= pad != 0;
+  if (x.zero_point && attrs.padding_mode != PaddingMode::explicit_round_down) return false;
   const bool depthwise = attrs.groups > 1 && dims[0] == attrs.groups && dims[1] == 1;
-  return dims.size() <= 5 && (dims[1] % 4 == 0 || depthwise) && dims[0] > 1 && !(padded && x.zero_point);
+  return dims.size() <= 5 && (dims[1] % 4 == 0 || (attrs.groups == 1 && dims[1] > 1) || depthwise) && dims[0] > 1;
 }
 
 // zero * the sum of the weights that each output channel has: what the products are too large by where every level of

@@ -107,7 +107,8 @@ class Quantized(unittest.TestCase):
         if not MULTIPLIES_BYTES:
             self.skipTest("the CPU has no VNNI")
         steps = [line for line in self.expect_result("cpu").splitlines() if line[:4].strip().isdigit()]
-        self.assertEqual(sum("conv_integer" in step for step in steps), 3, "\n".join(steps))
+        self.assertEqual(sum(" conv_integer " in step for step in steps), 4, "\n".join(steps))
+        self.assertEqual(sum(" depthwise_integer " in step for step in steps), 1, "\n".join(steps))
         self.assertFalse([step for step in steps if "plain evaluation" in step])
 
     def test_cpu_computes_in_floats(self):

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "kernels/cpu/conv/pixel_rows.h"
 #include "kernels/cpu/conv_integer/conv_integer.h"
@@ -27,18 +28,15 @@ class ConvInteger final : public Kernel {
  public:
   // The shape and the configuration count in fours of input channels.
   ConvInteger(const ConvIntegerParams& params, gemm::IntegerProgram program)
-      : shape_(params.conv.shape),
-        config_(params.conv.config),
-        packed_(params.packed),
-        needs_(needs_of(shape_, config_)),
-        program_(std::move(program)) {}
+      : shape_(params.conv.shape), config_(params.conv.config), packed_(params.packed), program_(std::move(program)) {}
 
   Result<> check(std::span<const TensorArg> inputs, std::span<const TensorArg> outputs) const override;
   size_t workspace_bytes(std::span<const TensorArg> inputs, std::span<const TensorArg> outputs,
                          int threads) const override {
-    const int64_t rows = geometry_of(shape_, in_fours(inputs[0]), outputs[0]).rows();
+    const Geometry geometry = geometry_for(in_fours(inputs[0]), outputs[0]);
     return start_bytes() +
-           gemm::scratch_bytes(config_.blocking, rows, panels().k, needs_) * static_cast<size_t>(threads);
+           gemm::scratch_bytes(config_.blocking, geometry.rows(), panels().k, needs_of(geometry.shape, config_)) *
+               static_cast<size_t>(threads);
   }
   void run(const Launch& launch) const override;
 
@@ -47,7 +45,8 @@ class ConvInteger final : public Kernel {
     return {shape_.volume() * shape_.group_inputs(), shape_.group_outputs(), config_.blocking.width};
   }
   static size_t rounded(int64_t bytes) { return static_cast<size_t>((bytes + 63) / 64 * 64); }
-  size_t tap_bytes() const { return rounded(needs_.taps * static_cast<int64_t>(sizeof(gemm::Tap))); }
+  Geometry geometry_for(const TensorArg& x, const TensorArg& out) const;
+  size_t tap_bytes() const { return rounded(needs_of(shape_, config_).taps * static_cast<int64_t>(sizeof(gemm::Tap))); }
   size_t zero_bytes() const { return rounded(shape_.in_channels * 4); }
   size_t packed_at() const {
     return tap_bytes() + zero_bytes() + gemm::integer_scratch_bytes(shape_.out_channels, program_.operand_types.size());
@@ -60,7 +59,6 @@ class ConvInteger final : public Kernel {
   ConvShape shape_;
   ConvConfig config_;
   bool packed_;
-  gemm::Needs needs_;
   gemm::IntegerProgram program_;
 };
 
@@ -84,6 +82,16 @@ Result<> ConvInteger::check(std::span<const TensorArg> inputs, std::span<const T
                 "conv_integer: x, weights and the output do not fit {} input and {} output channels, channels last",
                 4 * shape_.in_channels, shape_.out_channels);
   return gemm::check_integer_epilogue(program_, inputs.subspan(2), out, 1);
+}
+
+// Where the pixels of a kernel's row lie one after the other, the row is one tap of as many channels more.
+Geometry ConvInteger::geometry_for(const TensorArg& x, const TensorArg& out) const {
+  Geometry geometry = geometry_of(shape_, x, out);
+  ConvShape& shape = geometry.shape;
+  if (shape.groups != 1 || shape.dilation[2] != 1 || geometry.in_stride[2] != shape.in_channels || geometry.padded())
+    return geometry;
+  shape.in_channels *= std::exchange(shape.kernel[2], 1);
+  return geometry;
 }
 
 // Weights [O, C / groups, kernel...], and 128 times their sums behind them.
@@ -113,7 +121,8 @@ void ConvInteger::run(const Launch& launch) const {
   const TensorArg x = in_fours(launch.inputs[0]), &out = launch.outputs[0];
   if (out.volume() == 0) return;
   const auto operands = launch.inputs.subspan(2);
-  const Geometry geometry = geometry_of(shape_, x, out);
+  const Geometry geometry = geometry_for(x, out);
+  const gemm::Needs needs = needs_of(geometry.shape, config_);
   auto* taps = reinterpret_cast<gemm::Tap*>(launch.workspace);
   write_taps(geometry, config_, taps);
   auto* zeros = reinterpret_cast<float*>(launch.workspace + tap_bytes());
@@ -123,17 +132,17 @@ void ConvInteger::run(const Launch& launch) const {
   gemm::IntegerEpilogue epilogue =
       gemm::bind_integer_epilogue(program_, operands, out, 1, flipped, launch.workspace + tap_bytes() + zero_bytes());
   if (launch.inputs[1].dtype == DType::u8) epilogue.row_factor = 128;
-  PixelRows source(geometry, config_, needs_, taps, zeros, x.as<float>(), out, epilogue.middle, operands);
+  PixelRows source(geometry, config_, needs, taps, zeros, x.as<float>(), out, epilogue.middle, operands);
   if (flipped) source.keep_outside();  // where they are 128, which the sums of the weights take off
   gemm::GemmProblem problem;
   problem.rows = geometry.rows();
   problem.row_unit = config_.row_aligned ? geometry.out[2] : 0;
   problem.groups = shape_.groups;
-  problem.group_input = shape_.group_inputs();
+  problem.group_input = geometry.shape.group_inputs();
   problem.panels = panels();
   problem.packed = reinterpret_cast<const float*>(packed);
   problem.taps = taps;
-  problem.needs = needs_;
+  problem.needs = needs;
   problem.blocking = config_.blocking;
   problem.epilogue = &epilogue.middle;
   problem.integers = &epilogue;
