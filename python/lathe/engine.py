@@ -45,12 +45,14 @@ class _Reports(trt.ILogger):
 
 
 def build(model: str | os.PathLike[str] | bytes, *, shapes: Mapping[str, Shape | Sequence[Shape]] | None = None,
-          target: str = 'cpu', precision: trt.DataType | None = None, budget: float | None = None) -> 'Engine':
+          target: str = 'cpu', precision: trt.DataType | None = None, budget: float | None = None,
+          threads: int = 0) -> 'Engine':
     """Compiles an ONNX model, a path or the bytes of a ModelProto, into an Engine.
 
     shapes: for inputs with open sizes, {name: (min, opt, max)}, or {name: shape} for one shape only. target: 'cpu',
     or another CPU that lathe::setTarget takes; an Engine is for the CPU. precision: what float32
-    may be narrowed to, trt.float16 or trt.bfloat16. budget: seconds for the search. Raises Error.
+    may be narrowed to, trt.float16 or trt.bfloat16. budget: seconds for the search. threads: what the engine is tuned for
+    and runs on; 0 for all cores that the process may use. Raises Error.
     """
     reports = _Reports()
     builder = trt.Builder(reports)
@@ -62,18 +64,20 @@ def build(model: str | os.PathLike[str] | bytes, *, shapes: Mapping[str, Shape |
         raise Error(problem.desc() if problem else _tensorrt._last_error(),
                     problem.node_name() or None if problem else None)
     config = builder.create_builder_config()
-    _configure(config, target, precision, budget)
+    _configure(config, target, precision, budget, threads)
     if shapes:
         config.add_optimization_profile(_profile(builder, shapes))
     plan = builder.build_serialized_network(network, config)
     if plan is None:
         raise reports.error('the build failed')
-    return Engine(bytes(plan))
+    return Engine(bytes(plan), threads)
 
 
-def _configure(config: trt.IBuilderConfig, target: str, precision: trt.DataType | None, budget: float | None) -> None:
+def _configure(config: trt.IBuilderConfig, target: str, precision: trt.DataType | None, budget: float | None,
+               threads: int) -> None:
     try:
         config._target = target
+        config._set_cpu_threads(threads)
         if budget is not None:
             config._build_budget = budget
         if precision is not None:
@@ -90,22 +94,22 @@ def _profile(builder: trt.Builder, shapes: Mapping[str, Any]) -> trt.IOptimizati
     return profile
 
 
-def load(path: str | os.PathLike[str]) -> 'Engine':
-    """The Engine in a plan file. Raises OSError or Error."""
+def load(path: str | os.PathLike[str], threads: int = 0) -> 'Engine':
+    """The Engine in a plan file, to run on so many threads. Raises OSError or Error."""
     with open(path, 'rb') as file:
-        return Engine(file.read())
+        return Engine(file.read(), threads)
 
 
 class Engine:
     """A compiled model for host arrays. One thread at a time; engines made from the same plan share nothing.
 
-    plan: the bytes of a plan. `inputs` and `outputs` are {name: (dtype, shape)}, where -1 is an open size.
+    plan: the bytes of a plan. threads: what it runs on; 0 for all cores that the process may use. `inputs` and `outputs` are {name: (dtype, shape)}, where -1 is an open size.
     """
 
     inputs: dict[str, tuple[Any, tuple[int, ...]]]
     outputs: dict[str, tuple[Any, tuple[int, ...]]]
 
-    def __init__(self, plan: bytes) -> None:
+    def __init__(self, plan: bytes, threads: int = 0) -> None:
         self.plan = bytes(plan)
         self._reports = _Reports()
         try:
@@ -116,6 +120,10 @@ class Engine:
             raise Error(f'the plan is for {target}, and lathe.Engine runs those for the CPU: build with target="cpu", or '
                         'run it through lathe.tensorrt')
         self._runtime = trt.Runtime(self._reports)
+        try:
+            self._runtime._set_cpu_threads(threads)
+        except ValueError as error:
+            raise Error(str(error)) from None
         self._engine = self._runtime.deserialize_cuda_engine(self.plan)
         if self._engine is None:
             raise self._reports.error('the plan cannot be loaded')

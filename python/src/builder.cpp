@@ -83,6 +83,7 @@ static void add_settings_of_builds(nb::class_<IBuilderConfig>& config) {
           [](IBuilderConfig& self, double seconds) {
             if (!lathe::setBuildBudget(self, seconds)) throw nb::value_error(lathe::lastError());
           })
+      .def("_set_cpu_threads", &set_cpu_threads<IBuilderConfig>, nb::arg("threads"))
       .def(
           "_set_precision",
           [](IBuilderConfig& self, DataType type) {

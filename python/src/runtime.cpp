@@ -53,6 +53,7 @@ void bind_runtime(nb::module_& m) {
           },
           nb::arg("serialized_engine"), nb::keep_alive<0, 1>(), "The engine, or None after a report to the logger.")
       .def("get_plugin_registry", &IRuntime::getPluginRegistry, kInside)
+      .def("_set_cpu_threads", &set_cpu_threads<IRuntime>, nb::arg("threads"))
       .def(
           "_load", [](IRuntime& self, const std::string& path) { return lathe::loadEngineFile(self, path.c_str()); },
           nb::arg("path"), nb::keep_alive<0, 1>(), Unlocked());
