@@ -9,7 +9,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 PAGE = ROOT / 'docs' / 'python_api.md'
 # Reasons, by how a class's or member's name begins or ends; the first that fits counts.
 REASONS = (
-    (lambda name: name.startswith('IPluginV2') or name in ('IPluginCreator', 'INetworkDefinition.add_plugin_v2'),
+    (lambda name: name.startswith(('IPluginV2', 'IPluginCreator.')) or name == 'INetworkDefinition.add_plugin_v2',
      'plugins of the V2 family are written in C++'),
     (lambda name: 'Quick' in name, 'plugins that are functions are made of classes here'),
     (lambda name: name.startswith(('ISymExpr', 'PluginArg', 'KernelLaunchParams')),
@@ -38,7 +38,7 @@ def find(module, owner):
 
 def has(target, name):
     # What every object has says nothing.
-    return hasattr(target, name) and getattr(target, name) is not getattr(object, name, None)
+    return hasattr(target, name) and not (hasattr(object, name) and getattr(target, name) is getattr(object, name))
 
 
 def page(module):

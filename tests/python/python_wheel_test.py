@@ -112,6 +112,11 @@ class Wheels(unittest.TestCase):
         self.assertEqual(self.run_outside('import tensorrt_lean, tensorrt_dispatch as d; print(d.Runtime.__name__)').strip(),
                          'Runtime')
 
+    def test_installing_lathe_leaves_it_out(self):
+        checked('cmake', '--install', BUILD, '--prefix', self.path / 'installed')
+        self.assertTrue((self.path / 'installed' / 'include' / 'lathe.h').exists())
+        self.assertFalse((self.path / 'installed' / 'lathe').exists())
+
     def test_types(self):
         for name in ('py.typed', '_tensorrt.pyi'):
             self.assertTrue((self.packages / 'lathe' / name).exists())
