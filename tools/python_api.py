@@ -9,9 +9,12 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 PAGE = ROOT / 'docs' / 'python_api.md'
 # Reasons, by how a class's or member's name begins or ends; the first that fits counts.
 REASONS = (
-    (lambda name: name.startswith('IPluginV2') or name in ('IPluginCreator', 'INetworkDefinition.add_plugin_v2'),
+    (lambda name: name.startswith(('IPluginV2', 'IPluginCreator.')) or name == 'INetworkDefinition.add_plugin_v2',
      'plugins of the V2 family are written in C++'),
-    (lambda name: 'Quick' in name, 'plugins that are functions need another kind of creator, which engines refuse'),
+    (lambda name: 'Quick' in name, 'plugins that are functions are made of classes here'),
+    (lambda name: name.startswith(('ISymExpr', 'PluginArg', 'KernelLaunchParams')),
+     'kernels of plugins are not compiled when engines are built'),
+    (lambda name: name.split('.')[-1] in ('NodeIndices', 'FallbackString'), 'Python has its own lists and texts'),
     (lambda name: name.endswith('.__del__'), 'frees nothing in the original; not needed'),
     (lambda name: True, 'not bound yet'),
 )
@@ -28,14 +31,14 @@ def find(module, owner):
     if owner == '(module)':
         return module
     found = module
-    for part in owner.split('.'):
+    for part in owner.removeprefix('tensorrt.').split('.'):
         found = getattr(found, part, None)
     return found
 
 
 def has(target, name):
     # What every object has says nothing.
-    return hasattr(target, name) and getattr(target, name) is not getattr(object, name, None)
+    return hasattr(target, name) and not (hasattr(object, name) and getattr(target, name) is getattr(object, name))
 
 
 def page(module):
@@ -69,6 +72,7 @@ def main():
     given = arguments.parse_args()
     sys.path.insert(0, str(pathlib.Path(given.build) / 'python'))
     from lathe import tensorrt
+    import lathe.tensorrt.plugin
     text = page(tensorrt)
     if not given.check:
         PAGE.write_text(text)

@@ -56,6 +56,12 @@ Object* made(Object* object) {
   return object;
 }
 
+// Of engines for the CPU that a configuration builds or a runtime makes; 0: all cores of the process.
+template <typename Owner>
+void set_cpu_threads(Owner& owner, int32_t threads) {
+  if (!lathe::setCpuThreads(owner, threads)) throw nb::value_error(lathe::lastError());
+}
+
 // A list of a call that fills an array and returns how many there are; -1 is a failure.
 template <typename Element, typename Fill>
 std::vector<Element> filled(Fill fill) {

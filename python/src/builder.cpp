@@ -47,8 +47,10 @@ static void bind_timing_cache(nb::module_& m) {
       .def("query", &ITimingCache::query, nb::arg("key"))
       .def("update", &ITimingCache::update, nb::arg("key"), nb::arg("value"))
       .def("serialize", &ITimingCache::serialize)
-      .def("combine", &ITimingCache::combine, nb::arg("input_cache"), nb::arg("ignore_mismatch"))
-      .def("reset", &ITimingCache::reset);
+      .def("combine", &ITimingCache::combine, nb::arg("input_cache"), nb::arg("ignore_mismatch"),
+           "Adds entries of another cache; those that are there stay. False where versions or devices differ, unless "
+           "ignore_mismatch.")
+      .def("reset", &ITimingCache::reset, "Back to what it was when it was made.");
 }
 
 static void add_settings_of_builds(nb::class_<IBuilderConfig>& config) {
@@ -72,7 +74,8 @@ static void add_settings_of_builds(nb::class_<IBuilderConfig>& config) {
       .def_prop_ro("all_build_routes", &IBuilderConfig::getAllBuildRoutes)
       .def_prop_rw(
           "profile_stream", [](IBuilderConfig& self) { return address(self.getProfileStream()); },
-          [](IBuilderConfig& self, size_t stream) { self.setProfileStream(pointer<cudaStream_t>(stream)); })
+          [](IBuilderConfig& self, size_t stream) { self.setProfileStream(pointer<cudaStream_t>(stream)); },
+          "The stream, as an address, on which tactics are timed.")
       .def_prop_rw(
           "_target", [](IBuilderConfig& self) { return lathe::getTarget(self); },
           [](IBuilderConfig& self, const std::string& target) {
@@ -83,6 +86,7 @@ static void add_settings_of_builds(nb::class_<IBuilderConfig>& config) {
           [](IBuilderConfig& self, double seconds) {
             if (!lathe::setBuildBudget(self, seconds)) throw nb::value_error(lathe::lastError());
           })
+      .def("_set_cpu_threads", &set_cpu_threads<IBuilderConfig>, nb::arg("threads"))
       .def(
           "_set_precision",
           [](IBuilderConfig& self, DataType type) {
@@ -97,12 +101,14 @@ static void bind_config(nb::module_& m) {
   add_settings_of_builds(config);
   config
       .def_prop_rw("avg_timing_iterations", &IBuilderConfig::getAvgTimingIterations,
-                   &IBuilderConfig::setAvgTimingIterations, kInside)
+                   &IBuilderConfig::setAvgTimingIterations, kInside, "Runs that a time is averaged over.")
       .def_prop_rw("engine_capability", &IBuilderConfig::getEngineCapability, &IBuilderConfig::setEngineCapability,
                    kInside)
-      .def("set_memory_pool_limit", &IBuilderConfig::setMemoryPoolLimit, nb::arg("pool"), nb::arg("pool_size"), kInside)
-      .def("get_memory_pool_limit", &IBuilderConfig::getMemoryPoolLimit, nb::arg("pool"), kInside)
-      .def_prop_rw("flags", &IBuilderConfig::getFlags, &IBuilderConfig::setFlags, kInside)
+      .def("set_memory_pool_limit", &IBuilderConfig::setMemoryPoolLimit, nb::arg("pool"), nb::arg("pool_size"), kInside,
+           "The most bytes that the pool may have.")
+      .def("get_memory_pool_limit", &IBuilderConfig::getMemoryPoolLimit, nb::arg("pool"), kInside, "Bytes.")
+      .def_prop_rw("flags", &IBuilderConfig::getFlags, &IBuilderConfig::setFlags, kInside,
+                   "Bit i stands for BuilderFlag i.")
       .def_prop_rw("default_device_type", &IBuilderConfig::getDefaultDeviceType, &IBuilderConfig::setDefaultDeviceType,
                    kInside)
       .def_prop_rw("DLA_core", &IBuilderConfig::getDLACore, &IBuilderConfig::setDLACore, kInside)
@@ -111,7 +117,7 @@ static void bind_config(nb::module_& m) {
       .def("get_flag", &IBuilderConfig::getFlag, nb::arg("flag"), kInside)
       .def("reset", &IBuilderConfig::reset, kInside)
       .def("add_optimization_profile", &IBuilderConfig::addOptimizationProfile, nb::arg("profile"),
-           nb::keep_alive<1, 2>(), kInside)
+           nb::keep_alive<1, 2>(), kInside, "The number of the profile; -1 where it is inconsistent.")
       .def_prop_ro("num_optimization_profiles", &IBuilderConfig::getNbOptimizationProfiles, kInside)
       .def("set_device_type", &IBuilderConfig::setDeviceType, nb::arg("layer"), nb::arg("device_type"), kInside)
       .def("get_device_type", &IBuilderConfig::getDeviceType, nb::arg("layer"), kInside)
@@ -125,28 +131,33 @@ static void bind_config(nb::module_& m) {
       .def("set_preview_feature", &IBuilderConfig::setPreviewFeature, nb::arg("feature"), nb::arg("enable"), kInside)
       .def("get_preview_feature", &IBuilderConfig::getPreviewFeature, nb::arg("feature"), kInside)
       .def_prop_rw("builder_optimization_level", &IBuilderConfig::getBuilderOptimizationLevel,
-                   &IBuilderConfig::setBuilderOptimizationLevel, kInside)
-      .def_prop_rw("max_num_tactics", &IBuilderConfig::getMaxNbTactics, &IBuilderConfig::setMaxNbTactics, kInside)
+                   &IBuilderConfig::setBuilderOptimizationLevel, kInside,
+                   "0, the quickest build, to 5, the quickest engine; 3 unless set.")
+      .def_prop_rw("max_num_tactics", &IBuilderConfig::getMaxNbTactics, &IBuilderConfig::setMaxNbTactics, kInside,
+                   "Tactics that are timed at most for each layer; -1: as the builder likes.")
       .def_prop_rw("hardware_compatibility_level", &IBuilderConfig::getHardwareCompatibilityLevel,
                    &IBuilderConfig::setHardwareCompatibilityLevel, kInside)
       .def_prop_rw("runtime_platform", &IBuilderConfig::getRuntimePlatform, &IBuilderConfig::setRuntimePlatform,
                    kInside)
       .def_prop_rw("progress_monitor", &IBuilderConfig::getProgressMonitor, &IBuilderConfig::setProgressMonitor,
-                   kInside, kept(), or_none())
+                   kInside, kept(), or_none(), "Told the phases of builds, and may end them.")
       .def_prop_rw("tiling_optimization_level", &IBuilderConfig::getTilingOptimizationLevel,
                    &IBuilderConfig::setTilingOptimizationLevel, kInside)
       .def_prop_rw("l2_limit_for_tiling", &IBuilderConfig::getL2LimitForTiling, &IBuilderConfig::setL2LimitForTiling,
-                   kInside)
-      .def_prop_rw("max_aux_streams", &IBuilderConfig::getMaxAuxStreams, &IBuilderConfig::setMaxAuxStreams)
+                   kInside, "Bytes of the L2 cache that layers may use together.")
+      .def_prop_rw("max_aux_streams", &IBuilderConfig::getMaxAuxStreams, &IBuilderConfig::setMaxAuxStreams,
+                   "Streams that engines may use beside the one that they are run on.")
       .def(
           "create_timing_cache",
           [](IBuilderConfig& self, nb::handle data) {
             Bytes bytes(data);
             return self.createTimingCache(bytes.data(), bytes.size());
           },
-          nb::arg("serialized_timing_cache"))
+          nb::arg("serialized_timing_cache"),
+          "A cache of serialized bytes; of none, an empty one. None where they are no cache.")
       .def("set_timing_cache", &IBuilderConfig::setTimingCache, nb::arg("cache"), nb::arg("ignore_mismatch"),
-           nb::keep_alive<1, 2>())
+           nb::keep_alive<1, 2>(),
+           "The cache that builds use and add to. False where it is of another device, unless ignore_mismatch.")
       .def("get_timing_cache", &IBuilderConfig::getTimingCache, kInside);
 }
 
@@ -155,19 +166,23 @@ void bind_builder(nb::module_& m) {
   bind_config(m);
   nb::class_<IBuilder> builder(m, "Builder");
   freed_by_last_reference(builder);
-  builder.def("create_network", &IBuilder::createNetworkV2, nb::arg("flags") = 0U, nb::keep_alive<0, 1>())
+  builder
+      .def("create_network", &IBuilder::createNetworkV2, nb::arg("flags") = 0U, nb::keep_alive<0, 1>(),
+           "An empty network. flags: bit i stands for NetworkDefinitionCreationFlag i.")
       .def_prop_ro("max_DLA_batch_size", &IBuilder::getMaxDLABatchSize, kInside)
       .def_prop_ro("num_DLA_cores", &IBuilder::getNbDLACores, kInside)
-      .def("create_optimization_profile", &IBuilder::createOptimizationProfile, kInside)
+      .def("create_optimization_profile", &IBuilder::createOptimizationProfile, kInside,
+           "A profile, which the builder owns.")
       .def_prop_rw("error_recorder", &IBuilder::getErrorRecorder, &IBuilder::setErrorRecorder, kInside, kept(),
                    or_none())
       .def("create_builder_config", &IBuilder::createBuilderConfig, nb::keep_alive<0, 1>())
       .def("build_engine_with_config", &IBuilder::buildEngineWithConfig, nb::arg("network"), nb::arg("config"),
-           Unlocked())
+           Unlocked(), "The engine itself, without a plan; None after a report to the logger.")
       .def("is_network_supported", &IBuilder::isNetworkSupported, nb::arg("network"), nb::arg("config"), Unlocked(),
-           kInside)
+           kInside, "Whether it can be built for this configuration; if not, the logger is told why.")
       .def_prop_ro("logger", &IBuilder::getLogger, kInside)
-      .def_prop_rw("max_threads", &IBuilder::getMaxThreads, &IBuilder::setMaxThreads, kInside)
+      .def_prop_rw("max_threads", &IBuilder::getMaxThreads, &IBuilder::setMaxThreads, kInside,
+                   "Threads that builds use at most; at least 1.")
       .def("reset", &IBuilder::reset, kInside)
       .def(nb::new_([](ILogger& logger) { return made(createInferBuilder(logger)); }), nb::arg("logger"),
            nb::keep_alive<0, 2>())

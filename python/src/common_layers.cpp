@@ -14,12 +14,14 @@ static void bind_base_layers(nb::module_& m) {
       .def_prop_rw("broadcast_across_batch", &ITensor::getBroadcastAcrossBatch, &ITensor::setBroadcastAcrossBatch,
                    kInside)
       .def_prop_rw("location", &ITensor::getLocation, &ITensor::setLocation, kInside)
-      .def_prop_rw("allowed_formats", &ITensor::getAllowedFormats, &ITensor::setAllowedFormats, kInside)
+      .def_prop_rw("allowed_formats", &ITensor::getAllowedFormats, &ITensor::setAllowedFormats, kInside,
+                   "Bit i stands for TensorFormat i.")
       .def_prop_ro("is_network_input", &ITensor::isNetworkInput, kInside)
       .def_prop_ro("is_network_output", &ITensor::isNetworkOutput, kInside)
       .def_prop_ro("is_shape_tensor", &ITensor::isShapeTensor, kInside)
       .def_prop_ro("is_execution_tensor", &ITensor::isExecutionTensor, kInside)
-      .def("set_dimension_name", &ITensor::setDimensionName, nb::arg("index"), nb::arg("name"), kInside)
+      .def("set_dimension_name", &ITensor::setDimensionName, nb::arg("index"), nb::arg("name"), kInside,
+           "Names dimension index; inputs whose dimensions have one name have one size.")
       .def("get_dimension_name", &ITensor::getDimensionName, nb::arg("index"), kInside);
   nb::class_<ILayer>(m, "ILayer")
       .def_prop_rw("name", &ILayer::getName, &ILayer::setName, kInside)

@@ -12,7 +12,8 @@ static void add_memory(nb::class_<IExecutionContext>& bound) {
           [](IExecutionContext& self, size_t memory, int64_t size) {
             self.setDeviceMemoryV2(pointer<void*>(memory), size);
           },
-          nb::arg("memory"), nb::arg("size"))
+          nb::arg("memory"), nb::arg("size"),
+          "Memory to work in, of at least device_memory_size_v2 bytes, for contexts whose strategy is USER_MANAGED.")
       .def_prop_rw(
           "device_memory",
           [](IExecutionContext&) -> size_t { throw nb::attribute_error("device_memory can only be set"); },
@@ -33,7 +34,8 @@ static void addStreams(nb::class_<IExecutionContext>& bound) {
           [](IExecutionContext& self, int32_t profile, size_t stream) {
             return self.setOptimizationProfileAsync(profile, pointer<cudaStream_t>(stream));
           },
-          nb::arg("profile_index"), nb::arg("stream_handle"))
+          nb::arg("profile_index"), nb::arg("stream_handle"),
+          "Chooses the profile, for a context that runs on this stream. False after a report to the logger.")
       .def(
           "set_aux_streams",
           [](IExecutionContext& self, const std::vector<size_t>& streams) {
@@ -41,12 +43,55 @@ static void addStreams(nb::class_<IExecutionContext>& bound) {
             for (const size_t each : streams) pointers.push_back(pointer<cudaStream_t>(each));
             self.setAuxStreams(pointers.data(), static_cast<int32_t>(pointers.size()));
           },
-          nb::arg("aux_streams"))
+          nb::arg("aux_streams"),
+          "Streams to use beside the one that runs are started on; the context makes its own where fewer than needed "
+          "are given.")
       .def(
           "set_input_consumed_event",
           [](IExecutionContext& self, size_t event) { return self.setInputConsumedEvent(pointer<cudaEvent_t>(event)); },
-          nb::arg("event"))
+          nb::arg("event"), "An event, as an address, that is recorded when the inputs have been read.")
       .def("get_input_consumed_event", [](IExecutionContext& self) { return address(self.getInputConsumedEvent()); });
+}
+
+static void add_runs(nb::class_<IExecutionContext>& bound) {
+  bound
+      .def(
+          "execute_v2",
+          [](IExecutionContext& self, const std::vector<size_t>& bindings) {
+            std::vector<void*> pointers;
+            for (const size_t each : bindings) pointers.push_back(pointer<void*>(each));
+            return self.executeV2(pointers.data());
+          },
+          nb::arg("bindings"), Unlocked(),
+          "Runs, and waits. bindings: the addresses of all inputs and outputs, in the order of the engine. False after "
+          "a report.")
+      .def(
+          "execute_async_v3",
+          [](IExecutionContext& self, size_t stream) { return self.enqueueV3(pointer<cudaStream_t>(stream)); },
+          nb::arg("stream_handle"), Unlocked(),
+          "Starts a run on the stream; on the CPU device it is done when this returns. False after a report to the "
+          "logger.")
+      .def(
+          "set_tensor_address",
+          [](IExecutionContext& self, const char* name, size_t memory) {
+            return self.setTensorAddress(name, pointer<void*>(memory));
+          },
+          nb::arg("name"), nb::arg("memory"),
+          "Where an input or output lies, until it is set again: memory of the device, aligned to 256 bytes on GPUs; "
+          "for the CPU, of the host. False after a report.")
+      .def(
+          "get_tensor_address",
+          [](IExecutionContext& self, const char* name) { return address(self.getTensorAddress(name)); },
+          nb::arg("name"), "0 where none is set.")
+      .def(
+          "infer_shapes",
+          [](IExecutionContext& self) {
+            std::vector<const char*> names(static_cast<size_t>(self.getEngine().getNbIOTensors()));
+            const int32_t missing = self.inferShapes(static_cast<int32_t>(names.size()), names.data());
+            if (missing < 0) throw std::runtime_error(lathe::lastError());
+            return std::vector<std::string>(names.begin(), names.begin() + missing);
+          },
+          Unlocked(), "Names of inputs whose shape or values are missing.");
 }
 
 // The context's object holds its allocators by the names of their outputs, so that it does not collect old ones.
@@ -61,31 +106,44 @@ static void bind_context(nb::module_& m) {
   nb::class_<IExecutionContext> context(m, "IExecutionContext", nb::dynamic_attr());
   freed_by_last_reference(context);
   add_memory(context);
+  add_runs(context);
   addStreams(context);
-  context.def_prop_rw("debug_sync", &IExecutionContext::getDebugSync, &IExecutionContext::setDebugSync, kInside)
+  context
+      .def_prop_rw("debug_sync", &IExecutionContext::getDebugSync, &IExecutionContext::setDebugSync, kInside,
+                   "Whether each step is waited for, so that a failure names it.")
       .def_prop_rw("profiler", &IExecutionContext::getProfiler, &IExecutionContext::setProfiler, kInside, kept(),
-                   or_none())
+                   or_none(), "Told the time of each layer, in milliseconds, after each run.")
       .def_prop_ro("engine", &IExecutionContext::getEngine, kInside)
       .def_prop_rw("name", &IExecutionContext::getName, &IExecutionContext::setName, kInside, kept())
-      .def("update_device_memory_size_for_shapes", &IExecutionContext::updateDeviceMemorySizeForShapes, kInside)
-      .def_prop_ro("active_optimization_profile", &IExecutionContext::getOptimizationProfile, kInside)
-      .def("get_tensor_strides", &IExecutionContext::getTensorStrides, nb::arg("name"), kInside)
-      .def("set_input_shape", &IExecutionContext::setInputShape, nb::arg("name"), nb::arg("shape"), kInside)
-      .def("get_tensor_shape", &IExecutionContext::getTensorShape, nb::arg("name"), kInside)
+      .def("update_device_memory_size_for_shapes", &IExecutionContext::updateDeviceMemorySizeForShapes, kInside,
+           "Bytes that the context works in for the shapes that are set; 0 after a report.")
+      .def_prop_ro("active_optimization_profile", &IExecutionContext::getOptimizationProfile, kInside,
+                   "The number of the profile, 0 at first; -1 where none could be chosen.")
+      .def("get_tensor_strides", &IExecutionContext::getTensorStrides, nb::arg("name"), kInside,
+           "Strides in elements, for the shapes that are set.")
+      .def("set_input_shape", &IExecutionContext::setInputShape, nb::arg("name"), nb::arg("shape"), kInside,
+           "Gives an input its shape, within the profile. False after a report to the logger.")
+      .def("get_tensor_shape", &IExecutionContext::getTensorShape, nb::arg("name"), kInside,
+           "The shape; -1 for sizes that are not known yet.")
       .def("set_output_allocator", &set_output_allocator, nb::arg("name"), nb::arg("output_allocator").none(),
            "The allocator of an output, kept until another one is set; None takes it off.")
       .def("get_output_allocator", &IExecutionContext::getOutputAllocator, nb::arg("name"), kInside)
-      .def("get_max_output_size", &IExecutionContext::getMaxOutputSize, nb::arg("name"), kInside)
+      .def("get_max_output_size", &IExecutionContext::getMaxOutputSize, nb::arg("name"), kInside,
+           "Bytes that the output takes at most for the shapes that are set; -1 where there is no bound.")
       .def_prop_rw("temporary_allocator", &IExecutionContext::getTemporaryStorageAllocator,
-                   &IExecutionContext::setTemporaryStorageAllocator, kInside, kept(), or_none())
-      .def_prop_ro("all_binding_shapes_specified", &IExecutionContext::allInputDimensionsSpecified, kInside)
+                   &IExecutionContext::setTemporaryStorageAllocator, kInside, kept(), or_none(),
+                   "Gives memory to work in whose size is known only while the engine runs.")
+      .def_prop_ro("all_binding_shapes_specified", &IExecutionContext::allInputDimensionsSpecified, kInside,
+                   "Whether all inputs have their shapes.")
       .def_prop_rw("error_recorder", &IExecutionContext::getErrorRecorder, &IExecutionContext::setErrorRecorder,
                    kInside, kept(), or_none())
       .def_prop_rw("enqueue_emits_profile", &IExecutionContext::getEnqueueEmitsProfile,
                    &IExecutionContext::setEnqueueEmitsProfile)
-      .def("report_to_profiler", &IExecutionContext::reportToProfiler, kInside)
+      .def("report_to_profiler", &IExecutionContext::reportToProfiler, kInside,
+           "Tells the profiler of the last run, where enqueue_emits_profile is off. False where there was none.")
       .def_prop_rw("persistent_cache_limit", &IExecutionContext::getPersistentCacheLimit,
-                   &IExecutionContext::setPersistentCacheLimit, kInside)
+                   &IExecutionContext::setPersistentCacheLimit, kInside,
+                   "Bytes of the L2 cache of a GPU that are set aside for the context; 0 at first.")
       .def_prop_rw("nvtx_verbosity", &IExecutionContext::getNvtxVerbosity, &IExecutionContext::setNvtxVerbosity,
                    kInside)
       .def("set_debug_listener", &IExecutionContext::setDebugListener, nb::arg("listener"), nb::keep_alive<1, 2>(),
@@ -95,38 +153,7 @@ static void bind_context(nb::module_& m) {
       .def("get_debug_state", &IExecutionContext::getDebugState, nb::arg("name"), kInside)
       .def("set_all_tensors_debug_state", &IExecutionContext::setAllTensorsDebugState, nb::arg("flag"), kInside)
       .def_prop_rw("unfused_tensors_debug_state", &IExecutionContext::getUnfusedTensorsDebugState,
-                   &IExecutionContext::setUnfusedTensorsDebugState, kInside)
-      .def(
-          "execute_v2",
-          [](IExecutionContext& self, const std::vector<size_t>& bindings) {
-            std::vector<void*> pointers;
-            for (const size_t each : bindings) pointers.push_back(pointer<void*>(each));
-            return self.executeV2(pointers.data());
-          },
-          nb::arg("bindings"), Unlocked())
-      .def(
-          "execute_async_v3",
-          [](IExecutionContext& self, size_t stream) { return self.enqueueV3(pointer<cudaStream_t>(stream)); },
-          nb::arg("stream_handle"), Unlocked())
-      .def(
-          "set_tensor_address",
-          [](IExecutionContext& self, const char* name, size_t memory) {
-            return self.setTensorAddress(name, pointer<void*>(memory));
-          },
-          nb::arg("name"), nb::arg("memory"))
-      .def(
-          "get_tensor_address",
-          [](IExecutionContext& self, const char* name) { return address(self.getTensorAddress(name)); },
-          nb::arg("name"))
-      .def(
-          "infer_shapes",
-          [](IExecutionContext& self) {
-            std::vector<const char*> names(static_cast<size_t>(self.getEngine().getNbIOTensors()));
-            const int32_t missing = self.inferShapes(static_cast<int32_t>(names.size()), names.data());
-            if (missing < 0) throw std::runtime_error(lathe::lastError());
-            return std::vector<std::string>(names.begin(), names.begin() + missing);
-          },
-          Unlocked(), "Names of inputs whose shape or values are missing.");
+                   &IExecutionContext::setUnfusedTensorsDebugState, kInside);
 }
 
 // [min, opt, max] of a shape tensor input, [] for other tensors.
@@ -141,21 +168,26 @@ static std::vector<std::vector<int64_t>> profile_values(ICudaEngine& self, const
 }
 
 static void addCudaEngine1(nb::class_<ICudaEngine>& bound) {
-  bound.def_prop_ro("num_layers", &ICudaEngine::getNbLayers, kInside)
-      .def("serialize", &ICudaEngine::serialize, Unlocked())
+  bound.def_prop_ro("num_layers", &ICudaEngine::getNbLayers, kInside, "Layers of the engine, after fusion.")
+      .def("serialize", &ICudaEngine::serialize, Unlocked(),
+           "The plan, as from the build; None after a report to the logger.")
       .def("create_serialization_config", &ICudaEngine::createSerializationConfig, nb::keep_alive<0, 1>())
       .def("serialize_with_config", &ICudaEngine::serializeWithConfig, Unlocked())
       .def("get_device_memory_size_for_profile_v2", &ICudaEngine::getDeviceMemorySizeForProfileV2,
-           nb::arg("profile_index"), kInside)
-      .def_prop_ro("device_memory_size_v2", &ICudaEngine::getDeviceMemorySizeV2, kInside)
+           nb::arg("profile_index"), kInside,
+           "Bytes that a context works in with this profile; -1 where the profile leaves a size open.")
+      .def_prop_ro("device_memory_size_v2", &ICudaEngine::getDeviceMemorySizeV2, kInside,
+                   "Bytes that a context works in, with the profile that takes most; -1 where one leaves a size open.")
       .def_prop_ro("refittable", &ICudaEngine::isRefittable, kInside)
       .def_prop_ro("name", &ICudaEngine::getName, kInside)
       .def_prop_ro("num_optimization_profiles", &ICudaEngine::getNbOptimizationProfiles, kInside)
       .def_prop_ro("engine_capability", &ICudaEngine::getEngineCapability, kInside)
       .def_prop_ro("num_io_tensors", &ICudaEngine::getNbIOTensors, kInside)
-      .def("get_tensor_name", &ICudaEngine::getIOTensorName, nb::arg("index"), kInside)
+      .def("get_tensor_name", &ICudaEngine::getIOTensorName, nb::arg("index"), kInside,
+           "The name of input or output number index.")
       .def("get_tensor_mode", &ICudaEngine::getTensorIOMode, nb::arg("name"), kInside)
-      .def("is_shape_inference_io", &ICudaEngine::isShapeInferenceIO, nb::arg("name"), kInside)
+      .def("is_shape_inference_io", &ICudaEngine::isShapeInferenceIO, nb::arg("name"), kInside,
+           "Whether shapes follow from the contents of this input, or this output holds a shape.")
       .def("get_tensor_shape", &ICudaEngine::getTensorShape, nb::arg("name"), kInside)
       .def("get_tensor_dtype", &ICudaEngine::getTensorDataType, nb::arg("name"), kInside)
       .def("get_tensor_location", &ICudaEngine::getTensorLocation, nb::arg("name"), kInside)
@@ -167,16 +199,20 @@ static void addCudaEngine1(nb::class_<ICudaEngine>& bound) {
       .def_prop_ro("hardware_compatibility_level", &ICudaEngine::getHardwareCompatibilityLevel, kInside)
       .def_prop_ro("num_aux_streams", &ICudaEngine::getNbAuxStreams, kInside)
       .def_prop_rw("weight_streaming_budget_v2", &ICudaEngine::getWeightStreamingBudgetV2,
-                   &ICudaEngine::setWeightStreamingBudgetV2, kInside)
-      .def_prop_ro("streamable_weights_size", &ICudaEngine::getStreamableWeightsSize, kInside)
-      .def_prop_ro("weight_streaming_scratch_memory_size", &ICudaEngine::getWeightStreamingScratchMemorySize, kInside)
+                   &ICudaEngine::setWeightStreamingBudgetV2, kInside,
+                   "Bytes of weights that stay on the device; the rest is copied as it is needed.")
+      .def_prop_ro("streamable_weights_size", &ICudaEngine::getStreamableWeightsSize, kInside,
+                   "Bytes of weights that need not stay on the device.")
+      .def_prop_ro("weight_streaming_scratch_memory_size", &ICudaEngine::getWeightStreamingScratchMemorySize, kInside,
+                   "Bytes on the device that streamed weights pass through.")
       .def("is_debug_tensor", &ICudaEngine::isDebugTensor, nb::arg("name"), kInside)
       .def("create_runtime_config", &ICudaEngine::createRuntimeConfig, Unlocked())
       .def("get_engine_stat", &ICudaEngine::getEngineStat, nb::arg("stat") = EngineStat::kTOTAL_WEIGHTS_SIZE,
            Unlocked(), kInside)
       .def(
           "get_tensor_bytes_per_component",
-          [](ICudaEngine& self, const char* name) { return self.getTensorBytesPerComponent(name); }, nb::arg("name"))
+          [](ICudaEngine& self, const char* name) { return self.getTensorBytesPerComponent(name); }, nb::arg("name"),
+          "Bytes of a component; -1 where the format keeps no elements together.")
       .def(
           "get_tensor_bytes_per_component",
           [](ICudaEngine& self, const char* name, int32_t profile) {
@@ -185,7 +221,8 @@ static void addCudaEngine1(nb::class_<ICudaEngine>& bound) {
           nb::arg("name"), nb::arg("profile_index"))
       .def(
           "get_tensor_components_per_element",
-          [](ICudaEngine& self, const char* name) { return self.getTensorComponentsPerElement(name); }, nb::arg("name"))
+          [](ICudaEngine& self, const char* name) { return self.getTensorComponentsPerElement(name); }, nb::arg("name"),
+          "Elements that the format keeps together; -1 where it keeps none.")
       .def(
           "get_tensor_components_per_element",
           [](ICudaEngine& self, const char* name, int32_t profile) {
@@ -212,7 +249,8 @@ static void addCudaEngine2(nb::class_<ICudaEngine>& bound) {
   bound
       .def(
           "get_tensor_vectorized_dim",
-          [](ICudaEngine& self, const char* name) { return self.getTensorVectorizedDim(name); }, nb::arg("name"))
+          [](ICudaEngine& self, const char* name) { return self.getTensorVectorizedDim(name); }, nb::arg("name"),
+          "The dimension whose elements the format keeps together; -1 where there is none.")
       .def(
           "get_tensor_vectorized_dim",
           [](ICudaEngine& self, const char* name, int32_t profile) {
@@ -245,14 +283,17 @@ static void addCudaEngine2(nb::class_<ICudaEngine>& bound) {
            "[min, opt, max] of a shape tensor input, [] for other tensors.")
       .def("get_tensor_profile_values",
            [](ICudaEngine& self, int32_t profile, const char* name) { return profile_values(self, name, profile); })
-      .def("get_aliased_input_tensor", &ICudaEngine::getAliasedInputTensor, nb::arg("name"))
-      .def("get_weight_streaming_automatic_budget", &ICudaEngine::getWeightStreamingAutomaticBudget);
+      .def("get_aliased_input_tensor", &ICudaEngine::getAliasedInputTensor, nb::arg("name"),
+           "The input whose memory the output shares; None where it shares none.")
+      .def("get_weight_streaming_automatic_budget", &ICudaEngine::getWeightStreamingAutomaticBudget,
+           "Bytes that suit the free memory of the device.");
 }
 
 void bind_engine(nb::module_& m) {
   nb::class_<IOptimizationProfile>(m, "IOptimizationProfile")
       .def_prop_rw("extra_memory_target", &IOptimizationProfile::getExtraMemoryTarget,
-                   &IOptimizationProfile::setExtraMemoryTarget, kInside)
+                   &IOptimizationProfile::setExtraMemoryTarget, kInside,
+                   "Memory beyond the least that engines may use for this profile, as a fraction of the least, 0 to 1.")
       .def("__nonzero__", &IOptimizationProfile::isValid, kInside)
       .def("__bool__", &IOptimizationProfile::isValid, kInside)
       .def(
@@ -312,8 +353,9 @@ void bind_engine(nb::module_& m) {
       .def_prop_rw("execution_context", &IEngineInspector::getExecutionContext, &IEngineInspector::setExecutionContext,
                    kInside)
       .def("get_layer_information", &IEngineInspector::getLayerInformation, nb::arg("layer_index"), nb::arg("format"),
-           kInside)
-      .def("get_engine_information", &IEngineInspector::getEngineInformation, nb::arg("format"), kInside)
+           kInside, "What layer number layer_index does, as text in the format.")
+      .def("get_engine_information", &IEngineInspector::getEngineInformation, nb::arg("format"), kInside,
+           "What all layers do, as text in the format.")
       .def_prop_rw("error_recorder", &IEngineInspector::getErrorRecorder, &IEngineInspector::setErrorRecorder, kInside,
                    kept(), or_none());
   nb::class_<ICudaEngine> bound(m, "ICudaEngine");

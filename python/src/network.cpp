@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/tuple.h>
 
 #include "layer_types.h"
 
@@ -260,6 +261,15 @@ static void add_late_layers(nb::class_<INetworkDefinition>& bound) {
               "| None = None, power: Weights | None = None, *, channel_axis: int) -> IScaleLayer"));
 }
 
+static IPluginV3Layer* add_function_plugin(INetworkDefinition& self, nb::object plugin, std::optional<bool> aot) {
+  if (aot.value_or(/*default_value=*/false))
+    throw nb::value_error("kernels of plugins are not compiled when engines are built");
+  if (PyCallable_Check(plugin.ptr()) != 0) plugin = plugin();
+  const auto [inputs, shape_inputs, made] =
+      nb::cast<std::tuple<std::vector<ITensor*>, std::vector<ITensor*>, nb::object>>(plugin);
+  return add_plugin(self, inputs, shape_inputs, made);
+}
+
 void bind_network(nb::module_& m) {
   nb::class_<INetworkDefinition> bound(m, "INetworkDefinition");
   freed_by_last_reference(bound);
@@ -267,8 +277,13 @@ void bind_network(nb::module_& m) {
   addNetworkDefinition2(bound);
   addNetworkDefinition3(bound);
   add_late_layers(bound);
-  bound.def("add_plugin_v3", &add_plugin, nb::arg("inputs"), nb::arg("shape_inputs"), nb::arg("plugin"), kInside,
-            "The network keeps a clone of the plugin.");
+  bound
+      .def("add_plugin_v3", &add_plugin, nb::arg("inputs"), nb::arg("shape_inputs"), nb::arg("plugin"), kInside,
+           "The network keeps a clone of the plugin.")
+      .def("add_plugin", &add_function_plugin, nb::arg("plugin"), nb::arg("aot") = nb::none(), kInside,
+           "Adds what lathe.tensorrt.plugin.op gives, or what a function without arguments returns. aot: whether its "
+           "kernel "
+           "is compiled when the engine is built; True raises ValueError.");
 }
 
 }  // namespace lathe::python

@@ -21,7 +21,9 @@ static void add_steps(nb::class_<nvonnxparser::IParser>& parser) {
             nb::gil_scoped_release unlocked;
             return self.loadModelProto(bytes.data(), bytes.size(), path ? path->c_str() : nullptr);
           },
-          nb::arg("model"), nb::arg("path") = nb::none())
+          nb::arg("model"), nb::arg("path") = nb::none(),
+          "First of three steps: keeps the model, whose initializers may then be given, and parse_model_proto() ends "
+          "it.")
       .def("load_initializer", &load_initializer<nvonnxparser::IParser>, nb::arg("name"), nb::arg("data"),
            nb::arg("size"), "Bytes at an address for an initializer whose data are outside of the model.")
       .def("get_used_vc_plugin_libraries", [](const nvonnxparser::IParser& self) {
@@ -51,17 +53,20 @@ static void bind_parsers_1(nb::module_& m) {
       .def("local_function_stack_size", &nvonnxparser::IParserError::localFunctionStackSize, kInside);
   nb::class_<nvonnxparser::IParser> parser(m, "OnnxParser");
   freed_by_last_reference(parser);
-  parser.def("supports_operator", &nvonnxparser::IParser::supportsOperator, nb::arg("op_name"), kInside)
+  parser
+      .def("supports_operator", &nvonnxparser::IParser::supportsOperator, nb::arg("op_name"), kInside,
+           "Whether there is an importer for the operator.")
       .def_prop_ro("num_subgraphs", &nvonnxparser::IParser::getNbSubgraphs, kInside)
       .def_prop_ro("num_errors", &nvonnxparser::IParser::getNbErrors, kInside)
       .def("get_error", &nvonnxparser::IParser::getError, nb::arg("index"), kInside)
       .def("clear_errors", &nvonnxparser::IParser::clearErrors, kInside)
-      .def_prop_rw("flags", &nvonnxparser::IParser::getFlags, &nvonnxparser::IParser::setFlags, kInside)
+      .def_prop_rw("flags", &nvonnxparser::IParser::getFlags, &nvonnxparser::IParser::setFlags, kInside,
+                   "Bit i stands for OnnxParserFlag i.")
       .def("clear_flag", &nvonnxparser::IParser::clearFlag, nb::arg("flag"), kInside)
       .def("set_flag", &nvonnxparser::IParser::setFlag, nb::arg("flag"), kInside)
       .def("get_flag", &nvonnxparser::IParser::getFlag, nb::arg("flag"), kInside)
       .def("get_layer_output_tensor", &nvonnxparser::IParser::getLayerOutputTensor, nb::arg("name"), nb::arg("i"),
-           kInside)
+           kInside, "Output i of the layer that a node became; None where there is none.")
       .def("parse_model_proto", &nvonnxparser::IParser::parseModelProto, kInside)
       .def("set_builder_config", &nvonnxparser::IParser::setBuilderConfig, nb::arg("builder_config"),
            nb::keep_alive<1, 2>(), kInside)
@@ -74,7 +79,8 @@ static void bind_parsers_1(nb::module_& m) {
           [](nvonnxparser::IParser& self, const std::string& model) {
             return self.parseFromFile(model.c_str(), static_cast<int>(ILogger::Severity::kWARNING));
           },
-          nb::arg("model"), Unlocked())
+          nb::arg("model"), Unlocked(),
+          "Adds the layers of a model file to the network. False after errors, which get_error() has.")
       .def(
           "is_subgraph_supported",
           [](nvonnxparser::IParser& self, int64_t index) { return self.isSubgraphSupported(index); }, nb::arg("index"))
@@ -85,7 +91,7 @@ static void bind_parsers_1(nb::module_& m) {
             const int64_t* nodes = self.getSubgraphNodes(index, length);
             return nodes == nullptr ? std::vector<int64_t>() : std::vector<int64_t>(nodes, nodes + length);
           },
-          nb::arg("index"))
+          nb::arg("index"), "Numbers of the nodes of a subgraph.")
       .def(
           "parse",
           [](nvonnxparser::IParser& self, nb::handle model, const std::optional<std::string>& path) {
@@ -93,7 +99,9 @@ static void bind_parsers_1(nb::module_& m) {
             nb::gil_scoped_release unlocked;
             return self.parse(bytes.data(), bytes.size(), path ? path->c_str() : nullptr);
           },
-          nb::arg("model"), nb::arg("path") = nb::none())
+          nb::arg("model"), nb::arg("path") = nb::none(),
+          "Adds the layers of a ModelProto, bytes, to the network. path: where external data lie. False after errors, "
+          "which get_error() has.")
       .def(
           "supports_model_v2",
           [](nvonnxparser::IParser& self, nb::handle model, const std::optional<std::string>& path) {
@@ -101,7 +109,8 @@ static void bind_parsers_1(nb::module_& m) {
             nb::gil_scoped_release unlocked;
             return self.supportsModelV2(bytes.data(), bytes.size(), path ? path->c_str() : nullptr);
           },
-          nb::arg("model"), nb::arg("path") = nb::none());
+          nb::arg("model"), nb::arg("path") = nb::none(),
+          "Whether all of the model can be imported; subgraphs tell which parts can.");
   add_steps(parser);
 }
 

@@ -19,6 +19,52 @@ static nb::tuple layers_of(IRefitter& refitter, Getter getter) {
   return nb::make_tuple(names, roles);
 }
 
+static void bind_refitter(nb::module_& m) {
+  nb::class_<IRefitter> refitter(m, "Refitter");
+  freed_by_last_reference(refitter);
+  refitter
+      .def("set_weights", &IRefitter::setWeights, nb::arg("layer_name"), nb::arg("role"), nb::arg("weights"),
+           nb::keep_alive<1, 4>(), kInside,
+           "New weights of a layer, which are kept until the refit. False where the layer has none of that role or "
+           "they do not fit.")
+      .def("refit_cuda_engine", &IRefitter::refitCudaEngine, Unlocked(), kInside,
+           "Gives the engine the new weights. False after a report to the logger, where some are missing for one.")
+      .def_prop_rw("error_recorder", &IRefitter::getErrorRecorder, &IRefitter::setErrorRecorder, kInside, kept(),
+                   or_none())
+      .def_prop_ro("logger", &IRefitter::getLogger, kInside)
+      .def_prop_rw("max_threads", &IRefitter::getMaxThreads, &IRefitter::setMaxThreads, kInside)
+      .def("get_named_weights", &IRefitter::getNamedWeights, nb::arg("weights_name"), kInside)
+      .def("get_weights_location", &IRefitter::getWeightsLocation, nb::arg("weights_name"), kInside)
+      .def("unset_named_weights", &IRefitter::unsetNamedWeights, nb::arg("weights_name"), kInside)
+      .def_prop_rw("weights_validation", &IRefitter::getWeightsValidation, &IRefitter::setWeightsValidation, kInside)
+      .def("get_weights_prototype", &IRefitter::getWeightsPrototype, nb::arg("weights_name"), kInside,
+           "Type and count of the weights, without values; count -1 for unknown names.")
+      .def(nb::new_([](ICudaEngine& engine, ILogger& logger) { return made(createInferRefitter(engine, logger)); }),
+           nb::arg("engine"), nb::arg("logger"), nb::keep_alive<0, 2>(), nb::keep_alive<0, 3>())
+      .def(
+          "set_named_weights",
+          [](IRefitter& self, const char* name, Weights weights) { return self.setNamedWeights(name, weights); },
+          nb::arg("name"), nb::arg("weights"), nb::keep_alive<1, 3>(),
+          "New weights by their name, which are kept until the refit. False where there are none or they do not fit.")
+      .def(
+          "get_missing_weights", [](IRefitter& self) { return names_of(self, &IRefitter::getMissingWeights); },
+          "Names of weights that a refit still needs.")
+      .def(
+          "get_all_weights", [](IRefitter& self) { return names_of(self, &IRefitter::getAllWeights); },
+          "Names of all weights that can be refitted.")
+      .def(
+          "get_missing", [](IRefitter& self) { return layers_of(self, &IRefitter::getMissing); },
+          nb::sig("def get_missing(self) -> tuple[list[str], list[WeightsRole]]"),
+          "Layers and the roles of their weights.")
+      .def(
+          "get_all", [](IRefitter& self) { return layers_of(self, &IRefitter::getAll); },
+          nb::sig("def get_all(self) -> tuple[list[str], list[WeightsRole]]"), "Layers and the roles of their weights.")
+      .def(
+          "refit_cuda_engine_async",
+          [](IRefitter& self, size_t stream) { return self.refitCudaEngineAsync(pointer<cudaStream_t>(stream)); },
+          nb::arg("stream_handle"), Unlocked());
+}
+
 void bind_runtime(nb::module_& m) {
   nb::class_<IRuntime> runtime(m, "Runtime");
   freed_by_last_reference(runtime);
@@ -27,13 +73,16 @@ void bind_runtime(nb::module_& m) {
       .def_prop_rw("error_recorder", &IRuntime::getErrorRecorder, &IRuntime::setErrorRecorder, kInside, kept(),
                    or_none())
       .def_prop_ro("logger", &IRuntime::getLogger, kInside)
-      .def_prop_rw("max_threads", &IRuntime::getMaxThreads, &IRuntime::setMaxThreads, kInside)
-      .def_prop_rw("temporary_directory", &IRuntime::getTemporaryDirectory, &IRuntime::setTemporaryDirectory, kInside)
+      .def_prop_rw("max_threads", &IRuntime::getMaxThreads, &IRuntime::setMaxThreads, kInside,
+                   "Threads that loading uses at most; at least 1.")
+      .def_prop_rw("temporary_directory", &IRuntime::getTemporaryDirectory, &IRuntime::setTemporaryDirectory, kInside,
+                   "Where temporary files go.")
       .def_prop_rw("tempfile_control_flags", &IRuntime::getTempfileControlFlags, &IRuntime::setTempfileControlFlags,
                    kInside)
-      .def("load_runtime", &IRuntime::loadRuntime, nb::arg("path"), kInside)
+      .def("load_runtime", &IRuntime::loadRuntime, nb::arg("path"), kInside,
+           "A runtime of another version, from its library. None after a report to the logger.")
       .def_prop_rw("engine_host_code_allowed", &IRuntime::getEngineHostCodeAllowed, &IRuntime::setEngineHostCodeAllowed,
-                   kInside)
+                   kInside, "Whether plans may bring code that runs on the host: of plans that are trusted.")
       .def(nb::new_([](ILogger& logger) { return made(createInferRuntime(logger)); }), nb::arg("logger"),
            nb::keep_alive<0, 2>())
       .def_prop_rw(
@@ -53,43 +102,11 @@ void bind_runtime(nb::module_& m) {
           },
           nb::arg("serialized_engine"), nb::keep_alive<0, 1>(), "The engine, or None after a report to the logger.")
       .def("get_plugin_registry", &IRuntime::getPluginRegistry, kInside)
+      .def("_set_cpu_threads", &set_cpu_threads<IRuntime>, nb::arg("threads"))
       .def(
           "_load", [](IRuntime& self, const std::string& path) { return lathe::loadEngineFile(self, path.c_str()); },
           nb::arg("path"), nb::keep_alive<0, 1>(), Unlocked());
-  nb::class_<IRefitter> refitter(m, "Refitter");
-  freed_by_last_reference(refitter);
-  refitter
-      .def("set_weights", &IRefitter::setWeights, nb::arg("layer_name"), nb::arg("role"), nb::arg("weights"),
-           nb::keep_alive<1, 4>(), kInside)
-      .def("refit_cuda_engine", &IRefitter::refitCudaEngine, Unlocked(), kInside)
-      .def_prop_rw("error_recorder", &IRefitter::getErrorRecorder, &IRefitter::setErrorRecorder, kInside, kept(),
-                   or_none())
-      .def_prop_ro("logger", &IRefitter::getLogger, kInside)
-      .def_prop_rw("max_threads", &IRefitter::getMaxThreads, &IRefitter::setMaxThreads, kInside)
-      .def("get_named_weights", &IRefitter::getNamedWeights, nb::arg("weights_name"), kInside)
-      .def("get_weights_location", &IRefitter::getWeightsLocation, nb::arg("weights_name"), kInside)
-      .def("unset_named_weights", &IRefitter::unsetNamedWeights, nb::arg("weights_name"), kInside)
-      .def_prop_rw("weights_validation", &IRefitter::getWeightsValidation, &IRefitter::setWeightsValidation, kInside)
-      .def("get_weights_prototype", &IRefitter::getWeightsPrototype, nb::arg("weights_name"), kInside)
-      .def(nb::new_([](ICudaEngine& engine, ILogger& logger) { return made(createInferRefitter(engine, logger)); }),
-           nb::arg("engine"), nb::arg("logger"), nb::keep_alive<0, 2>(), nb::keep_alive<0, 3>())
-      .def(
-          "set_named_weights",
-          [](IRefitter& self, const char* name, Weights weights) { return self.setNamedWeights(name, weights); },
-          nb::arg("name"), nb::arg("weights"), nb::keep_alive<1, 3>())
-      .def("get_missing_weights", [](IRefitter& self) { return names_of(self, &IRefitter::getMissingWeights); })
-      .def("get_all_weights", [](IRefitter& self) { return names_of(self, &IRefitter::getAllWeights); })
-      .def(
-          "get_missing", [](IRefitter& self) { return layers_of(self, &IRefitter::getMissing); },
-          nb::sig("def get_missing(self) -> tuple[list[str], list[WeightsRole]]"),
-          "Layers and the roles of their weights.")
-      .def(
-          "get_all", [](IRefitter& self) { return layers_of(self, &IRefitter::getAll); },
-          nb::sig("def get_all(self) -> tuple[list[str], list[WeightsRole]]"), "Layers and the roles of their weights.")
-      .def(
-          "refit_cuda_engine_async",
-          [](IRefitter& self, size_t stream) { return self.refitCudaEngineAsync(pointer<cudaStream_t>(stream)); },
-          nb::arg("stream_handle"), Unlocked());
+  bind_refitter(m);
 }
 
 }  // namespace lathe::python

@@ -123,6 +123,16 @@ class Engines(unittest.TestCase):
         with self.assertRaisesRegex(TypeError, 'not in the memory of the host'):
             self.engine(OnGpu())
 
+    def test_threads(self):
+        x = np.ones((8, 4), np.float32)
+        for threads in (1, 2):
+            engine = lathe.build(matmul_model(8), threads=threads)
+            np.testing.assert_allclose(engine(x), expected(x), rtol=1e-5, atol=1e-6)
+            np.testing.assert_allclose(lathe.Engine(engine.plan, threads)(x), expected(x), rtol=1e-5, atol=1e-6)
+        for refused in (lambda: lathe.build(matmul_model(8), threads=-1), lambda: lathe.Engine(engine.plan, -1)):
+            with self.assertRaises(lathe.Error):
+                refused()
+
     def test_repr(self):
         self.assertIn('(x: float32[-1, 4]) -> (y: float32[-1, 3])', repr(self.engine))
         self.assertIn('<td>x</td><td>float32</td><td>[-1, 4]</td>', self.engine._repr_html_())

@@ -40,7 +40,7 @@ def ended(script):
 class Leaks(unittest.TestCase):
     def test_suites(self):
         for suite in ('python_engine_test', 'python_tensorrt_test', 'python_callbacks_test', 'python_plugin_test',
-                      'python_plugin_errors_test'):
+                      'python_plugin_errors_test', 'python_function_plugin_test'):
             with self.subTest(suite):
                 done = ended(SUITE.format(suite=suite))
                 self.assertEqual(done.returncode, 0, done.stderr)

@@ -29,7 +29,7 @@ def save_model(path):
 class Page(unittest.TestCase):
     def test_code(self):
         blocks = re.findall(r'```python\n(.*?)```', PAGE.read_text(), re.S)
-        self.assertEqual(len(blocks), 6)
+        self.assertEqual(len(blocks), 7)
         names = {}
         with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
             save_model('model.onnx')
@@ -38,7 +38,7 @@ class Page(unittest.TestCase):
         np.testing.assert_array_equal(names['y'], np.full((3, 3), 4, np.float32))
         self.assertEqual(names['outputs']['y'].shape, (8, 3))
         self.assertIsNotNone(names['plan'])
-        self.assertEqual(names['layer'].get_output(0).shape, (2, 3))
+        self.assertEqual(names['scaled'].get_output(0).shape, (2, 3))
 
 
 if __name__ == '__main__':

@@ -42,6 +42,17 @@ class ImportName(unittest.TestCase):
         self.assertEqual(run.stdout, 'True\n', run.stderr)
 
 
+    def test_of_its_runtimes(self):
+        folder = pathlib.Path(os.environ['LATHE_BUILD_DIR']) / 'python'
+        for name in ('tensorrt_lean', 'tensorrt_dispatch'):
+            script = (f'import lathe.tensorrt as whole, {name} as trt; '
+                      'print(trt.Runtime is whole.Runtime, trt.float32.name, trt.__version__ == whole.__version__, '
+                      '[n for n in ("Builder", "INetworkDefinition", "IConvolutionLayer", "OnnxParser") if hasattr(trt, n)])')
+            run = subprocess.run([sys.executable, '-c', script], capture_output=True, text=True,
+                                 env={**os.environ, 'PYTHONPATH': f'{folder}:{folder}/compat'})
+            self.assertEqual(run.stdout, 'True FLOAT True []\n', run.stderr)
+
+
 class Values(unittest.TestCase):
     def test_dims(self):
         dims = trt.Dims((1, 2, 3))

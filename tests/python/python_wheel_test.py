@@ -108,6 +108,15 @@ class Wheels(unittest.TestCase):
         glibc = re.search(r'-manylinux_2_(\d+)_', self.wheel.name)
         self.assertTrue(17 <= int(glibc[1]) <= int(os.confstr('CS_GNU_LIBC_VERSION').rpartition('.')[2]), self.wheel.name)
 
+    def test_names_of_the_runtimes(self):
+        self.assertEqual(self.run_outside('import tensorrt_lean, tensorrt_dispatch as d; print(d.Runtime.__name__)').strip(),
+                         'Runtime')
+
+    def test_installing_lathe_leaves_it_out(self):
+        checked('cmake', '--install', BUILD, '--prefix', self.path / 'installed')
+        self.assertTrue((self.path / 'installed' / 'include' / 'lathe.h').exists())
+        self.assertFalse((self.path / 'installed' / 'lathe').exists())
+
     def test_types(self):
         for name in ('py.typed', '_tensorrt.pyi'):
             self.assertTrue((self.packages / 'lathe' / name).exists())

@@ -3,5 +3,7 @@
 import sys
 
 import lathe.tensorrt
+import lathe.tensorrt.plugin
 
 sys.modules[__name__] = lathe.tensorrt
+sys.modules[f'{__name__}.plugin'] = lathe.tensorrt.plugin

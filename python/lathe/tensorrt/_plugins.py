@@ -36,6 +36,8 @@ class PluginField:
     `data` is a flat array of NumPy; types that NumPy lacks are unsigned numbers of their size, text is bytes.
     """
 
+    __slots__ = ('name', 'type', '_data')
+
     def __init__(self, name: str = '', data: Any = None, type: PluginFieldType = PluginFieldType.UNKNOWN) -> None:
         self.name = name
         self.type = type

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device/cuda/driver.h"
 
+#include <link.h>
+
 #include <array>
 #include <atomic>
 #include <cstdlib>
@@ -69,6 +71,19 @@ std::string driver_path() {
   return path && *path ? path : "libcuda.so.1";
 }
 
+// How often this process has loaded a library. Looking one up by name searches folders, and is for when this has
+// changed.
+unsigned long long library_loads() {
+  unsigned long long loads = 0;
+  dl_iterate_phdr(
+      [](dl_phdr_info* info, size_t, void* result) {
+        *static_cast<unsigned long long*>(result) = info->dlpi_adds;
+        return 1;
+      },
+      &loads);
+  return loads;
+}
+
 }  // namespace
 
 std::string version_text(int version) { return fmt::format("{}.{}", version / 1000, version % 1000 / 10); }
@@ -116,8 +131,14 @@ Result<const Driver*> driver() {
 
 const Driver* driver_in_use() {
   static std::atomic<bool> fails = false;
+  static std::atomic<unsigned long long> loads_without = 0;  // the driver's library was not there after so many
   if (const Driver* driver = opened_driver) return driver;
-  if (fails || !SharedLibrary::find_loaded(std::array{driver_path()})) return nullptr;
+  const unsigned long long loads = library_loads();
+  if (fails || loads == loads_without) return nullptr;
+  if (!SharedLibrary::find_loaded(std::array{driver_path()})) {
+    loads_without = loads;
+    return nullptr;
+  }
   const Result<const Driver*> opened = driver();
   fails = !opened;
   return opened ? *opened : nullptr;
