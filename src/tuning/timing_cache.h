@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "device/target.h"
 
 namespace lathe {
 
@@ -32,6 +33,12 @@ class TimingCache {
     auto operator<=>(const Key&) const = default;
   };
 
+  // That entries were measured on: its own numbers, from which candidates follow.
+  struct Device {
+    std::string timing_key;  // Device::timing_key(), and what of the build is in keys besides
+    Target target;
+  };
+
   static Key key_of(std::string_view problem, std::string_view device);
 
   // Thread-safe.
@@ -39,7 +46,9 @@ class TimingCache {
   void insert(const Key& key, Entry entry);
   // What builds take for the problem from now on: false when there is no such entry.
   bool choose(const Key& key, const Timed& chosen);
-  void merge(const TimingCache& other);  // entries of this one win
+  void merge(const TimingCache& other);  // entries and devices of this one win
+  void note_device(Device device);
+  std::vector<Device> devices_of(std::string_view target) const;  // by their keys; `target`: Target::name
   size_t size() const;
   std::vector<Key> keys() const;
   void clear();
@@ -51,6 +60,7 @@ class TimingCache {
  private:
   mutable std::mutex mutex_;
   std::map<Key, Entry> entries_;
+  std::map<std::string, Target> devices_;  // by timing key
 };
 
 }  // namespace lathe

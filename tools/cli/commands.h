@@ -67,6 +67,13 @@ struct InspectCommand {
 };
 int inspect(const InspectCommand& command);
 
+struct TuneCommand {
+  std::string model;
+  std::vector<std::string> caches;  // files that are merged into the timing cache
+  BuildSettings settings;           // with a timing cache
+};
+int tune(const TuneCommand& command);
+
 struct MergeCommand {
   std::vector<std::string> files;
   std::string output;

@@ -212,6 +212,32 @@ void add_inspect(CLI::App& app, std::function<int()>& chosen) {
   command->callback([options, &chosen] { chosen = [options] { return inspect(*options); }; });
 }
 
+constexpr double kMeasuresAll = 24 * 60 * 60;  // seconds
+
+void add_tune(CLI::App& app, std::function<int()>& chosen) {
+  auto* command = app.add_subcommand("tune", "Measure a model's steps here, for builds elsewhere");
+  auto options = std::make_shared<TuneCommand>();
+  options->settings.budget = kMeasuresAll;
+  command->add_option("MODEL", options->model, "The ONNX model")->required();
+  command
+      ->add_option(
+          "--merge", options->caches,
+          "Another timing cache, whose measurements are taken up where this one has none; may be given several times")
+      ->take_all()
+      ->allow_extra_args(false);
+  add_threads(*command, options->settings);
+  add_build_options(*command, options->settings, true);
+  command->get_option("--timingCacheFile")->required();
+  command->footer(
+      "A build with the timing cache, on a machine without the device, chooses what it would choose there. Give both\n"
+      "the same options. All is measured that is not known, unless --buildBudget says otherwise. The cache says what\n"
+      "device it is of: for several of one architecture, keep several files.\n\n"
+      "Example:\n"
+      "  lathe tune model.onnx --timingCacheFile=h200.cache                           # where the H200 is\n"
+      "  lathe build model.onnx -o model.engine --target=sm_90 --timingCacheFile=h200.cache  # anywhere");
+  command->callback([options, &chosen] { chosen = [options] { return tune(*options); }; });
+}
+
 void add_merge(CLI::App& app, std::function<int()>& chosen) {
   auto* command = app.add_subcommand("merge", "Make one engine of several that are for different targets");
   auto options = std::make_shared<MergeCommand>();
@@ -343,6 +369,7 @@ int main(int argc, char** argv) {
   add_run(app, chosen);
   add_bench(app, chosen);
   add_inspect(app, chosen);
+  add_tune(app, chosen);
   add_merge(app, chosen);
   add_key(app, chosen);
   add_sign(app, chosen);

@@ -41,6 +41,12 @@ class CacheFile {
     }
     if (cache_ && !config.setTimingCache(*cache_, false)) cache_.reset();
   }
+  // What both have is kept.
+  void merge(const std::string& path, nvinfer1::IBuilderConfig& config, ConsoleLogger& logger) {
+    const std::string bytes = read_file(path);
+    const std::unique_ptr<nvinfer1::ITimingCache> other(config.createTimingCache(bytes.data(), bytes.size()));
+    if (!other || !cache_ || !cache_->combine(*other, true)) fail(logger, path + " is no timing cache");
+  }
   void write() const {
     const Plan bytes(cache_ ? cache_->serialize() : nullptr);
     if (bytes) write_file(path_, text_of(*bytes));
@@ -159,7 +165,8 @@ Plan build_plan(const std::string& model, const BuildRequest& request, ConsoleLo
   } else if (request.show_progress) {
     warn_of_open_shapes(*network);
   }
-  const CacheFile cache(settings.timing_cache, *config);
+  CacheFile cache(settings.timing_cache, *config);
+  for (const std::string& other : request.merged_caches) cache.merge(other, *config, logger);
   std::optional<Progress> progress;
   if (request.show_progress) config->setProgressMonitor(&progress.emplace(settings.budget));
   Plan plan(builder->buildSerializedNetwork(*network, *config));

@@ -35,6 +35,7 @@ struct BuildRequest {
   bool show_progress = true;
   std::string* report = nullptr;
   const std::vector<HostTensor>* shape_inputs = nullptr;  // what those of them hold that are shapes
+  std::vector<std::string> merged_caches = {};            // files, whose measurements go into the timing cache
   const RuntimeSettings* runtime = nullptr;               // null = the standard ones
 };
 Plan build_plan(const std::string& model, const BuildRequest& request, ConsoleLogger& logger);

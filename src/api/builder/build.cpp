@@ -12,6 +12,7 @@
 #include "api/builder/hardware.h"
 #include "api/builder/io_formats.h"
 #include "api/builder/layer_types.h"
+#include "api/builder/measured_device.h"
 #include "api/builder/memory_monitor.h"
 #include "api/builder/plugins.h"
 #include "api/builder/profile_shapes.h"
@@ -158,9 +159,7 @@ void set_tuner(const BuilderConfig& settings, const BuilderCore& core, BuildOpti
   tuner.most_shared = settings.pool_limit(nv::MemoryPoolType::kTACTIC_SHARED_MEMORY);
   int64_t& shared = tuner.target.limits.shared_bytes;  // tactics choose configurations by it
   shared = static_cast<int64_t>(std::min<size_t>(static_cast<size_t>(shared), tuner.most_shared));
-  if (!settings.has(nv::BuilderFlag::kDISABLE_TIMING_CACHE))
-    if (const nv::ITimingCache* cache = settings.getTimingCache())
-      tuner.cache = &const_cast<TimingCache&>(static_cast<const TimingCache&>(*cache)).entries();
+  tuner.cache = timing_cache_of(settings);
   tuner.keeps_candidates = tuner.cache && settings.has(nv::BuilderFlag::kEDITABLE_TIMING_CACHE);
 }
 
@@ -222,6 +221,7 @@ Result<std::vector<std::byte>> Builder::build_for(const DefaultTarget& target, N
   LATHE_ASSIGN(BackendBuild backend, prepare_build(target.name, wanted));
   if (backend.device) log_start(*backend.device, resident, *options.log);
   backend.device = with_allocator(std::move(backend.device), core_->allocator, core_->reporter);
+  use_measured_device(settings, backend, *options.log);
   use_backend(backend, options);
   LATHE_ASSIGN(options.asserted, definition.asserted());
   LATHE_ASSIGN(const OwnSettings types, types_of(settings, definition));
@@ -254,6 +254,7 @@ Result<std::vector<std::byte>> Builder::build_for(const DefaultTarget& target, N
   LATHE_TRY(check_direct_io(definition, settings, built->plan));
   if (settings.has(nv::BuilderFlag::kERROR_ON_TIMING_CACHE_MISS) && built->report.tuned > 0)
     return fail(ErrorCode::timing_cache_invalid, "{} problems are not in the timing cache", built->report.tuned);
+  if (built->report.tuned > 0) note_measured_device(settings, backend);
   note_weight_streaming(settings, built->plan, *options.log);
   if (settings.has(nv::BuilderFlag::kDEBUG)) built->plan.metadata.emplace_back(kDebugSyncKey, "true");
   note_for_runtime(definition, built->plan);

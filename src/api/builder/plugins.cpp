@@ -177,7 +177,7 @@ class PluginNode {
   // The first one where nothing can be measured.
   Result<int32_t> fastest(const BuildingPlugin& plugin, const std::vector<int32_t>& tactics,
                           const BuildingPlugin::Tensors& tensors) const {
-    if (tactics.size() == 1 || !options_.tuner.device) return tactics[0];
+    if (tactics.size() == 1) return tactics[0];
     const std::string id = plugin.timing_id();
     lathe::TimingCache* const cache = id.empty() ? nullptr : options_.tuner.cache;
     const lathe::TimingCache::Key key =
@@ -185,6 +185,7 @@ class PluginNode {
     if (const std::optional<lathe::TimingCache::Entry> known = cache ? cache->find(key) : std::nullopt)
       for (const int32_t tactic : tactics)
         if (known->chosen.tactic == std::to_string(tactic)) return tactic;
+    if (!options_.tuner.device) return tactics[0];
     lathe::TimingCache::Entry entry;
     for (const int32_t tactic : tactics) {
       LATHE_ASSIGN(const double time, time_of(plugin, tactic, tensors));
