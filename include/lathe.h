@@ -190,6 +190,30 @@ TENSORRTAPI bool saveFile(const void* data, std::size_t size, const char* path) 
 // error report.
 TENSORRTAPI void setInspectionOnly(nvinfer1::IRuntime& runtime, bool only) noexcept;
 
+// ---- Runtime caches: docs/runtime_cache.md ------------------------------------------------------------------------
+
+// Engines that this runtime loads from now on look for kernels that must be compiled for the device in a file of
+// IRuntimeCache, and add theirs: it is read when the engine is loaded, which then has all its kernels, and written
+// before each context is created and when the engine is deleted, if there is something new. What cannot be read or
+// written is a warning, never a failure. `mostBytes` bounds the file's kernels: those not used for longest go; 0 is 256
+// MiB. Processes may share the file. nullptr or "": no file (default). False where `mostBytes` is negative, the path is
+// too long, or the runtime is of another library.
+TENSORRTAPI bool setRuntimeCacheFile(nvinfer1::IRuntime& runtime, const char* path, int64_t mostBytes = 0) noexcept;
+
+// Adds the kernels of a file, as IRuntimeCache::deserialize() does. False, with a warning in the log, where it is
+// missing, damaged, of another machine or version, or another process has it locked for longer than 10 seconds;
+// lastError() says which.
+TENSORRTAPI bool loadRuntimeCache(nvinfer1::IRuntimeCache& cache, const char* path) noexcept;
+// Writes the cache into a file, together with the kernels that are there already. Readers see the old file or the new
+// one. An empty cache writes nothing. False, with a warning in the log, where that fails; the file is as it was.
+TENSORRTAPI bool saveRuntimeCache(const nvinfer1::IRuntimeCache& cache, const char* path) noexcept;
+// The most bytes of kernels that a cache holds, and with it the files that it is saved in: those not used for longest
+// go. 256 MiB by default. False when negative, or the cache is of another library.
+TENSORRTAPI bool setRuntimeCacheLimit(nvinfer1::IRuntimeCache& cache, int64_t mostBytes) noexcept;
+// {"environment", "kernels", "bytes", "most_bytes", "hits", "compiled", "evicted"}: what it is for, what it holds now,
+// and what has happened since it was made. Null where the cache is of another library.
+TENSORRTAPI nvinfer1::IHostMemory* runtimeCacheJson(const nvinfer1::IRuntimeCache& cache) noexcept;
+
 // ---- Reports -------------------------------------------------------------------------------------------------------
 
 // The builder's last build: {"seconds", "seconds_passes", "seconds_tuning", "target", "threads", "measured",

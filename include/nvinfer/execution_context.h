@@ -162,6 +162,10 @@ class IExecutionContext : public INoCopy {
   // An ncclComm_t for collective layers; nullptr detaches.
   bool setCommunicator(void* communicator) noexcept { return mImpl->setCommunicator(communicator); }
 
+  // Whether the next enqueueV3() on this stream may be captured in a CUDA graph by the caller. False on CPUs, and where
+  // sizes or steps depend on data, a step runs on the host or the shapes are not set.
+  bool isStreamCapturable(cudaStream_t stream) const noexcept { return mImpl->isStreamCapturable(stream); }
+
 #if NV_TENSORRT_MAJOR < 11
   // As allInputDimensionsSpecified(), for values of shape tensors.
   TRT_DEPRECATED bool allInputShapesSpecified() const noexcept { return mImpl->allInputShapesSpecified(); }

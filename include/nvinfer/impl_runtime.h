@@ -16,6 +16,7 @@ class IHostMemory;
 class IPluginRegistry;
 class IRefitter;
 class IRuntime;
+class IRuntimeCache;
 class IRuntimeConfig;
 class ISerializationConfig;
 class Weights;
@@ -35,7 +36,9 @@ using IProfiler = v_1_0::IProfiler;
 using IStreamReader = v_1_0::IStreamReader;
 using IStreamReaderV2 = v_1_0::IStreamReaderV2;
 
+enum class CudaGraphStrategy : int32_t;
 enum class DimensionOperation : int32_t;
+enum class DynamicShapesKernelSpecializationStrategy : int32_t;
 enum class EngineCapability : int32_t;
 enum class EngineStat : int32_t;
 enum class ExecutionContextAllocationStrategy : int32_t;
@@ -290,6 +293,7 @@ class VExecutionContext : public VRoot {
   virtual bool setUnfusedTensorsDebugState(bool flag) noexcept = 0;
   virtual bool getUnfusedTensorsDebugState() const noexcept = 0;
   virtual bool setCommunicator(void* communicator) noexcept = 0;
+  virtual bool isStreamCapturable(cudaStream_t stream) const noexcept = 0;
 };
 
 class VEngineInspector : public VRoot {
@@ -312,11 +316,27 @@ class VSerializationConfig : public VRoot {
   virtual bool getFlag(SerializationFlag serializationFlag) const noexcept = 0;
 };
 
+class VRuntimeCache : public VRoot {
+ public:
+  virtual IRuntimeCache* getPImpl() noexcept = 0;
+  virtual IHostMemory* serialize() const noexcept = 0;
+  virtual bool deserialize(const void* blob, size_t size) noexcept = 0;
+  virtual bool reset() noexcept = 0;
+};
+
 class VRuntimeConfig : public VRoot {
  public:
   virtual IRuntimeConfig* getPImpl() noexcept = 0;
   virtual void setExecutionContextAllocationStrategy(ExecutionContextAllocationStrategy strategy) noexcept = 0;
   virtual ExecutionContextAllocationStrategy getExecutionContextAllocationStrategy() const noexcept = 0;
+  virtual IRuntimeCache* createRuntimeCache() const noexcept = 0;
+  virtual bool setRuntimeCache(const IRuntimeCache& cache) noexcept = 0;
+  virtual IRuntimeCache* getRuntimeCache() const noexcept = 0;
+  virtual void setDynamicShapesKernelSpecializationStrategy(
+      DynamicShapesKernelSpecializationStrategy strategy) noexcept = 0;
+  virtual DynamicShapesKernelSpecializationStrategy getDynamicShapesKernelSpecializationStrategy() const noexcept = 0;
+  virtual bool setCudaGraphStrategy(CudaGraphStrategy strategy) noexcept = 0;
+  virtual CudaGraphStrategy getCudaGraphStrategy() const noexcept = 0;
 };
 
 }  // namespace apiv

@@ -116,6 +116,27 @@ struct impl::EnumMaxImpl<ExecutionContextAllocationStrategy> {
   static constexpr int32_t kVALUE = 3;
 };
 
+// What becomes of kernels for open sizes when a context is run with sizes that it has not seen yet.
+enum class DynamicShapesKernelSpecializationStrategy : int32_t {
+  kLAZY = 0,   // a kernel for these sizes is compiled in the background, and runs from a later run on
+  kEAGER = 1,  // it is compiled at once, before the run
+  kNONE = 2,   // the kernel for open sizes always runs
+};
+template <>
+struct impl::EnumMaxImpl<DynamicShapesKernelSpecializationStrategy> {
+  static constexpr int32_t kVALUE = 3;
+};
+
+// Whether a context replays its work as a CUDA graph that it captures by itself.
+enum class CudaGraphStrategy : int32_t {
+  kDISABLED = 0,
+  kWHOLE_GRAPH_CAPTURE = 1,
+};
+template <>
+struct impl::EnumMaxImpl<CudaGraphStrategy> {
+  static constexpr int32_t kVALUE = 2;
+};
+
 // Sizes in bytes.
 enum class EngineStat : int32_t {
   kTOTAL_WEIGHTS_SIZE = 0,

@@ -274,7 +274,31 @@ class ISerializationConfig : public INoCopy {
 };
 inline ISerializationConfig::~ISerializationConfig() noexcept = default;
 
-// How an execution context is set up. The caller deletes it.
+// Kernels that were compiled while engines were running or set up, for devices of one kind: a process that begins with
+// those of an earlier one compiles none of them again. Thread-safe, and contexts and engines may share it; it must
+// outlive the contexts that use it. The caller deletes it. lathe.h has functions for caches in files.
+class IRuntimeCache : public INoCopy {
+ public:
+  virtual ~IRuntimeCache() noexcept = 0;
+
+  // The kernels, sorted; equal ones give equal bytes, and an empty cache gives some, too. The caller deletes the
+  // result. Null on failure.
+  IHostMemory* serialize() const noexcept { return mImpl->serialize(); }
+
+  // Adds the kernels of serialize(); of those that are there already the ones in the cache stay. False, and the cache
+  // is as it was, where the bytes are damaged or of another version of the library, operating system, GPU or driver.
+  bool deserialize(const void* blob, size_t size) noexcept { return mImpl->deserialize(blob, size); }
+
+  // Forgets all kernels. Contexts that run them go on to.
+  bool reset() noexcept { return mImpl->reset(); }
+
+ protected:
+  apiv::VRuntimeCache* mImpl;
+};
+inline IRuntimeCache::~IRuntimeCache() noexcept = default;
+
+// How execution contexts are set up: each takes what is set when it is created, later changes count for later ones. The
+// caller deletes it.
 class IRuntimeConfig : public INoCopy {
  public:
   virtual ~IRuntimeConfig() noexcept = 0;
@@ -286,6 +310,27 @@ class IRuntimeConfig : public INoCopy {
   ExecutionContextAllocationStrategy getExecutionContextAllocationStrategy() const noexcept {
     return mImpl->getExecutionContextAllocationStrategy();
   }
+
+  // An empty cache for kernels of this engine's device. The caller deletes it. Null on failure.
+  IRuntimeCache* createRuntimeCache() const noexcept { return mImpl->createRuntimeCache(); }
+
+  // Where contexts look for kernels that must be compiled for the device, and put them. Not owned: it must outlive the
+  // contexts. False where another library made it, or it is for another device than the engine's.
+  bool setRuntimeCache(const IRuntimeCache& cache) noexcept { return mImpl->setRuntimeCache(cache); }
+  // Null where none was set.
+  IRuntimeCache* getRuntimeCache() const noexcept { return mImpl->getRuntimeCache(); }
+
+  // kLAZY by default.
+  void setDynamicShapesKernelSpecializationStrategy(DynamicShapesKernelSpecializationStrategy strategy) noexcept {
+    mImpl->setDynamicShapesKernelSpecializationStrategy(strategy);
+  }
+  DynamicShapesKernelSpecializationStrategy getDynamicShapesKernelSpecializationStrategy() const noexcept {
+    return mImpl->getDynamicShapesKernelSpecializationStrategy();
+  }
+
+  // kDISABLED by default. False, and nothing is changed, where there is no such strategy.
+  bool setCudaGraphStrategy(CudaGraphStrategy strategy) noexcept { return mImpl->setCudaGraphStrategy(strategy); }
+  CudaGraphStrategy getCudaGraphStrategy() const noexcept { return mImpl->getCudaGraphStrategy(); }
 
  protected:
   apiv::VRuntimeConfig* mImpl;

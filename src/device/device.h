@@ -8,11 +8,14 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "device/kernel.h"
 #include "device/target.h"
 
 namespace lathe {
+
+struct CodeImage;
 
 // Memory of a device, freed with the object.
 class DeviceMemory {
@@ -127,6 +130,10 @@ class Device {
   virtual bool is_readable_by_host(const void* /*address*/) const { return true; }
 
   virtual Result<std::unique_ptr<Kernel>> make_kernel(const StepRecord& record) = 0;
+  // Code for this device of an image for others (choose_image()), which may take seconds.
+  virtual Result<std::vector<std::byte>> compile(const CodeImage& /*image*/) {
+    return fail(ErrorCode::plan_target, "{} compiles no device code", name());
+  }
   // Weights where kernels read them: the same bytes are made resident once per device. `owner` keeps `bytes` alive.
   virtual Result<std::shared_ptr<const std::byte>> make_resident(std::span<const std::byte> bytes,
                                                                  std::shared_ptr<const void> owner) = 0;

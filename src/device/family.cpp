@@ -30,10 +30,10 @@ const DeviceFamily* find_family(std::string_view target) {
   return nullptr;
 }
 
-Result<DeviceCode> choose_code(const CodeModule& module, std::string_view target) {
-  if (const CodeImage* image = find_binary(module, target)) return DeviceCode{image->bytes, nullptr};
+Result<const CodeImage*> choose_image(const CodeModule& module, std::string_view target) {
+  if (const CodeImage* image = find_binary(module, target)) return image;
   const DeviceFamily* family = find_family(target);
-  return family ? family->adapt_code(module, target) : fail(no_image(module, target));
+  return family ? family->adaptable_image(module, target) : fail(no_image(module, target));
 }
 
 Result<std::string> resolve_target(std::string_view name) {

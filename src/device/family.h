@@ -23,9 +23,9 @@ class DeviceFamily {
   // A device that runs plans; `threads` is the most that it works with where it is the host's processor, 0 = all that
   // the process may use.
   virtual Result<std::shared_ptr<Device>> open(int threads) const = 0;
-  // Code for one of its targets made of a module that has no binary for it; fails with plan_target, naming what is
-  // there, where nothing can be made of it.
-  virtual Result<DeviceCode> adapt_code(const CodeModule& module, std::string_view target) const {
+  // Of a module without a binary for this target of its own, the image that Device::compile() makes one of; fails with
+  // plan_target, naming what is there, where there is none.
+  virtual Result<const CodeImage*> adaptable_image(const CodeModule& module, std::string_view target) const {
     return fail(no_image(module, target));
   }
   // Whether its devices' memory is the host's (Device::is_host).
@@ -46,8 +46,9 @@ std::span<const DeviceFamily* const> device_families();  // families.def
 // The family that runs plans for a target; null = none is known.
 const DeviceFamily* find_family(std::string_view target);
 
-// What a device of this target runs of a module: the binary for exactly it, else what its family makes of the others.
-Result<DeviceCode> choose_code(const CodeModule& module, std::string_view target);
+// What a device of this target takes of a module: the binary for exactly it, which it runs, else what its family
+// compiles.
+Result<const CodeImage*> choose_image(const CodeModule& module, std::string_view target);
 
 // As DeviceFamily::resolve(), of any family.
 Result<std::string> resolve_target(std::string_view name);

@@ -6,8 +6,15 @@
 #include "device/forking_queue.h"
 
 namespace lathe {
+namespace {
 
-Result<std::unique_ptr<Context>> Context::create(std::shared_ptr<const Engine> engine, MemoryPolicy policy) {
+constexpr size_t kMostGraphs = 8;  // of a context
+
+}  // namespace
+
+Result<std::unique_ptr<Context>> Context::create(std::shared_ptr<const Engine> engine, MemoryPolicy policy,
+                                                 KernelCache* cache) {
+  LATHE_TRY(engine->make_kernels(cache));
   LATHE_ASSIGN(PendingWork work, PendingWork::create(engine->device()));
   LATHE_ASSIGN(std::unique_ptr<WeightStream> weights, WeightStream::create(*engine));
   std::unique_ptr<Context> context(new Context(std::move(engine), std::move(work), std::move(weights), policy));
@@ -26,7 +33,7 @@ Context::Context(std::shared_ptr<const Engine> engine, PendingWork work, std::un
       staging_(*engine_, work_),
       storage_(*engine_, shapes_, memory_, staging_, weights_.get()),
       execution_(*engine_, shapes_, memory_, storage_, weights_.get(), hooks),
-      replay_(engine_->device(), engine_->plan().bindings.size() + 2) {}
+      replay_(engine_->device(), engine_->plan().bindings.size() + 2, engine_->plan().symbols.size()) {}
 
 Context::~Context() {
   (void)work_.wait();  // its memory goes now
@@ -70,13 +77,25 @@ Result<> Context::prepare() {
   Result<> placed = memory_.place(shapes_);
   if (placed) placed = execution_.prepare();
   if (!placed) shapes_.unbind();
-  replay_.forget();
+  if (graphs_ != GraphPolicy::of_each_run) replay_.forget();
   return placed;
 }
 
 Result<size_t> Context::memory_bytes() {
   LATHE_TRY(prepare());
   return memory_.bytes_with(execution_.workspace_bytes());
+}
+
+void Context::set_graphs(GraphPolicy policy) {
+  graphs_ = policy;
+  captures_ = policy != GraphPolicy::none;
+  if (policy == GraphPolicy::of_each_run) replay_.hold_most(kMostGraphs);
+}
+
+Result<bool> Context::is_capturable() {
+  if (engine_->device().is_host() || hooks.profiler || hooks.observer || hooks.waits_after_steps) return false;
+  LATHE_TRY(prepare());
+  return execution_.is_capturable();
 }
 
 void Context::set_auxiliary_streams(std::vector<void*> streams) {
@@ -155,6 +174,7 @@ Result<> Context::run_steps(Queue& queue) {
   addresses.push_back(execution_.workspace());
   const plan::Plan& plan = engine_->plan();
   for (const plan::Binding& binding : plan.bindings) addresses.push_back(storage_.base(plan.tensors[binding.tensor]));
+  if (graphs_ == GraphPolicy::of_each_run) replay_.add_sizes(shapes_.symbols());
   Result<bool> held = replay_.hold([this](Queue& recorder) -> Result<> {
     if (cached_bytes_ >
         0)  // launches take it along; a driver that does not allow it here has the window while it replays

@@ -8,13 +8,18 @@
 
 namespace lathe {
 
+// Which runs are replayed from a graph that is captured, where the device has such: those that repeat the sizes and
+// addresses of the last one; none; or all, from the second run on with the same sizes and addresses, of several such.
+enum class GraphPolicy : uint8_t { of_repeated_runs, none, of_each_run };
+
 // Owns the parts of a run and calls them in their order: shapes are bound (ShapeBinding), memory is provided
 // (ContextMemory, Staging), and the steps are given to a queue (Execution) or replayed (Replay), behind the work of the
 // last run (PendingWork). Holds its engine alive.
 class Context {
  public:
   static Result<std::unique_ptr<Context>> create(std::shared_ptr<const Engine> engine,
-                                                 MemoryPolicy policy = MemoryPolicy::on_demand);
+                                                 MemoryPolicy policy = MemoryPolicy::on_demand,
+                                                 KernelCache* cache = nullptr);  // of Engine::make_kernels()
   ~Context();  // waits for the work that it has given to streams
 
   const Engine& engine() const { return *engine_; }
@@ -50,6 +55,12 @@ class Context {
     cached_bytes_ = bytes;
     replay_.forget();
   }
+
+  // Before the first run.
+  void set_graphs(GraphPolicy policy);
+  // Whether the caller can capture the next run: all sizes and addresses of memory are known before it, and the device
+  // does everything.
+  Result<bool> is_capturable();
 
   // The application's streams for the engine's first auxiliary ones, from the next run on, which must outlive it; for
   // the others the context has its own.
@@ -94,6 +105,7 @@ class Context {
   Replay replay_;
   RandomSequence random_;
   bool captures_ = true;
+  GraphPolicy graphs_ = GraphPolicy::of_repeated_runs;
   size_t cached_bytes_ = 0;
 };
 

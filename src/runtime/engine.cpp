@@ -10,6 +10,18 @@
 #include "plan/writer.h"
 
 namespace lathe {
+namespace {
+
+// What code that is compiled from an image depends on, besides the library, the device and its driver.
+Digest key_of(const CodeImage& image, std::string_view target) {
+  const std::string words = fmt::format("{} {} for {}\n", name_of(image.form), image.target, target);
+  std::vector<std::byte> material(image.bytes.begin(), image.bytes.end());
+  const auto text = std::as_bytes(std::span(words));
+  material.insert(material.begin(), text.begin(), text.end());
+  return digest_of(material);
+}
+
+}  // namespace
 
 Result<std::shared_ptr<const Engine>> Engine::load(std::span<const std::byte> bytes, std::shared_ptr<const void> owner,
                                                    const EngineOptions& options) {
@@ -38,7 +50,8 @@ Result<std::shared_ptr<const Engine>> Engine::load(std::span<const std::byte> by
   engine->programs_.resize(plan.steps.size());
   for (size_t i = 0; i < plan.steps.size(); ++i) {
     LATHE_ASSIGN(StepCode code, engine->make_step(i, options));
-    engine->capturable_ &= code.kernel || code.plugin || engine->is_capturable(plan.steps[i]);
+    const bool runs_kernel = code.kernel || plan.steps[i].is<plan::DeviceLaunches>();
+    engine->capturable_ &= runs_kernel || code.plugin || engine->is_capturable(plan.steps[i]);
     engine->code_.push_back(std::move(code));
   }
   return engine;
@@ -139,11 +152,17 @@ Result<> Engine::check_values() const {
 }
 
 Result<> Engine::choose_codes() {
+  const std::string target = device_->target();
   for (const CodeModule& module : plan().codes) {
-    LATHE_ASSIGN(DeviceCode code, choose_code(module, device_->target()));
-    module_bytes_.push_back(code.bytes);
-    modules_.push_back(std::move(code));
+    LATHE_ASSIGN(const CodeImage* image, choose_image(module, target));
+    module_bytes_.push_back(image->bytes);
+    if (image->form == CodeForm::binary) continue;
+    const std::shared_ptr<std::byte[]> bytes = std::make_shared<std::byte[]>(image->bytes.size());
+    std::ranges::copy(image->bytes, bytes.get());
+    const CodeImage own{image->form, image->target, {bytes.get(), image->bytes.size()}};
+    compiled_.push_back({module_bytes_.size() - 1, own, bytes, key_of(own, target), {}});
   }
+  has_kernels_ = compiled_.empty();
   return {};
 }
 
@@ -201,14 +220,24 @@ Result<Engine::StepCode> Engine::make_step(size_t i, const EngineOptions& option
                       step.name, plan().tensors[id].name);
     return code;
   }
+  if (const auto* host = std::get_if<plan::HostKernel>(&step.work)) {
+    if (!host->program.empty()) {
+      LATHE_ASSIGN(programs_[i], parse_program(host->program));
+    }
+  } else if (!has_kernels_) {
+    return code;
+  }
+  LATHE_ASSIGN(code.kernel, make_kernel(i));
+  return code;
+}
+
+Result<std::unique_ptr<Kernel>> Engine::make_kernel(size_t i) const {
+  const plan::Step& step = plan().steps[i];
   StepRecord record;
   record.kernel = step.kernel();
   if (const auto* host = std::get_if<plan::HostKernel>(&step.work)) {
     record.params = host->params;
-    if (!host->program.empty()) {
-      LATHE_ASSIGN(programs_[i], parse_program(host->program));
-      record.program = &programs_[i];
-    }
+    if (!host->program.empty()) record.program = &programs_[i];
   } else {
     const auto& device = std::get<plan::DeviceLaunches>(step.work);
     record.launches = device.launches;
@@ -217,8 +246,38 @@ Result<Engine::StepCode> Engine::make_step(size_t i, const EngineOptions& option
   }
   Result<std::unique_ptr<Kernel>> kernel = device_->make_kernel(record);
   if (!kernel) return fail(with_context(std::move(kernel).error(), fmt::format("step '{}'", step.name)));
-  code.kernel = *std::move(kernel);
-  return code;
+  return kernel;
+}
+
+Result<> Engine::compile_images(KernelCache* cache) const {
+  for (CompiledImage& one : compiled_) {
+    const auto compile = [&] { return device_->compile(one.image); };
+    if (cache) {
+      LATHE_ASSIGN(one.code, cache->get(one.key, compile));
+    } else {
+      LATHE_ASSIGN(std::vector<std::byte> code, compile());
+      const auto owner = std::make_shared<const std::vector<std::byte>>(std::move(code));
+      one.code = {*owner, owner};
+    }
+    module_bytes_[one.module] = one.code.bytes;
+  }
+  return {};
+}
+
+Result<> Engine::make_kernels(KernelCache* cache) const {
+  const std::lock_guard lock(compile_mutex_);
+  if (has_kernels_) {
+    for (const CompiledImage& one : compiled_)
+      if (cache) cache->put(one.key, one.code);
+    return {};
+  }
+  LATHE_TRY(compile_images(cache));
+  for (size_t i = 0; i < code_.size(); ++i) {
+    if (!plan().steps[i].is<plan::DeviceLaunches>()) continue;
+    LATHE_ASSIGN(code_[i].kernel, make_kernel(i));
+  }
+  has_kernels_ = true;
+  return {};
 }
 
 // A block whose bodies run as often as sizes and constants say.

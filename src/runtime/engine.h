@@ -2,6 +2,7 @@
 // An engine: a loaded plan with its kernels made. Immutable and safe to share between threads; contexts hold all state.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <string_view>
@@ -10,6 +11,7 @@
 #include "base/divide.h"
 #include "base/log.h"
 #include "device/device.h"
+#include "device/kernel_cache.h"
 #include "device/plugin.h"
 #include "ops/op.h"
 #include "plan/amend.h"
@@ -58,7 +60,13 @@ class Engine {
   const std::byte* host_constant(uint32_t index) const;         // null = it is in the device's memory alone
   Refittable* refittable() const { return refittable_.get(); }  // null = its weights cannot be replaced
 
-  // One per plan step: a kernel, or the attributes of the op that is evaluated on the host; none for a copy. A kernel
+  // Makes the kernels whose code the plan does not have for this device: once, before anything runs; code that was
+  // compiled earlier is in the cache, and what is compiled now goes there. Null = no cache. Thread-safe; a failure may
+  // be tried again.
+  Result<> make_kernels(KernelCache* cache) const;
+
+  // One per plan step, all there once make_kernels() was called: a kernel, or the attributes of the op that is
+  // evaluated on the host; none for a copy. A kernel
   // has attributes, too, where the op's shape rule gives the sizes of its results while running. A plugin has
   // attributes, and each context makes a kernel of a clone of it.
   struct StepCode {
@@ -99,6 +107,8 @@ class Engine {
   bool is_capturable(const plan::Step& step) const;
   Result<> choose_codes();
   Result<StepCode> make_step(size_t i, const EngineOptions& options);
+  Result<std::unique_ptr<Kernel>> make_kernel(size_t i) const;
+  Result<> compile_images(KernelCache* cache) const;
   Result<> make_plugin(const plan::Step& step, const EngineOptions& options, StepCode& code) const;
   Result<> make_evaluation(const plan::Step& step, StepCode& code) const;
   plan::LoadedPlan loaded_;
@@ -111,10 +121,19 @@ class Engine {
   std::shared_ptr<const std::byte> weights_;
   std::unique_ptr<Refittable> refittable_;
   std::unique_ptr<StreamedWeights> streamed_;
-  plan::Amendments amendments_;      // of a plan that is written anew: who reads it, and code for the host
-  std::vector<DeviceCode> modules_;  // by code module
-  std::vector<std::span<const std::byte>> module_bytes_;  // of them
-  std::vector<StepCode> code_;
+  plan::Amendments amendments_;  // of a plan that is written anew: who reads it, and code for the host
+  struct CompiledImage {
+    size_t module;
+    CodeImage image;  // of bytes of its own, for the plan's may be gone
+    std::shared_ptr<const std::byte[]> bytes;
+    Digest key;
+    DeviceCode code;  // none until make_kernels()
+  };
+  mutable std::mutex compile_mutex_;  // of the members that make_kernels() changes
+  mutable std::atomic<bool> has_kernels_ = false;
+  mutable std::vector<CompiledImage> compiled_;
+  mutable std::vector<std::span<const std::byte>> module_bytes_;  // by code module
+  mutable std::vector<StepCode> code_;
   std::vector<bool> data_dependent_, conditional_tensors_;  // by tensor
   std::vector<bool> conditional_steps_;
   std::vector<plan::StepPlace> places_;

@@ -15,24 +15,37 @@ namespace lathe {
 // graphs. One thread at a time, as the context that owns it; the device outlives it.
 class Replay {
  public:
-  // `addresses`: how many addresses a run has.
-  Replay(Device& device, size_t addresses);
+  // `addresses`: how many addresses a run has; `sizes`: how many sizes may be added to them.
+  Replay(Device& device, size_t addresses, size_t sizes);
 
-  // Sizes have changed: what is captured is of no use.
+  // So many graphs instead of one: of the runs that were seen last, of which add_sizes() tells the sizes.
+  void hold_most(size_t graphs);
+  // Sizes have changed, or what else graphs hold: what is captured is of no use.
   void forget();
   // The addresses of the coming run, for the caller to fill in; empty at first. Running allocates nothing.
   std::vector<const void*>& begin();
-  // Whether the graph holds the coming run, which it may capture first; where it does not, the run is to go step by
-  // step. `work` gives all steps to the queue that it is given. A failure is the capture's: nothing has run.
+  // The sizes of the coming run, behind its addresses.
+  void add_sizes(std::span<const int64_t> sizes);
+  // Whether a graph holds the coming run, which it may capture first; where none does, the run is to go step by step.
+  // `work` gives all steps to the queue that it is given. A failure is the capture's: nothing has run.
   Result<bool> hold(const std::function<Result<>(Queue&)>& work);
-  Result<> replay(Queue& queue) { return graph_->replay(queue); }  // what it holds
+  Result<> replay(Queue& queue) { return graphs_.front().graph->replay(queue); }  // what hold() has found
 
  private:
+  using Run = std::vector<const void*>;  // its addresses and sizes
+  struct Captured {
+    std::unique_ptr<CapturedGraph> graph;
+    Run run;  // empty: of none any more
+  };
+  Result<> capture(const std::function<Result<>(Queue&)>& work);
+  bool is_seen();
+
   Device& device_;
-  std::unique_ptr<CapturedGraph> graph_;
-  std::vector<const void*> current_;   // of this run
-  std::vector<const void*> captured_;  // that the graph holds
-  std::vector<const void*> seen_;      // of the last run
+  const size_t words_;  // of a run, at the most
+  size_t most_ = 1;
+  std::vector<Captured> graphs_;  // the one that was held last first
+  std::vector<Run> seen_;         // runs that went step by step, the last one first
+  Run current_;
 };
 
 }  // namespace lathe

@@ -250,6 +250,12 @@ inline std::map<std::string, Call> own_calls() {
                 lathe::setCpuThreads(w.runtime_config(), 1);
        }},
       {"lathe::setRandomSeed", [](World&) { return lathe::setRandomSeed(7), lathe::setRandomSeed(7, false), true; }},
+      {"lathe::setRuntimeCacheFile",
+       [](World& w) {
+         return lathe::setRuntimeCacheFile(*w.runtime, "/no/such/folder/kernels.cache") &&
+                lathe::setRuntimeCacheFile(*w.runtime, nullptr);
+       }},
+      {"lathe::setRuntimeCacheLimit", [](World& w) { return lathe::setRuntimeCacheLimit(w.runtime_cache(), 1 << 20); }},
       {"lathe::setInspectionOnly",
        [](World& w) {
          lathe::setInspectionOnly(*w.runtime, true);
@@ -258,9 +264,6 @@ inline std::map<std::string, Call> own_calls() {
        }},
   };
 }
-
-// By enumeration: gives a setter that takes it that value.
-using ValueCall = std::function<bool(World&, int)>;
 
 inline std::map<std::string, ValueCall> value_calls() {
   return {
@@ -341,13 +344,6 @@ inline std::map<std::string, ValueCall> value_calls() {
        [](World& w, int value) {
          const TempfileControlFlags others = 3U & ~(1U << value);
          return w.runtime->setTempfileControlFlags(others), w.runtime->getTempfileControlFlags() == others;
-       }},
-      {"ExecutionContextAllocationStrategy",
-       [](World& w, int value) {
-         const auto strategy = static_cast<ExecutionContextAllocationStrategy>(value);
-         w.runtime_config().setExecutionContextAllocationStrategy(strategy);
-         return w.runtime_config().getExecutionContextAllocationStrategy() == strategy &&
-                std::unique_ptr<IExecutionContext>(w.engine().createExecutionContext(&w.runtime_config())) != nullptr;
        }},
       {"SerializationFlag",
        [](World& w, int value) {

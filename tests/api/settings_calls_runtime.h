@@ -85,6 +85,23 @@ inline std::map<std::string, Call> runtime_calls() {
          w.runtime_config().setExecutionContextAllocationStrategy(kWanted);
          return w.runtime_config().getExecutionContextAllocationStrategy() == kWanted;
        }},
+      {"IRuntimeConfig::setRuntimeCache",
+       [](World& w) {
+         return w.runtime_config().setRuntimeCache(w.runtime_cache()) &&
+                w.runtime_config().getRuntimeCache() == &w.runtime_cache();
+       }},
+      {"IRuntimeConfig::setDynamicShapesKernelSpecializationStrategy",
+       [](World& w) {
+         constexpr auto kWanted = DynamicShapesKernelSpecializationStrategy::kNONE;
+         w.runtime_config().setDynamicShapesKernelSpecializationStrategy(kWanted);
+         return w.runtime_config().getDynamicShapesKernelSpecializationStrategy() == kWanted;
+       }},
+      {"IRuntimeConfig::setCudaGraphStrategy",
+       [](World& w) {
+         constexpr auto kWanted = CudaGraphStrategy::kWHOLE_GRAPH_CAPTURE;
+         return w.runtime_config().setCudaGraphStrategy(kWanted) &&
+                w.runtime_config().getCudaGraphStrategy() == kWanted;
+       }},
       {"ISerializationConfig::setFlags",
        [](World& w) {
          constexpr auto kWanted = 1U << static_cast<int>(SerializationFlag::kEXCLUDE_LEAN_RUNTIME);
@@ -195,6 +212,33 @@ inline std::map<std::string, Call> context_calls() {
          return w.context().setUnfusedTensorsDebugState(true) && w.context().getUnfusedTensorsDebugState();
        }},
       {"IExecutionContext::setCommunicator", [](World& w) { return w.context().setCommunicator(w.memory); }},
+  };
+}
+
+// By enumeration: gives a setter that takes it that value.
+using ValueCall = std::function<bool(World&, int)>;
+
+inline std::map<std::string, ValueCall> runtime_value_calls() {
+  return {
+      {"ExecutionContextAllocationStrategy",
+       [](World& w, int value) {
+         const auto strategy = static_cast<ExecutionContextAllocationStrategy>(value);
+         w.runtime_config().setExecutionContextAllocationStrategy(strategy);
+         return w.runtime_config().getExecutionContextAllocationStrategy() == strategy &&
+                std::unique_ptr<IExecutionContext>(w.engine().createExecutionContext(&w.runtime_config())) != nullptr;
+       }},
+      {"DynamicShapesKernelSpecializationStrategy",
+       [](World& w, int value) {
+         const auto strategy = static_cast<DynamicShapesKernelSpecializationStrategy>(value);
+         w.runtime_config().setDynamicShapesKernelSpecializationStrategy(strategy);
+         return w.runtime_config().getDynamicShapesKernelSpecializationStrategy() == strategy;
+       }},
+      {"CudaGraphStrategy",
+       [](World& w, int value) {
+         const auto strategy = static_cast<CudaGraphStrategy>(value);
+         return w.runtime_config().setCudaGraphStrategy(strategy) &&
+                w.runtime_config().getCudaGraphStrategy() == strategy;
+       }},
   };
 }
 

@@ -190,7 +190,11 @@ Call call_of(const Setting& setting) {
     all.merge(own_calls());
     return all;
   }();
-  static const std::map<std::string, ValueCall> values = value_calls();
+  static const std::map<std::string, ValueCall> values = [] {
+    std::map<std::string, ValueCall> all = value_calls();
+    all.merge(runtime_value_calls());
+    return all;
+  }();
   const std::string name = setting.name;
   const std::string owner = name.substr(0, name.find(':'));
   if (name == "process::createInferRefitter") return makes_refitter;

@@ -98,6 +98,10 @@ struct World {
     if (!runtime_config_) runtime_config_.reset(engine().createRuntimeConfig());
     return *runtime_config_;
   }
+  IRuntimeCache& runtime_cache() {
+    if (!runtime_cache_) runtime_cache_.reset(runtime_config().createRuntimeCache());
+    return *runtime_cache_;
+  }
   ISerializationConfig& serialization() {
     if (!serialization_) serialization_.reset(engine().createSerializationConfig());
     return *serialization_;
@@ -162,6 +166,7 @@ struct World {
  private:
   std::unique_ptr<ICudaEngine> engine_;
   std::unique_ptr<IExecutionContext> context_;
+  std::unique_ptr<IRuntimeCache> runtime_cache_;
   std::unique_ptr<IRuntimeConfig> runtime_config_;
   std::unique_ptr<ISerializationConfig> serialization_;
   std::unique_ptr<IRefitter> refitter_;

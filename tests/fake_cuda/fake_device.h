@@ -29,7 +29,8 @@ inline std::string message_of(const Error& error) { return error.to_string(); }
     EXPECT_EQ(failed_result.error().code, ErrorCode::wanted) << failed_result.error().message; \
   } while (0)
 
-inline constexpr const char* kLiveKinds[] = {"memory", "stream", "event", "graph", "executable", "module", "context"};
+inline constexpr const char* kLiveKinds[] = {"memory",     "stream", "event", "graph",
+                                             "executable", "module", "link",  "context"};
 
 class FakeDeviceTest : public testing::Test {
  protected:

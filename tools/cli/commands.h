@@ -80,6 +80,21 @@ struct MergeCommand {
 };
 int merge(const MergeCommand& command);
 
+// Engines that are kept beside models: include/lathe_artifacts.h.
+struct CacheCommand {
+  std::string path;       // a folder; of `explain` and `get` a model
+  std::string directory;  // where the model's artifacts lie
+  std::string precision = "fp32", target, output;
+  int batch = 1;
+  int64_t most_bytes = 0;
+  BuildSettings settings;
+};
+int list_artifacts(const CacheCommand& command);
+int verify_artifacts(const CacheCommand& command);
+int prune_artifacts(const CacheCommand& command);
+int explain_artifact(const CacheCommand& command);
+int get_artifact(const CacheCommand& command);
+
 // New key files, NAME.key and NAME.pub.
 struct KeyCommand {
   std::string name;

@@ -5,6 +5,7 @@
 #include <functional>
 #include <string_view>
 
+#include "cache_options.h"
 #include "commands.h"
 #include "failure.h"
 #include "lathe.h"
@@ -371,6 +372,7 @@ int main(int argc, char** argv) {
   add_inspect(app, chosen);
   add_tune(app, chosen);
   add_merge(app, chosen);
+  add_cache(app, chosen);
   add_key(app, chosen);
   add_sign(app, chosen);
   add_verify(app, chosen);

@@ -19,9 +19,7 @@ struct TableClass;
 #include "api/guest/objects.def"
 #undef LATHE_GUEST_OBJECT
 
-// The functions of V's table that make objects; and those that came after the level of a guest's interface, of which
-// there are none yet: kInterfaceLevel is 1. To be added as {refusal<&V::function, "IClass::function">()} where level <
-// theirs.
+// The functions of V's table that make objects; and refusals of those that came after the level of a guest's interface.
 template <class V>
 std::vector<Patch> patches_of(uint32_t /*level*/) {
   return {};
@@ -51,8 +49,29 @@ inline std::vector<Patch> patches_of<nv::apiv::VCudaEngine>(uint32_t) {
   };
 }
 template <>
-inline std::vector<Patch> patches_of<nv::apiv::VExecutionContext>(uint32_t) {
-  return {creation<&nv::apiv::VExecutionContext::getRuntimeConfig>()};
+inline std::vector<Patch> patches_of<nv::apiv::VExecutionContext>(uint32_t level) {
+  using V = nv::apiv::VExecutionContext;
+  std::vector<Patch> patches = {creation<&V::getRuntimeConfig>()};
+  if (level < 2) patches.push_back(refusal<&V::isStreamCapturable, "IExecutionContext::isStreamCapturable">());
+  return patches;
+}
+template <>
+inline std::vector<Patch> patches_of<nv::apiv::VRuntimeConfig>(uint32_t level) {
+  using V = nv::apiv::VRuntimeConfig;
+  if (level >= 2) return {creation<&V::createRuntimeCache>()};
+  return {refusal<&V::createRuntimeCache, "IRuntimeConfig::createRuntimeCache">(),
+          refusal<&V::setRuntimeCache, "IRuntimeConfig::setRuntimeCache">(),
+          refusal<&V::getRuntimeCache, "IRuntimeConfig::getRuntimeCache">(),
+          refusal<&V::setDynamicShapesKernelSpecializationStrategy,
+                  "IRuntimeConfig::setDynamicShapesKernelSpecializationStrategy">(),
+          refusal<&V::getDynamicShapesKernelSpecializationStrategy,
+                  "IRuntimeConfig::getDynamicShapesKernelSpecializationStrategy">(),
+          refusal<&V::setCudaGraphStrategy, "IRuntimeConfig::setCudaGraphStrategy">(),
+          refusal<&V::getCudaGraphStrategy, "IRuntimeConfig::getCudaGraphStrategy">()};
+}
+template <>
+inline std::vector<Patch> patches_of<nv::apiv::VRuntimeCache>(uint32_t) {
+  return {creation<&nv::apiv::VRuntimeCache::serialize>()};
 }
 
 // What `delete` calls: ends the object, and then the guest, if it was the last one.

@@ -87,6 +87,7 @@ Result<nv::ICudaEngine*> CudaEngine::load(std::shared_ptr<RuntimeCore> runtime, 
     owner = std::move(copy.owner);
   }
   LATHE_ASSIGN(core->engine, Engine::load(bytes, keeps_bytes ? std::move(owner) : nullptr, options));
+  if (options.device) LATHE_TRY(core->open_cache_file(*runtime));
   LATHE_ASSIGN(core->num_hidden, count_hidden(core->plan()));
   LATHE_TRY(core->find_formats());
   if (options.device) warn_of_other_hardware(header, *options.device, log);
@@ -107,6 +108,7 @@ CudaEngine::~CudaEngine() noexcept {
   // Contexts have an engine of their own, which stands in for one that is deleted.
   if (core_->facade.compare_exchange_strong(self, nullptr))
     warn_of_living_products(*core_->reporter, "ICudaEngine", core_.use_count() > 1);
+  core_->save_kernels();
 }
 
 Result<size_t> CudaEngine::index_of(const char* name) const {
@@ -156,33 +158,6 @@ nv::ISerializationConfig* CudaEngine::createSerializationConfig() noexcept {
   return guarded(*core_->reporter, "ICudaEngine::createSerializationConfig",
                  static_cast<nv::ISerializationConfig*>(nullptr),
                  [&]() -> Result<nv::ISerializationConfig*> { return new SerializationConfig(core_->reporter); });
-}
-
-nv::IRuntimeConfig* CudaEngine::createRuntimeConfig() noexcept {
-  return guarded(*core_->reporter, "ICudaEngine::createRuntimeConfig", static_cast<nv::IRuntimeConfig*>(nullptr),
-                 [&]() -> Result<nv::IRuntimeConfig*> { return new RuntimeConfig(core_->reporter); });
-}
-
-nv::IExecutionContext* CudaEngine::make_context(const char* where, const RuntimeConfig& config) noexcept {
-  return guarded(*core_->reporter, where, static_cast<nv::IExecutionContext*>(nullptr),
-                 [&]() -> Result<nv::IExecutionContext*> { return ExecutionContext::make(core_, config); });
-}
-
-nv::IExecutionContext* CudaEngine::createExecutionContext(nv::ExecutionContextAllocationStrategy strategy) noexcept {
-  RuntimeConfig config(core_->reporter);
-  config.RuntimeConfig::setExecutionContextAllocationStrategy(strategy);
-  if (config.getExecutionContextAllocationStrategy() != strategy) return nullptr;  // that was reported
-  return make_context("ICudaEngine::createExecutionContext", config);
-}
-
-nv::IExecutionContext* CudaEngine::createExecutionContextWithRuntimeConfig(nv::IRuntimeConfig* runtimeConfig) noexcept {
-  constexpr const char* kWhere = "ICudaEngine::createExecutionContext";
-  if (!runtimeConfig) return make_context(kWhere, RuntimeConfig(core_->reporter));
-  return guarded(*core_->reporter, kWhere, static_cast<nv::IExecutionContext*>(nullptr),
-                 [&]() -> Result<nv::IExecutionContext*> {
-                   LATHE_ASSIGN(const RuntimeConfig* const config, own_object<RuntimeConfig>(*runtimeConfig));
-                   return make_context(kWhere, *config);
-                 });
 }
 
 nv::IEngineInspector* CudaEngine::createEngineInspector() const noexcept {
@@ -351,6 +326,7 @@ int64_t CudaEngine::getDeviceMemorySizeForProfileV2(int32_t profileIndex) const 
   return guarded(*core_->reporter, "ICudaEngine::getDeviceMemorySizeForProfileV2", int64_t{-1},
                  [&]() -> Result<int64_t> {
                    LATHE_ASSIGN(const size_t profile, check_profile(profileIndex));
+                   LATHE_TRY(core_->make_kernels());
                    const MemoryLimit* limit = core_->engine->memory_limit(profile);
                    return limit ? static_cast<int64_t>(limit->total()) : -1;
                  });
@@ -359,6 +335,7 @@ int64_t CudaEngine::getDeviceMemorySizeForProfileV2(int32_t profileIndex) const 
 int64_t CudaEngine::getDeviceMemorySizeV2() const noexcept {
   return guarded(*core_->reporter, "ICudaEngine::getDeviceMemorySizeV2", int64_t{-1}, [&]() -> Result<int64_t> {
     int64_t most = 0;
+    LATHE_TRY(core_->make_kernels());
     for (size_t i = 0; i < core_->plan().profiles.size(); ++i) {
       const MemoryLimit* limit = core_->engine->memory_limit(i);
       if (!limit) return -1;

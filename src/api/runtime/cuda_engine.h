@@ -6,8 +6,10 @@
 #include <mutex>
 #include <vector>
 
+#include "api/runtime/cache_file.h"
+#include "api/runtime/context_settings.h"
 #include "api/runtime/runtime.h"
-#include "api/runtime/runtime_configs.h"
+#include "api/runtime/serialization_config.h"
 #include "runtime/engine.h"
 #include "shape/memory_format.h"
 
@@ -15,12 +17,24 @@ namespace lathe::api {
 
 // What an engine shares with its contexts and inspectors, and what therefore outlives it.
 struct EngineCore {
+  ~EngineCore() { save_kernels(); }
+
   std::shared_ptr<RuntimeCore> runtime;
   std::shared_ptr<Reporter> reporter;
   std::shared_ptr<const Engine> engine;
+  std::unique_ptr<CacheFile> cache_file;  // null = none
   plan::HardwareCompatibility hardware_compatibility = plan::HardwareCompatibility::none;
   SettingNotices notices;
   std::atomic<nv::ICudaEngine*> facade{nullptr};  // null once the application deleted it
+
+  // What compiled kernels depend on besides what they are made of; fails where the engine is for inspection only.
+  Result<std::string> cache_environment() const;
+  // Loads the file that the runtime names, if it does, and makes all kernels.
+  Result<> open_cache_file(RuntimeCore& runtime);
+  // Code that was compiled since the last time goes into the cache's file; a failure is a warning.
+  void save_kernels() noexcept;
+  // All of the engine's kernels, with the help of this cache, or else of the file's.
+  Result<> make_kernels(KernelCache* cache = nullptr) const;
 
   // Shape inputs' values in each profile, by binding and selector, for getProfileTensorValuesV2.
   std::vector<std::array<std::vector<int64_t>, 3>> profile_values(size_t profile) const;
@@ -127,7 +141,7 @@ class CudaEngine final : public nv::ICudaEngine, public nv::apiv::VCudaEngine {
   int32_t vector_of(int binding) const;
   nv::TensorFormat format_of(int binding) const;
   Result<size_t> check_profile(int32_t index) const;
-  nv::IExecutionContext* make_context(const char* where, const RuntimeConfig& config) noexcept;
+  nv::IExecutionContext* make_context(const char* where, const ContextSettings& settings) noexcept;
 
   std::shared_ptr<EngineCore> core_;
   std::vector<std::vector<std::array<std::vector<int64_t>, 3>>> profile_values_;  // by profile

@@ -8,6 +8,7 @@
 #include "api/runtime/devices.h"
 #include "api/runtime/engine_inspector.h"
 #include "api/runtime/memory_log.h"
+#include "api/runtime/runtime_config.h"
 #include "plugin/running_plugin.h"
 
 namespace lathe::api {
@@ -27,27 +28,51 @@ Result<MemoryPolicy> policy_of(nv::ExecutionContextAllocationStrategy strategy) 
   return fail(ErrorCode::invalid_argument, "there is no allocation strategy {}", static_cast<int>(strategy));
 }
 
+GraphPolicy graphs_of(const ContextSettings& settings) {
+  if (!settings.graphs) return GraphPolicy::of_repeated_runs;
+  return *settings.graphs == nv::CudaGraphStrategy::kDISABLED ? GraphPolicy::none : GraphPolicy::of_each_run;
+}
+
+// What the context is made with, and what of it does nothing on this device.
+void tell(const ContextSettings& settings, bool is_host, Log& log) {
+  if (is_host && settings.kernels)
+    log.print(Severity::warning,
+              "the runtime cache stays empty: nothing is compiled for a CPU while engines run on it");
+  if (is_host && settings.graphs == nv::CudaGraphStrategy::kWHOLE_GRAPH_CAPTURE)
+    log.print(Severity::warning, "CudaGraphStrategy::kWHOLE_GRAPH_CAPTURE has no effect: a CPU has no CUDA graphs");
+  log.print(Severity::verbose,
+            "context settings: allocation strategy {}, runtime cache {}, kernel specialization strategy {}, CUDA graph "
+            "strategy {}",
+            static_cast<int>(settings.allocation), settings.kernels ? "given" : "none",
+            static_cast<int>(settings.specialization),
+            static_cast<int>(settings.graphs.value_or(nv::CudaGraphStrategy::kDISABLED)));
+}
+
 }  // namespace
 
-Result<nv::IExecutionContext*> ExecutionContext::make(std::shared_ptr<EngineCore> core, const RuntimeConfig& config) {
+Result<nv::IExecutionContext*> ExecutionContext::make(std::shared_ptr<EngineCore> core,
+                                                      const ContextSettings& settings) {
+  core->save_kernels();
   std::unique_ptr<ExecutionContext> made(new ExecutionContext(std::move(core)));
-  made->strategy_ = config.getExecutionContextAllocationStrategy();
-  made->cpu_threads_ = config.cpu_threads;
+  made->settings_ = settings;
   std::shared_ptr<const Engine> engine = made->core_->engine;
   if (!engine->has_device())
     return fail(ErrorCode::invalid_state,
                 "the engine was loaded for inspection only: load it without setInspectionOnly()");
-  if (config.cpu_threads > 0 && engine->device().is_host() && config.cpu_threads != engine->device().threads()) {
+  tell(settings, engine->device().is_host(), made->core_->reporter->log());
+  if (settings.cpu_threads > 0 && engine->device().is_host() && settings.cpu_threads != engine->device().threads()) {
     // Threads belong to the engine: this context gets one of its own over the same bytes.
     EngineOptions options;
-    LATHE_ASSIGN(options.device, device_of_plan(engine->bytes(), config.cpu_threads));
+    LATHE_ASSIGN(options.device, device_of_plan(engine->bytes(), settings.cpu_threads));
     const plugin::RegistrySource plugins(made->core_->runtime->registry, nullptr, made->core_->reporter->recorder());
     options.plugins = &plugins;
     LATHE_ASSIGN(engine, Engine::load(engine->bytes(), engine, options));
   }
-  LATHE_ASSIGN(const MemoryPolicy policy, policy_of(made->strategy_));
+  LATHE_ASSIGN(const MemoryPolicy policy, policy_of(settings.allocation));
+  if (!settings.kernels) LATHE_TRY(made->core_->make_kernels());
   const ManagedMemory memory(made->core_->reporter->log());
-  LATHE_ASSIGN(made->context_, Context::create(std::move(engine), policy));
+  LATHE_ASSIGN(made->context_, Context::create(std::move(engine), policy, settings.kernels.get()));
+  made->context_->set_graphs(graphs_of(settings));
   memory.log_change("IExecutionContext creation");
   made->context_->hooks.waits_after_steps = find_key(made->core_->plan(), kDebugSyncKey) != nullptr;
   made->context_->hooks.log = &made->core_->reporter->log();
@@ -79,12 +104,7 @@ const nv::ICudaEngine& ExecutionContext::getEngine() const noexcept {
 
 nv::IRuntimeConfig* ExecutionContext::getRuntimeConfig() const noexcept {
   return guarded(looking(), "IExecutionContext::getRuntimeConfig", static_cast<nv::IRuntimeConfig*>(nullptr),
-                 [&]() -> Result<nv::IRuntimeConfig*> {
-                   auto config = std::make_unique<RuntimeConfig>(core_->reporter);
-                   config->RuntimeConfig::setExecutionContextAllocationStrategy(strategy_);
-                   config->cpu_threads = cpu_threads_;
-                   return config.release();
-                 });
+                 [&]() -> Result<nv::IRuntimeConfig*> { return new RuntimeConfig(core_, settings_); });
 }
 
 // Shapes
@@ -358,6 +378,13 @@ bool ExecutionContext::setAllTensorsDebugState(bool flag) noexcept {
 bool ExecutionContext::setUnfusedTensorsDebugState(bool flag) noexcept {
   return guarded(changing(), "IExecutionContext::setUnfusedTensorsDebugState",
                  [&] { return debug_->turn_unfused(flag); });
+}
+
+bool ExecutionContext::isStreamCapturable(cudaStream_t stream) const noexcept {
+  return guarded(looking(), "IExecutionContext::isStreamCapturable", false, [&]() -> Result<bool> {
+    // CUDA's default stream, which is null, cannot be captured.
+    return stream && context_->missing_shapes().empty() ? context_->is_capturable() : Result<bool>(false);
+  });
 }
 
 bool ExecutionContext::setCommunicator(void* communicator) noexcept {

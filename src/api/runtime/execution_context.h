@@ -18,7 +18,7 @@ namespace lathe::api {
 
 class ExecutionContext final : public nv::IExecutionContext, public nv::apiv::VExecutionContext {
  public:
-  static Result<nv::IExecutionContext*> make(std::shared_ptr<EngineCore> core, const RuntimeConfig& config);
+  static Result<nv::IExecutionContext*> make(std::shared_ptr<EngineCore> core, const ContextSettings& settings);
   ~ExecutionContext() noexcept override = default;
 
   Context& inner() { return *context_; }
@@ -79,6 +79,7 @@ class ExecutionContext final : public nv::IExecutionContext, public nv::apiv::VE
   bool setUnfusedTensorsDebugState(bool flag) noexcept override;
   bool getUnfusedTensorsDebugState() const noexcept override { return debug_->unfused(); }
   bool setCommunicator(void* communicator) noexcept override;
+  bool isStreamCapturable(cudaStream_t stream) const noexcept override;
 
  private:
   enum class Role { any, input, output };
@@ -108,8 +109,7 @@ class ExecutionContext final : public nv::IExecutionContext, public nv::apiv::VE
   std::unique_ptr<DebugTensors> debug_;  // uses the context
   std::string name_;
   std::vector<nv::IOutputAllocator*> allocators_;  // by binding
-  nv::ExecutionContextAllocationStrategy strategy_ = nv::ExecutionContextAllocationStrategy::kSTATIC;
-  int32_t cpu_threads_ = 0;
+  ContextSettings settings_;
   nv::IProfiler* profiler_ = nullptr;
   std::vector<std::optional<double>> times_;  // by step, milliseconds of the last run; empty without a profiler
   nv::IGpuAllocator* storage_allocator_ = nullptr;

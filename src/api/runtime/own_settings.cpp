@@ -4,7 +4,7 @@
 
 #include "api/runtime/devices.h"
 #include "api/runtime/runtime.h"
-#include "api/runtime/runtime_configs.h"
+#include "api/runtime/runtime_config.h"
 #include "base/file.h"
 #include "base/own_object.h"
 #include "lathe.h"
@@ -68,7 +68,7 @@ bool setCpuThreads(nv::IRuntime& runtime, int32_t threads) noexcept {
 bool setCpuThreads(nv::IRuntimeConfig& config, int32_t threads) noexcept {
   const Result<api::RuntimeConfig*> own = own_of<api::RuntimeConfig>("lathe::setCpuThreads", config);
   if (!own || !check_threads(threads)) return false;
-  (*own)->cpu_threads = threads;
+  (*own)->settings.cpu_threads = threads;
   return true;
 }
 

@@ -30,6 +30,12 @@ struct RuntimeCore {
   std::mutex plugins_mutex;
   std::map<Digest, std::vector<std::unique_ptr<guest::PrivateFile>>> plugins;
   plugin::Registry registry{&plugin::global_registry(), registry_report(reporter), logger_finder()};
+  struct CachePlace {
+    std::string path;  // "": none
+    size_t most_bytes = 0;
+  };
+  std::mutex cache_mutex;
+  CachePlace cache_place;  // lathe::setRuntimeCacheFile
   // Threads may load engines while another changes these.
   std::atomic<nv::IGpuAllocator*> allocator{nullptr};
   std::atomic<int32_t> cpu_threads{0};       // lathe::setCpuThreads

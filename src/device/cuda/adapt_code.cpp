@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "device/cuda/architecture.h"
+#include "device/cuda/link_assembly.h"
 #include "device/cuda/nvrtc_compiler.h"
 
 namespace lathe::cuda {
@@ -58,18 +59,22 @@ const CodeImage* find_assembly(const CodeModule& module, std::string_view target
   return best;
 }
 
-Result<DeviceCode> adapt_code(const CodeModule& module, std::string_view target) {
-  if (const CodeImage* image = find_assembly(module, target)) return DeviceCode{image->bytes, nullptr};
+Result<const CodeImage*> adaptable_image(const CodeModule& module, std::string_view target) {
+  if (const CodeImage* image = find_assembly(module, target)) return image;
   const auto source = std::find_if(module.images.begin(), module.images.end(), [](const CodeImage& image) {
     return image.form == CodeForm::source && image.target == kFamily;
   });
   if (source == module.images.end()) return fail(no_image(module, target));
+  return &*source;
+}
+
+Result<std::vector<std::byte>> compile_image(const CodeImage& image, PrimaryContext& context, std::string_view target) {
+  if (image.form == CodeForm::assembly) return link_assembly(image.bytes, context);
   LATHE_ASSIGN(const std::shared_ptr<NvrtcCompiler> compiler, compiler_for(target));
-  const std::string_view text(reinterpret_cast<const char*>(source->bytes.data()), source->bytes.size());
+  const std::string_view text(reinterpret_cast<const char*>(image.bytes.data()), image.bytes.size());
   Result<std::vector<std::byte>> code = compiler->compile(text);
   if (!code) return fail(with_context(std::move(code).error(), "device code that the plan has as source"));
-  const auto owner = std::make_shared<const std::vector<std::byte>>(*std::move(code));
-  return DeviceCode{*owner, owner};
+  return code;
 }
 
 void release_compilers() {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a GPU runs of a module without a cubin for it: PTX, which the driver translates, or source, which NVRTC
-// compiles.
+// What a GPU's code is made of where a module has no cubin for it: PTX, which the driver compiles, or source, which
+// NVRTC does.
 #pragma once
 
+#include "device/cuda/context.h"
 #include "device/device_code.h"
 
 namespace lathe::cuda {
@@ -11,10 +12,14 @@ namespace lathe::cuda {
 // architecture and on newer ones, but PTX for one with a letter ("cuda-sm_90a") on that alone.
 const CodeImage* find_assembly(const CodeModule& module, std::string_view target);
 
-// Source is compiled in a worker process and kept in the cache on disk, as while building.
-Result<DeviceCode> adapt_code(const CodeModule& module, std::string_view target);
+// That PTX, else source; fails with plan_target where there is neither.
+Result<const CodeImage*> adaptable_image(const CodeModule& module, std::string_view target);
 
-// Lets go of the compilers that adapt_code() has started.
+// A cubin of such an image for the GPU; of PTX, where the driver has no linker, the PTX itself. Source is compiled in a
+// worker process and kept in the cache on disk, as while building.
+Result<std::vector<std::byte>> compile_image(const CodeImage& image, PrimaryContext& context, std::string_view target);
+
+// Lets go of the compilers that compile_image() has started.
 void release_compilers();
 
 }  // namespace lathe::cuda

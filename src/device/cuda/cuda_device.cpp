@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "device/cuda/adapt_code.h"
 #include "device/cuda/architecture.h"
 #include "device/cuda/captured_graph.h"
 #include "device/cuda/launch_kernel.h"
@@ -88,6 +89,9 @@ class CudaDevice final : public Device, public EventMaker, public HardwareDevice
   bool is_readable_by_host(const void* address) const override { return cuda::is_readable_by_host(*context_, address); }
 
   Result<std::unique_ptr<Kernel>> make_kernel(const StepRecord& record) override;
+  Result<std::vector<std::byte>> compile(const CodeImage& image) override {
+    return compile_image(image, *context_, target());
+  }
   Result<std::shared_ptr<const std::byte>> make_resident(std::span<const std::byte> bytes,
                                                          std::shared_ptr<const void> owner) override;
   Result<std::unique_ptr<CapturedGraph>> capture(const std::function<Result<>(Queue&)>& work) override;

@@ -24,6 +24,7 @@ using CUevent = struct CUevent_st*;
 using CUgraph = struct CUgraph_st*;
 using CUgraphNode = struct CUgraphNode_st*;
 using CUgraphExec = struct CUgraphExec_st*;
+using CUlinkState = struct CUlinkState_st*;
 using CUmemoryPool = struct CUmemPoolHandle_st*;
 
 enum CUdevice_attribute : int {
@@ -97,6 +98,9 @@ struct CUgraphExecUpdateResultInfo {
   CUgraphNode errorNode;
   CUgraphNode errorFromNode;
 };
+
+enum CUjitInputType : int { CU_JIT_INPUT_PTX = 1 };
+enum CUjit_option : int { CU_JIT_ERROR_LOG_BUFFER = 5, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES = 6 };
 
 enum CUlimit : int { CU_LIMIT_PERSISTING_L2_CACHE_SIZE = 0x06 };
 enum CUaccessProperty : int {

@@ -22,6 +22,7 @@ struct Driver {
 
   bool has_graphs() const { return cuGraphInstantiate && cuGraphExecUpdate && cuGraphLaunch && cuGraphExecDestroy; }
   bool has_cache_windows() const { return cuStreamSetAttribute && cuCtxSetLimit; }
+  bool has_linker() const { return cuLinkCreate && cuLinkAddData && cuLinkComplete && cuLinkDestroy; }
   bool has_pools() const { return cuMemAllocAsync && cuMemFreeAsync; }
 };
 

@@ -77,8 +77,8 @@ class Family final : public DeviceFamily {
   }
 
   Result<std::shared_ptr<Device>> open(int) const override { return open_and_keep(open_current_device); }
-  Result<DeviceCode> adapt_code(const CodeModule& module, std::string_view target) const override {
-    return cuda::adapt_code(module, target);
+  Result<const CodeImage*> adaptable_image(const CodeModule& module, std::string_view target) const override {
+    return cuda::adaptable_image(module, target);
   }
   Result<> find_device() const override {
     LATHE_ASSIGN(const Driver* const found, driver());

@@ -25,9 +25,9 @@ constexpr CodeForm kBinary = CodeForm::binary, kAssembly = CodeForm::assembly, k
 
 // The image's number, by its bytes; -1: none.
 int chosen(const CodeModule& module, std::string_view target) {
-  const Result<DeviceCode> code = choose_code(module, target);
-  if (code) return static_cast<int>(code->bytes.data() - kBytes);
-  EXPECT_EQ(code.error().code, ErrorCode::plan_target) << code.error().message;
+  const Result<const CodeImage*> image = choose_image(module, target);
+  if (image) return static_cast<int>((*image)->bytes.data() - kBytes);
+  EXPECT_EQ(image.error().code, ErrorCode::plan_target) << image.error().message;
   return -1;
 }
 
@@ -55,7 +55,7 @@ TEST(AdaptCode, AssemblyOfOneArchitectureRunsThereOnly) {
 
 TEST(AdaptCode, WhatIsThereIsListed) {
   const CodeModule module = module_of({{kBinary, "cuda-sm_80"}, {kAssembly, "cuda-sm_100"}, {kSource, "other"}});
-  const Result<DeviceCode> code = choose_code(module, "cuda-sm_90");
+  const Result<const CodeImage*> code = choose_image(module, "cuda-sm_90");
   ASSERT_FALSE(code);
   EXPECT_EQ(code.error().code, ErrorCode::plan_target);
   for (const char* part : {"binary for cuda-sm_80", "assembly for cuda-sm_100", "source for other", "'cuda-sm_90'"})
@@ -113,6 +113,7 @@ TEST_F(AdaptedPlanTest, LoadsWhatFits) {
            {{CodeForm::source, "cuda", bytes_}, {CodeForm::binary, "cuda-sm_90", code_}}}) {
     const auto engine = load(make_plan({images}));
     ASSERT_OK(engine);
+    ASSERT_OK((*engine)->make_kernels(nullptr));
     EXPECT_NE((*engine)->code()[0].kernel, nullptr);
   }
 }
@@ -130,8 +131,12 @@ TEST_F(AdaptedPlanTest, SourceIsCompiled) {
   std::get<plan::DeviceLaunches>(plan.steps[0].work).launches[0].entry = "lathe_kernel";
   const auto engine = load(plan);
   ASSERT_OK(engine);
+  EXPECT_EQ((*engine)->code()[0].kernel, nullptr) << "nothing is compiled before it is needed";
+  ASSERT_OK((*engine)->make_kernels(nullptr));
   EXPECT_NE((*engine)->code()[0].kernel, nullptr);
-  const auto broken = load(make_plan({{{CodeForm::source, "cuda", bytes_}}}));
+  const auto of_nonsense = load(make_plan({{{CodeForm::source, "cuda", bytes_}}}));
+  ASSERT_OK(of_nonsense);
+  const Result<> broken = (*of_nonsense)->make_kernels(nullptr);
   ASSERT_FALSE(broken);
   EXPECT_NE(broken.error().message.find("device code that the plan has as source"), std::string::npos)
       << broken.error().message;

@@ -95,6 +95,7 @@ FAKE_CONTROL size_t fake_cuda_live(const char* kind) {
   if (wanted == "graph") return known.graphs.size();
   if (wanted == "executable") return known.executables.size();
   if (wanted == "module") return known.modules.size();
+  if (wanted == "link") return known.links.size();
   size_t retained = 0;
   for (const fake_cuda::DeviceConfig& device : known.devices)
     if (device.context) retained += device.context->retained;

@@ -28,7 +28,7 @@ const char* fake_cuda_call(size_t index);  // symbol of that call
 int fake_cuda_inside();                    // whether this thread is in a call: what it does is the stand-in's
 size_t fake_cuda_failures();               // that were asked for and have happened
 
-// Live objects of a kind: memory stream event graph executable module context.
+// Live objects of a kind: memory stream event graph executable module link context.
 size_t fake_cuda_live(const char* kind);
 size_t fake_cuda_allocated_bytes(int ordinal);
 void fake_cuda_use_memory(int ordinal, size_t bytes);  // by another process

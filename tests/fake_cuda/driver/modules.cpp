@@ -187,6 +187,43 @@ extern "C" {
 
 using fake_cuda::state;
 
+CUresult cuLinkCreate_v2(unsigned, CUjit_option*, void**, CUlinkState* link) {
+  FAKE_ENTER(Needs::context);
+  auto made = std::make_unique<fake_cuda::Link>();
+  made->context = fake_cuda::context_stack().back();
+  fake_cuda::state().links.add(std::move(made), link);
+  return CUDA_SUCCESS;
+}
+
+// Images of the stand-in's are what a cubin of theirs would be.
+CUresult cuLinkAddData_v2(CUlinkState link, CUjitInputType type, void* data, size_t size, const char*, unsigned,
+                          CUjit_option*, void**) {
+  FAKE_ENTER(Needs::context);
+  fake_cuda::Link* const found = fake_cuda::state().links.find(link);
+  if (!found || type != CU_JIT_INPUT_PTX) return CUDA_ERROR_INVALID_VALUE;
+  found->image.assign(static_cast<const char*>(data), size);
+  fake_cuda::Module module;
+  module.context = found->context;
+  return fake_cuda::load(found->image.c_str(), module) == CUDA_SUCCESS ? CUDA_SUCCESS : CUDA_ERROR_INVALID_PTX;
+}
+
+CUresult cuLinkComplete(CUlinkState link, void** cubin, size_t* size) {
+  FAKE_ENTER(Needs::context);
+  fake_cuda::Link* const found = fake_cuda::state().links.find(link);
+  if (!found) return CUDA_ERROR_INVALID_HANDLE;
+  *cubin = found->image.data();
+  *size = found->image.size();
+  return CUDA_SUCCESS;
+}
+
+CUresult cuLinkDestroy(CUlinkState link) {
+  FAKE_ENTER_RELEASE(Needs::context);
+  fake_cuda::Link* const found = fake_cuda::state().links.find(link);
+  if (!found) return CUDA_ERROR_INVALID_HANDLE;
+  fake_cuda::state().links.remove(found);
+  return entry.result;
+}
+
 CUresult cuModuleLoadData(CUmodule* module, const void* image) {
   FAKE_ENTER(Needs::context);
   if (const CUresult forbidden = fake_cuda::check_capture(); forbidden != CUDA_SUCCESS) return forbidden;

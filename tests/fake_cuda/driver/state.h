@@ -145,6 +145,12 @@ class Objects {
   std::map<const void*, std::unique_ptr<T>> live_;
 };
 
+// What is linked: the last image that was added, of which there is one.
+struct Link {
+  Context* context = nullptr;
+  std::string image;
+};
+
 struct Failure {
   std::string function;  // empty: any
   size_t countdown = 0;
@@ -167,6 +173,7 @@ struct State {
   Objects<Graph> graphs;
   Objects<Graph> executables;
   Objects<Module> modules;
+  Objects<Link> links;
   std::vector<Failure> failures;
   size_t failed = 0;
   double microseconds = 0;  // that pass with work alone, so that tests see the same each time

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// The small configurations of the runtime side.
 #pragma once
 
 #include <memory>
@@ -9,31 +8,6 @@
 #include "api/settings.h"
 
 namespace lathe::api {
-
-class RuntimeConfig final : public nv::IRuntimeConfig, public nv::apiv::VRuntimeConfig {
- public:
-  explicit RuntimeConfig(std::shared_ptr<const Reporter> reporter) : reporter_(std::move(reporter)) { mImpl = this; }
-  ~RuntimeConfig() noexcept override = default;
-
-  int32_t cpu_threads = 0;  // lathe::setCpuThreads; 0 = the runtime's
-
-  nv::IRuntimeConfig* getPImpl() noexcept override { return this; }
-  void setExecutionContextAllocationStrategy(nv::ExecutionContextAllocationStrategy strategy) noexcept override {
-    guarded(*reporter_, "IRuntimeConfig::setExecutionContextAllocationStrategy", [&]() -> Result<> {
-      LATHE_TRY(notices_.consult(strategy, reporter_->log()));
-      strategy_ = strategy;
-      return {};
-    });
-  }
-  nv::ExecutionContextAllocationStrategy getExecutionContextAllocationStrategy() const noexcept override {
-    return strategy_;
-  }
-
- private:
-  std::shared_ptr<const Reporter> reporter_;
-  SettingNotices notices_;
-  nv::ExecutionContextAllocationStrategy strategy_ = nv::ExecutionContextAllocationStrategy::kSTATIC;
-};
 
 class SerializationConfig final : public nv::ISerializationConfig, public nv::apiv::VSerializationConfig {
  public:

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an application wants of the artifact cache: lathe_artifacts.h.
+#pragma once
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace lathe::api::artifacts {
+
+struct ArtifactRequest {
+  std::string onnx, directory, precision = "fp32", target, framework;
+  int64_t batch = 1;
+  nlohmann::json profiles = nlohmann::json::array();
+  bool tf32 = true;
+  int64_t level = -1;  // of optimization; the builder's default
+  double budget_seconds = -1;
+  std::vector<std::string> plugins;
+
+  std::filesystem::path engine() const;  // where it lies
+};
+
+// Fails with config_invalid, naming the part that is wrong.
+Result<ArtifactRequest> parse_request(const char* text);
+
+}  // namespace lathe::api::artifacts

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "api/extensions/artifacts/store.h"
+
+#include <algorithm>
+#include <chrono>
+#include <set>
+
+#include "base/hash.h"
+#include "base/hex.h"
+
+namespace lathe::api::artifacts {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+constexpr auto kPatience = std::chrono::hours(24);  // of those who wait for a builder
+constexpr int kIndent = 2;
+constexpr bool kThrows = false;
+constexpr bool kAsUtf8 = false;  // not as ASCII with escapes
+constexpr auto kNone = std::chrono::milliseconds(0);
+
+fs::path with_ending(const fs::path& engine, std::string_view ending) {
+  fs::path path = engine;
+  path += ending;
+  return path;
+}
+
+uint64_t size_of(const fs::path& file) {
+  std::error_code error;
+  const auto bytes = fs::file_size(file, error);
+  return error ? 0 : bytes;
+}
+
+// Of a note and of bytes whose digest, if it is to be verified, is that of the plan.
+std::string problem_of(const json& note, const fs::path& engine, Look look) {
+  if (!note.is_object() || !note.contains("key") || !note.contains("plan") || !note["plan"].is_object())
+    return "its JSON file is missing or damaged";
+  if (!fs::exists(engine)) return "the engine is missing";
+  if (note["plan"].value("bytes", json()) != size_of(engine)) return "the engine has another size than was written";
+  if (look == Look::at_sizes) return "";
+  const auto file = MappedFile::open(engine.string());
+  if (!file) return "the engine cannot be read";
+  const bool is_same = note["plan"].value("digest", json()) == to_hex(digest_of((*file)->bytes()));
+  return is_same ? "" : "the engine's bytes are not those that were written";
+}
+
+json read_note(const fs::path& path) {
+  const auto file = MappedFile::open(path.string());
+  if (!file) return {};
+  const std::span<const std::byte> bytes = (*file)->bytes();
+  const auto* text = reinterpret_cast<const char*>(bytes.data());
+  json note = json::parse(text, text + bytes.size(), nullptr, kThrows);
+  return note.is_discarded() ? json() : note;
+}
+
+uint64_t remove_files(const fs::path& engine) {
+  uint64_t freed = 0;
+  for (const fs::path& file : {note_of(engine), engine}) {
+    const uint64_t bytes = size_of(file);
+    std::error_code error;
+    if (fs::remove(file, error)) freed += bytes;
+  }
+  return freed;
+}
+
+// What writers have begun that were killed: whoever holds the lock is the only one.
+void remove_leftovers(const fs::path& engine) {
+  const std::string start = engine.filename().string() + ".";
+  std::error_code error;
+  for (fs::directory_iterator it(engine.parent_path(), error), end; !error && it != end; it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    std::error_code ignored;
+    if (name.starts_with(start) && name.ends_with(".tmp")) fs::remove(it->path(), ignored);
+  }
+}
+
+}  // namespace
+
+fs::path note_of(const fs::path& engine) { return with_ending(engine, ".json"); }
+
+Artifact look_at(const fs::path& engine, Look look) {
+  Artifact artifact{engine, size_of(engine) + size_of(note_of(engine)), 0, read_note(note_of(engine)), ""};
+  artifact.problem = problem_of(artifact.note, engine, look);
+  std::error_code error;
+  const auto time = fs::last_write_time(note_of(engine), error);
+  if (!error)
+    artifact.used =
+        std::chrono::duration_cast<std::chrono::seconds>(std::chrono::file_clock::to_sys(time).time_since_epoch())
+            .count();
+  return artifact;
+}
+
+std::vector<Artifact> list(const fs::path& directory, Look look) {
+  constexpr int kDepth = 2;  // <precision>/bs<batch>/<model>.engine, and nothing else that lies in the folder
+  std::set<fs::path> engines;
+  std::error_code error;
+  for (fs::recursive_directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
+    if (it.depth() != kDepth) continue;
+    it.disable_recursion_pending();
+    if (!it->path().parent_path().filename().string().starts_with("bs")) continue;
+    const fs::path path = it->path().extension() == ".json" ? fs::path(it->path()).replace_extension() : it->path();
+    if (path.extension() == ".engine") engines.insert(path);
+  }
+  std::vector<Artifact> found;
+  for (const fs::path& engine : engines) found.push_back(look_at(engine, look));
+  return found;
+}
+
+Result<std::vector<std::byte>> read(const fs::path& engine) {
+  LATHE_ASSIGN(const std::shared_ptr<const MappedFile> file, MappedFile::open(engine.string()));
+  std::error_code ignored;  // a folder that cannot be written is as good
+  fs::last_write_time(note_of(engine), fs::file_time_type::clock::now(), ignored);
+  return std::vector(file->bytes().begin(), file->bytes().end());
+}
+
+Result<> write(const fs::path& engine, std::span<const std::byte> plan, json note) {
+  remove_leftovers(engine);
+  if (plan.empty()) remove_files(engine);
+  note["plan"] = {{"bytes", plan.size()}, {"digest", to_hex(digest_of(plan))}};
+  const std::string text = note.dump(kIndent, ' ', kAsUtf8, json::error_handler_t::replace) + "\n";
+  if (!plan.empty()) LATHE_TRY(write_file_atomically(engine.string(), plan));
+  return write_file_atomically(note_of(engine).string(), std::as_bytes(std::span(text)));
+}
+
+Result<FileLock> lock(const fs::path& engine) {
+  std::error_code ignored;  // the lock file tells
+  fs::create_directories(engine.parent_path(), ignored);
+  return FileLock::take(with_ending(engine, ".lock").string(), FileLock::Kind::exclusive, kPatience);
+}
+
+uint64_t prune(const fs::path& directory, uint64_t most_bytes, const fs::path& keep) {
+  std::vector<Artifact> all = list(directory, Look::at_sizes);
+  std::ranges::sort(all, {},
+                    [](const Artifact& artifact) { return std::pair(artifact.problem.empty(), artifact.used); });
+  uint64_t bytes = 0, freed = 0;
+  for (const Artifact& artifact : all) bytes += artifact.bytes;
+  for (const Artifact& artifact : all) {
+    if (artifact.problem.empty() && bytes <= most_bytes) break;
+    if (artifact.engine == keep) continue;
+    const auto held = FileLock::take(with_ending(artifact.engine, ".lock").string(), FileLock::Kind::exclusive, kNone);
+    if (!held && held.error().code == ErrorCode::invalid_state) continue;  // it is being built
+    const uint64_t gone = remove_files(artifact.engine);
+    bytes -= std::min(bytes, gone);
+    freed += gone;
+  }
+  return freed;
+}
+
+}  // namespace lathe::api::artifacts
