@@ -9,6 +9,7 @@
 #include "kernels/cpu/depthwise/depthwise.h"
 #include "kernels/cpu/gemm/tile_cost_tactic.h"
 #include "kernels/match_tactic.h"
+#include "tuning/work.h"
 
 namespace lathe::cpu {
 namespace {
