@@ -60,12 +60,18 @@ struct BenchCommand {
 int bench(const BenchCommand& command);
 
 struct InspectCommand {
-  std::string file, json;
-  bool support = false;
+  std::string file, json, html;
+  bool support = false, profile = false;
   std::string why;  // a tensor's name
   BuildSettings settings;
 };
 int inspect(const InspectCommand& command);
+
+// Two engines. The exit status is 0 when they are the same, 1 when they differ, 2 when they cannot be compared.
+struct DiffCommand {
+  std::string a, b, json;
+};
+int diff(const DiffCommand& command);
 
 struct MergeCommand {
   std::vector<std::string> files;
@@ -91,7 +97,11 @@ int verify(const VerifyCommand& command);
 
 struct CompareCommand {
   std::string model, shapes, inputs, json;
+  std::string outputs;              // name:file,...: of others, to compare with
+  std::string reference = "model";  // or "f64": floats of the plain evaluation
   double rtol = 1e-3, atol = 1e-5;
+  double budget = -1;  // of the error of a narrow engine; negative = layers are as the settings say
+  std::string kept;    // file for the arguments that keep layers wide
   BuildSettings settings;
 };
 int compare(const CompareCommand& command);
