@@ -149,6 +149,8 @@ class InspectPage(unittest.TestCase):
     def test_engine_and_profile(self):
         engine = self.folder / "digits.engine"
         lathe("build", DIGITS, "-o", engine, "--buildBudget=0", "--target=cpu", "--optShapes=image:3x1x8x8")
+        np.save(self.folder / "image.npy", np.zeros((3, 1, 8, 8), np.float32))
+        self.inspect(engine, "--profile", f"--loadInputs=image:{self.folder / 'image.npy'}")
         text, page, report = self.inspect(engine, "--profile")
         self.check(text, page, report)
         self.assertEqual(report["time_source"], "measured in a run")
@@ -171,6 +173,7 @@ class InspectPage(unittest.TestCase):
 
     def test_refusals(self):
         self.assertIn("--html", lathe("inspect", DIGITS, "--support", "--html", self.folder / "no.html", status=2))
+        self.assertIn("--profile", lathe("inspect", DIGITS, "--loadInputs=image:no.npy", status=2))
         self.assertIn("cannot", lathe("inspect", DIGITS, "--html", self.folder / "no/such/folder.html", status=1))
 
     @unittest.skipUnless(CHROMIUM, "there is no Chromium")

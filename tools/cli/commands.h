@@ -61,6 +61,7 @@ int bench(const BenchCommand& command);
 
 struct InspectCommand {
   std::string file, json, html;
+  std::string inputs;  // of the runs that measure; others are made up
   bool support = false, profile = false;
   std::string why;  // a tensor's name
   BuildSettings settings;

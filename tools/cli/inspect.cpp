@@ -96,9 +96,9 @@ class LayerTimes final : public nvinfer1::IProfiler {
   size_t next_ = 0;
 };
 
-// Of runs on made-up inputs, after one that warms up.
-std::vector<double> profile(Session& session, const Json& layers, ConsoleLogger& logger) {
-  const std::vector<HostTensor> inputs = gather_inputs(session, {}, {}, true);
+// Of runs after one that warms up. Inputs without a file are made up.
+std::vector<double> profile(Session& session, const Json& layers, const std::string& files, ConsoleLogger& logger) {
+  const std::vector<HostTensor> inputs = gather_inputs(session, parse_files(files, "--loadInputs"), {}, true);
   LayerTimes times(layers);
   Inference inference(session, inputs, logger);
   inference.run();
@@ -118,7 +118,7 @@ Json inspect_engine(const InspectCommand& command, ConsoleLogger& logger) {
       Session::open(command.file, request, logger, command.profile ? Session::Use::run : Session::Use::inspect);
   Json json = describe_engine(session, command.file);
   if (!report.empty()) add_build_report(json, Json::parse(report));
-  if (command.profile) set_times(json, profile(session, json["layers"], logger));
+  if (command.profile) set_times(json, profile(session, json["layers"], command.inputs, logger));
   return json;
 }
 
@@ -163,6 +163,7 @@ int inspect(const InspectCommand& command) {
   ConsoleLogger logger(command.settings.least_severity());
   if (!(command.html.empty() && !command.profile) && (command.support || !command.why.empty()))
     throw UsageError("--html and --profile are about the whole engine: leave --support and --why out");
+  if (!command.inputs.empty() && !command.profile) throw UsageError("--loadInputs is for --profile");
   Json json;
   if (!command.why.empty()) {
     if (!is_model_file(command.file))

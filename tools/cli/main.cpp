@@ -97,7 +97,9 @@ void add_inspect(CLI::App& app, std::function<int()>& chosen) {
       "File for all of it as one page, for a browser: steps and what lies between them, times, roofline, "
       "memory, copies");
   command->add_flag("--profile", options->profile,
-                    "Measure what each step takes, in runs on made-up inputs, rather than rely on the build");
+                    "Measure what each step takes, in runs, rather than rely on the build");
+  command->add_option("--loadInputs", options->inputs,
+                      "Of --profile: name:file,...; other inputs are made up, of the sizes that were tuned for");
   command->add_option("--json", options->json, "File for all of it as JSON");
   add_threads(*command, options->settings);
   add_build_options(*command, options->settings, true);

@@ -22,7 +22,8 @@ std::string bytes_card(const Json& engine, std::string_view title, const char* k
 std::string cards(const Json& engine) {
   std::string html = R"(<div class="cards">)";
   html += card("target", "target", engine["target"], text_at(engine, "target"));
-  html += card("threads", "threads", engine["threads"], text_at(engine, "threads"));
+  html += card(text_at(engine, "target").starts_with("cpu") ? "threads" : "multiprocessors", "threads",
+               engine["threads"], text_at(engine, "threads"));
   html += card("built by Lathe", "version", engine["version"], text_at(engine, "version"));
   html += card("steps", "steps", engine["layers"].size(), std::to_string(engine["layers"].size()));
   html += card("all steps, " + text_at(engine, "time_source"), "total_milliseconds", engine["total_milliseconds"],

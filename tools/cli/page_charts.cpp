@@ -146,7 +146,7 @@ std::string roofline_section(const Json& engine, const KernelColours& colours) {
       "<h2>Roofline</h2><p class=note>Each step by what it computes for each byte that it moves, and how "
       "fast; the size is its share of the time. Lines are the rates of the target that the cost model "
       "reckons with. Steps above the line of the memory find their operands in caches.";
-  if (others > 0) html += fmt::format(" {} steps compute nothing that is counted, and are left out.", others);
+  if (others > 0) html += fmt::format(" Steps of which no operations are counted are left out: {}.", others);
   return html + "</p>\n" + Roofline(engine["device"], std::move(points)).svg();
 }
 

@@ -102,13 +102,14 @@ std::string copies_section(const Json& engine) {
       reasons = layer.contains("Why") ? "" : "the engine does not say: inspect the model (.onnx) instead";
     rows += fmt::format(R"(<tr data-step="{0}"><td class=wrap><a href="#s{0}">{0}: {1}</a>)", i,
                         escaped(text_at(layer, "Name"))) +
+            fmt::format("<td>{}", escaped(text_at(layer, "Precision"))) +
             number_cell("Bytes", layer.value("Bytes", Json()), count_text(number_at(layer, "Bytes"))) +
             number_cell("TimeMilliseconds", layer.value("TimeMilliseconds", Json()),
                         time_text(number_at(layer, "TimeMilliseconds"))) +
             "<td class=wrap>" + reasons + "</tr>\n";
   }
-  if (rows.empty()) return "<h2>Copies</h2><p class=note>No step only copies.</p>\n";
-  return "<h2>Copies</h2><div class=scroll><table id=copies><tr><th>step<th class=n>bytes<th "
+  if (rows.empty()) return "<h2>Copies</h2><p class=note>No step only copies or converts.</p>\n";
+  return "<h2>Copies</h2><div class=scroll><table id=copies><tr><th>step<th>types<th class=n>bytes<th "
          "class=n>time<th>why</tr>\n" +
          rows + "</table></div>\n";
 }

@@ -133,7 +133,7 @@ std::string steps_section(const Json& engine, const KernelColours& colours) {
       "<span id=found></span></p>\n"
       "<div class=scroll><div class=steps>{}<table id=steps-table><colgroup><col style=\"width:44px\">"
       "<col style=\"width:{}px\"><col><col style=\"width:130px\"><col style=\"width:110px\"><col style=\"width:84px\">"
-      "<col style=\"width:62px\"><col style=\"width:90px\"><col style=\"width:64px\"><col style=\"width:98px\">"
+      "<col style=\"width:74px\"><col style=\"width:90px\"><col style=\"width:64px\"><col style=\"width:98px\">"
       "</colgroup><tr><th class=n>#<th><th>does the work of<th>result<th>types<th class=n>time<th class=n>share<th>"
       "<th class=n>x floor<th>bound by</tr>\n",
       escaped(text_at(engine, "time_source")), lanes_svg(engine), lanes_width(engine));
