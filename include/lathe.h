@@ -218,8 +218,8 @@ TENSORRTAPI nvinfer1::IHostMemory* runtimeCacheJson(const nvinfer1::IRuntimeCach
 
 // The builder's last build: {"seconds", "seconds_passes", "seconds_tuning", "target", "threads", "measured",
 // "from_cache", "weights_bytes", "arena_bytes", "evaluated_share", "passes": [{"name", "milliseconds", "changed"}],
-// "layers": [{"name", "kind", "origin", "tactic", "milliseconds", "candidates": [{"tactic", "milliseconds",
-// "predicted_milliseconds"}], "refusals"}], "tensors": [{"name", "type", "layout", "why"}], "memory"}. `measured` and
+// "layers": [{"name", "kind", "origin", "tactic", "milliseconds", "predicted_milliseconds", "operations", "bytes",
+// "candidates": [{"tactic", "milliseconds", "predicted_milliseconds"}], "refusals"}], "tensors": [{"name", "type", "layout", "why"}], "memory"}. `measured` and
 // `from_cache` count problems; `evaluated_share` is about what part of the time, from 0 to 1, goes to plain
 // evaluations. A layer's candidates begin with its tactic; the others are those that it was chosen from, "milliseconds"
 // null where none was measured. `arena_bytes` is the most that results between layers take at once, null when a profile
@@ -232,7 +232,12 @@ TENSORRTAPI nvinfer1::IHostMemory* buildReportJson(const nvinfer1::IBuilder& bui
 TENSORRTAPI nvinfer1::IHostMemory* networkText(const nvinfer1::INetworkDefinition& network) noexcept;
 
 // What a plan holds, without loading it: {"format", "version", "target", "tuned_on", "bytes", "sections", "bindings",
-// "profiles", "steps", "code", "metadata", "variants", "signed_by"}. Of a plan of several variants ({"target",
+// "profiles", "steps", "tensors", "constants", "buffers", "code", "metadata", "variants", "signed_by"}. "inputs" and
+// "outputs" of a step are numbers of tensors; "storage" and "index" of a tensor say where it lies: in a buffer of the
+// arena, in a constant, at a binding, or in memory whose size is found while running. Buffers have "offset" and "bytes"
+// and are in use from step "first" to step "last"; offsets and dims are those of the first profile's optimum. Where the
+// plan was built with ProfilingVerbosity::kDETAILED, "lathe.costs" in its metadata is JSON: {"device": rates of the
+// target, "steps": [[predicted milliseconds, operations, bytes]...]}. Of a plan of several variants ({"target",
 // "bytes", "hardware_compatibility"} each), bindings, steps and code are those of the first. "signed_by" is the key
 // that a signature names, unverified, or null. Steps of a block follow it, one "depth" further in.
 TENSORRTAPI nvinfer1::IHostMemory* planJson(const void* plan, std::size_t size) noexcept;
@@ -272,10 +277,22 @@ class ITensorList {
 TENSORRTAPI ITensorList* evaluate(const char* onnxPath, const NamedTensor* inputs, int32_t nbInputs,
                                   bool allValues = false) noexcept;
 
-// Runs an engine of the model, and compares with evaluate(). `optionsJson` may be nullptr, or hold {"rtol": 1e-3,
-// "atol": 1e-5}. Gives {"passed", "tensors": [...], "outputs": [{"name", "passed", "max_abs", "max_rel", "mismatches",
-// "elements"}]}: "tensors" are the values inside that the engine still computes, in its order, floats whatever they
-// were narrowed to; "passed" speaks of the outputs alone.
+// The same in kDOUBLE wherever the model has kFLOAT, kHALF or kBF16, of results too: what rounding in those types is
+// measured by. Storage types round as the model says; an operator without a form for kDOUBLE computes in kFLOAT.
+TENSORRTAPI ITensorList* evaluateInDoubles(const char* onnxPath, const NamedTensor* inputs, int32_t nbInputs,
+                                           bool allValues = false) noexcept;
+
+// What tells two tensors apart: {"name", "passed", "elements", "max_abs", "max_rel", "rms", "cosine", "mismatches"}.
+// "max_rel" is the greatest difference of an element relative to what is wanted of it, "rms" the root of the mean square
+// difference, "cosine" that of the angle between the tensors as vectors (1 of two zeros); null is not finite. Both may be
+// floats of any type. Where dims or types differ there are "name", "passed", "elements" and "message". Options as of compareJson().
+TENSORRTAPI nvinfer1::IHostMemory* compareTensorsJson(const NamedTensor& have, const NamedTensor& want,
+                                                      const char* optionsJson) noexcept;
+
+// Runs an engine of the model, and compares with evaluate(), or with evaluateInDoubles(). `optionsJson` may be nullptr,
+// or hold {"rtol": 1e-3, "atol": 1e-5, "doubles": false}. Gives {"passed", "tensors": [...], "outputs": [...]} of what
+// compareTensorsJson() tells: "tensors" are the values inside that the engine still computes, in its order, floats
+// whatever they were narrowed to; "passed" speaks of the outputs alone.
 TENSORRTAPI nvinfer1::IHostMemory* compareJson(nvinfer1::ICudaEngine& engine, const char* onnxPath,
                                                const NamedTensor* inputs, int32_t nbInputs,
                                                const char* optionsJson) noexcept;

@@ -13,6 +13,7 @@ inline constexpr std::string_view kDebugSyncKey = "lathe.debug_sync";           
 inline constexpr std::string_view kDebugTensorKey = "lathe.debug_tensor:";      // and its name: markDebug()
 inline constexpr std::string_view kDebugUnfusedKey = "lathe.debug_unfused";     // markUnfusedTensorsAsDebugTensors()
 inline constexpr std::string_view kFormatKey = "lathe.format:";                 // and a binding's name: MemoryFormat
+inline constexpr std::string_view kCostsKey = "lathe.costs";                    // JSON: api/builder/plan_costs.h
 inline constexpr std::string_view kLayerMetadataKey = "lathe.layer_metadata:";  // and the layer's name: setMetadata()
 
 // Of a debug tensor: whether it is an output besides, or a binding for the listener alone. Those are the last bindings.

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "ir/doubles.h"
+
 namespace lathe::ir {
 namespace {
 
@@ -28,6 +30,7 @@ Result<> check_input(const Graph& graph, const Value& value, const Tensor& tenso
 struct Surroundings {
   const std::vector<int64_t>& symbols;  // Expr::kUnbound = only running tells
   const Observer& observe;
+  Floats floats;
 };
 
 Result<std::vector<Tensor>> run_nodes(const Graph& graph, std::span<const Tensor> inputs, const Surroundings& around);
@@ -137,6 +140,7 @@ class LoopRun {
 Result<std::vector<Tensor>> run_node(const Node& node, std::span<const Tensor> operands, const Surroundings& around) {
   if (node.is(OpKind::loop)) return LoopRun(node, operands, around).run();
   if (node.is(OpKind::branch)) return run_branch(node, operands, around);
+  if (around.floats == Floats::doubles) return run_in_doubles(node, operands);
   return run_op(node.attributes(), operands, node.num_outputs());
 }
 
@@ -144,6 +148,9 @@ Result<std::vector<Tensor>> run_nodes(const Graph& graph, std::span<const Tensor
   std::unordered_map<const Value*, Tensor> values;
   std::unordered_map<const Value*, size_t> readers;
   const auto define = [&](const Value* value, Tensor tensor) -> Result<> {
+    if (around.floats == Floats::doubles) {
+      LATHE_ASSIGN(tensor, as_doubles(tensor));
+    }
     if (around.observe) LATHE_TRY(around.observe(*value, tensor));
     readers[value] = value->uses().size();
     values[value] = std::move(tensor);
@@ -168,13 +175,14 @@ Result<std::vector<Tensor>> run_nodes(const Graph& graph, std::span<const Tensor
 
 }  // namespace
 
-Result<std::vector<Tensor>> interpret(const Graph& graph, std::span<const Tensor> inputs, const Observer& observe) {
+Result<std::vector<Tensor>> interpret(const Graph& graph, std::span<const Tensor> inputs, const Observer& observe,
+                                      Floats floats) {
   if (inputs.size() != graph.inputs().size())
     return fail(ErrorCode::invalid_argument, "network '{}' has {} inputs, got {}", graph.name(), graph.inputs().size(),
                 inputs.size());
   std::vector<int64_t> symbols(graph.symbols().size(), Expr::kUnbound);
   for (size_t i = 0; i < inputs.size(); ++i) LATHE_TRY(check_input(graph, *graph.inputs()[i], inputs[i], symbols));
-  return run_nodes(graph, inputs, {symbols, observe});
+  return run_nodes(graph, inputs, {symbols, observe, floats});
 }
 
 }  // namespace lathe::ir

@@ -68,6 +68,8 @@ struct RegionReport {
   std::string tactic;                 // "conv: 6x64 kb512"
   double microseconds = 0;            // measured, or 0
   double estimated_microseconds = 0;  // roughly: for telling shares
+  double operations = 0;              // that it asks for (tuning/work.h); 0 where nothing counts them
+  double bytes = 0;                   // that it reads and writes, each once
   std::string op;                     // of a plain evaluation
   std::vector<std::string> refusals;  // "gemm: input is not f32"
   std::vector<Choice::Finalist> candidates;

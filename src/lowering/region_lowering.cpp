@@ -289,11 +289,11 @@ Result<> RegionLowering::write(Pending& pending) {
     if (!choice.tactic) {  // a copy
       step.work = plan::Copy();
       step.tactic = "plain evaluation";
-      return add_step(std::move(step), "eval", choice), Result<>();
+      return add_step(std::move(step), "eval", choice, &problem), Result<>();
     }
     LATHE_ASSIGN(pending.emission, pending.matches->emit(*choice.tactic, choice.config));
     LATHE_TRY(describe_kernel(problem, choice, *pending.emission, step));
-    if (!pending.region) return add_step(std::move(step), pending.kind, {}), Result<>();
+    if (!pending.region) return add_step(std::move(step), pending.kind, {}, &problem), Result<>();
     const Region& region = *pending.region;
     for (const StepInput& input : pending.emission->inputs)
       step.inputs.push_back(input_of(region, problem, input, *pending.emission, step.name));
@@ -303,7 +303,8 @@ Result<> RegionLowering::write(Pending& pending) {
   } else if (pending.emission) {
     LATHE_TRY(describe_work(*pending.emission, step.tactic, "", step));
   }
-  add_step(std::move(step), std::move(pending.kind), pending.choice);
+  add_step(std::move(step), std::move(pending.kind), pending.choice,
+           pending.matches ? &pending.matches->problem() : nullptr);
   return {};
 }
 
@@ -335,20 +336,8 @@ TensorId RegionLowering::as_read(const Region& region, const StepInput& input, c
   return input.transposed ? tensors_.transposed(id) : id;
 }
 
-void RegionLowering::add_step(plan::Step step, std::string kind, const Choice& choice) {
-  const auto dims_of = [&](const std::vector<TensorId>& ids) {
-    std::vector<Dims> dims;
-    for (const TensorId id : ids)
-      dims.push_back(id == plan::kNoTensor ? Dims{0} : problems_.at_optimum(tensors_[id].dims));
-    return dims;
-  };
-  const double estimate =
-      choice.config.predicted_us > 0
-          ? choice.config.predicted_us
-          : estimated_microseconds(step, dims_of(step.inputs), dims_of(step.outputs), context_.options.tuner.target);
-  out_.report.regions.push_back({step.name, std::move(kind), step.origin, step.tactic, step.milliseconds * 1000,
-                                 estimate, step.is<plan::Copy>() ? "copy" : step.op, choice.refusals,
-                                 choice.finalists});
+void RegionLowering::add_step(plan::Step step, std::string kind, const Choice& choice, const Problem* problem) {
+  out_.report.regions.push_back(describe_step(step, std::move(kind), choice, problem, context_));
   plan_.steps.push_back(std::move(step));
 }
 

@@ -5,15 +5,10 @@
 #include <map>
 
 #include "lowering/cost.h"
+#include "tuning/work.h"
 
 namespace lathe {
 namespace {
-
-double volume_of(const Dims& dims) {
-  double product = 1;
-  for (const int64_t dim : dims) product *= static_cast<double>(dim);
-  return product;
-}
 
 // Multiplications: for each element of the result as many as its weights have for one column or output channel.
 double products(const plan::Step& step, std::span<const Dims> inputs, std::span<const Dims> outputs) {
@@ -23,6 +18,43 @@ double products(const plan::Step& step, std::span<const Dims> inputs, std::span<
   if (step.op != "convolution" && step.op != "deconvolution" && step.op != "einsum") return 0;
   const double channels = outputs[0].size() > 1 ? static_cast<double>(outputs[0][1]) : 1;
   return results * volume_of(inputs[1]) / std::max(channels, 1.0);
+}
+
+// Of a step that no tactic predicts, whose operands have these dims.
+double estimated_microseconds(const plan::Step& step, std::span<const Dims> inputs, std::span<const Dims> outputs,
+                              const Target& target) {
+  if (outputs.empty()) return 0;
+  double elements = 0;
+  for (const Dims& dims : outputs) elements += volume_of(dims);
+  // What is gathered from is not read as a whole.
+  for (const Dims& dims : inputs) elements += std::min(volume_of(dims), volume_of(outputs[0]));
+  if (!step.is<plan::Evaluation>() && !step.is<plan::Copy>())
+    return microseconds({sizeof(float) * elements, 0, 1}, target);
+  constexpr double kElementUs = 3e-3, kProductUs = 1.5e-3;  // of one core of the host
+  return kElementUs * elements + kProductUs * products(step, inputs, outputs);
+}
+
+std::vector<Dims> dims_of(std::span<const plan::TensorId> ids, const LoweringContext& context) {
+  std::vector<Dims> list;
+  for (const plan::TensorId id : ids) {
+    Dims& dims = list.emplace_back();
+    if (id == plan::kNoTensor)
+      dims = {0};
+    else
+      for (const Expr& dim : context.out.plan.tensors[id].dims)
+        dims.push_back(dim.evaluate(context.optimum).value_or(1));
+  }
+  return list;
+}
+
+// That a step without a problem reads and writes.
+double bytes_of(std::span<const plan::TensorId> ids, const LoweringContext& context) {
+  const std::vector<Dims> dims = dims_of(ids, context);
+  double bytes = 0;
+  for (size_t i = 0; i < ids.size(); ++i)
+    if (ids[i] != plan::kNoTensor)
+      bytes += static_cast<double>(size_of(context.out.plan.tensors[ids[i]].dtype)) * volume_of(dims[i]);
+  return bytes;
 }
 
 double time_of(const RegionReport& region) {
@@ -55,17 +87,24 @@ std::string evaluated_ops(const BuildReport& report) {
 
 }  // namespace
 
-double estimated_microseconds(const plan::Step& step, std::span<const Dims> inputs, std::span<const Dims> outputs,
-                              const Target& target) {
-  if (outputs.empty()) return 0;
-  double elements = 0;
-  for (const Dims& dims : outputs) elements += volume_of(dims);
-  // What is gathered from is not read as a whole.
-  for (const Dims& dims : inputs) elements += std::min(volume_of(dims), volume_of(outputs[0]));
-  if (!step.is<plan::Evaluation>() && !step.is<plan::Copy>())
-    return microseconds({sizeof(float) * elements, 0, 1}, target);
-  constexpr double kElementUs = 3e-3, kProductUs = 1.5e-3;  // of one core of the host
-  return kElementUs * elements + kProductUs * products(step, inputs, outputs);
+RegionReport describe_step(const plan::Step& step, std::string kind, const Choice& choice, const Problem* problem,
+                           const LoweringContext& context) {
+  RegionReport report;
+  report.name = step.name;
+  report.kind = std::move(kind);
+  report.origin = step.origin;
+  report.tactic = step.tactic;
+  report.microseconds = step.milliseconds * 1000;
+  report.estimated_microseconds = choice.config.predicted_us;
+  if (report.estimated_microseconds <= 0)
+    report.estimated_microseconds = estimated_microseconds(
+        step, dims_of(step.inputs, context), dims_of(step.outputs, context), context.options.tuner.target);
+  report.operations = problem ? operations_of(*problem) : 0;
+  report.bytes = problem ? moved_bytes(*problem) : bytes_of(step.inputs, context) + bytes_of(step.outputs, context);
+  report.op = step.is<plan::Copy>() ? "copy" : step.op;
+  report.refusals = choice.refusals;
+  report.candidates = choice.finalists;
+  return report;
 }
 
 double evaluated_share(const BuildReport& report) {

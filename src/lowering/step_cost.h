@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// About how long steps take, to tell the user how much of the work no kernel does. Nothing is decided by it.
+// What steps ask for and about how long they take, to tell people. Nothing is decided by it.
 #pragma once
 
-#include "lowering/build.h"
+#include "lowering/region_lowering.h"
 
 namespace lathe {
 
-// Of a step that no tactic predicts, whose operands have these dims.
-double estimated_microseconds(const plan::Step& step, std::span<const Dims> inputs, std::span<const Dims> outputs,
-                              const Target& target);
+// `problem`: that the step solves; null = there is none.
+RegionReport describe_step(const plan::Step& step, std::string kind, const Choice& choice, const Problem* problem,
+                           const LoweringContext& context);
 
 // The share of the time, from 0 to 1, that goes to plain evaluations.
 double evaluated_share(const BuildReport& report);

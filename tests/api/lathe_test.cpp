@@ -138,6 +138,48 @@ TEST(Lathe, TellsTheShareOfPlainEvaluations) {
   EXPECT_LE(share_of(false, true), 1);
 }
 
+// Work, operands and memory of each step, with a batch that is open.
+TEST(Lathe, TellsTheWorkOfSteps) {
+  ParsedDigits digits;
+  ASSERT_TRUE(digits.parsed);
+  nvinfer1::IOptimizationProfile* profile = digits.builder->createOptimizationProfile();
+  for (int32_t i = 0; i < 3; ++i)
+    profile->setDimensions("image", static_cast<nvinfer1::OptProfileSelector>(i), nvinfer1::Dims4(2 + i, 1, 8, 8));
+  digits.config->addOptimizationProfile(profile);
+  const auto described = [&](nvinfer1::ProfilingVerbosity verbosity) {
+    digits.config->setProfilingVerbosity(verbosity);
+    const std::unique_ptr<nvinfer1::IHostMemory> plan(
+        digits.builder->buildSerializedNetwork(*digits.network, *digits.config));
+    return nlohmann::json::parse(text_of(lathe::planJson(plan->data(), plan->size())));
+  };
+  EXPECT_FALSE(described(nvinfer1::ProfilingVerbosity::kLAYER_NAMES_ONLY)["metadata"].contains("lathe.costs"));
+  const nlohmann::json plan = described(nvinfer1::ProfilingVerbosity::kDETAILED);
+  const auto costs = nlohmann::json::parse(plan["metadata"]["lathe.costs"].get<std::string>());
+  const auto report = nlohmann::json::parse(text_of(lathe::buildReportJson(*digits.builder)));
+  ASSERT_EQ(costs["steps"].size(), plan["steps"].size());
+  ASSERT_EQ(costs["steps"].size(), report["layers"].size());
+  EXPECT_GT(costs["device"]["memory_bytes_per_us"], 0);
+  EXPECT_GE(costs["device"]["operations_per_us"]["i8"], costs["device"]["operations_per_us"]["f32"]);
+  double operations = 0;
+  for (size_t i = 0; i < costs["steps"].size(); ++i) {
+    const auto& layer = report["layers"][i];
+    EXPECT_EQ(costs["steps"][i][0], layer["predicted_milliseconds"]);
+    EXPECT_EQ(costs["steps"][i][1], layer["operations"]);
+    EXPECT_EQ(costs["steps"][i][2], layer["bytes"]);
+    EXPECT_GT(layer["predicted_milliseconds"], 0);
+    operations += layer["operations"].get<double>();
+    for (const auto& id : plan["steps"][i]["outputs"]) {
+      const auto& tensor = plan["tensors"][id.get<size_t>()];
+      EXPECT_EQ(tensor["dims"][0], 3) << tensor;
+      if (tensor["storage"] != "arena") continue;
+      const auto& buffer = plan["buffers"][tensor["index"].get<size_t>()];
+      EXPECT_LE(buffer["first"], i);
+      EXPECT_GE(buffer["last"], i);
+    }
+  }
+  EXPECT_GT(operations, 3 * 2.0 * (16 * 64 * 9 + 2 * 16 * 64 * 16 * 9)) << "the first three convolutions of 3 images";
+}
+
 TEST(Lathe, PassesCanBeDumpedAndSkipped) {
   ParsedDigits digits;
   ASSERT_TRUE(digits.parsed);

@@ -60,8 +60,9 @@ struct BenchCommand {
 int bench(const BenchCommand& command);
 
 struct InspectCommand {
-  std::string file, json;
-  bool support = false;
+  std::string file, json, html;
+  std::string inputs;  // of the runs that measure; others are made up
+  bool support = false, profile = false;
   std::string why;  // a tensor's name
   BuildSettings settings;
 };
@@ -73,6 +74,12 @@ struct TuneCommand {
   BuildSettings settings;           // with a timing cache
 };
 int tune(const TuneCommand& command);
+
+// Two engines. The exit status is 0 when they are the same, 1 when they differ, 2 when they cannot be compared.
+struct DiffCommand {
+  std::string a, b, json;
+};
+int diff(const DiffCommand& command);
 
 struct MergeCommand {
   std::vector<std::string> files;
@@ -113,7 +120,11 @@ int verify(const VerifyCommand& command);
 
 struct CompareCommand {
   std::string model, shapes, inputs, json;
+  std::string outputs;              // name:file,...: of others, to compare with
+  std::string reference = "model";  // or "f64": floats of the plain evaluation
   double rtol = 1e-3, atol = 1e-5;
+  double budget = -1;  // of the error of a narrow engine; negative = layers are as the settings say
+  std::string kept;    // file for the arguments that keep layers wide
   BuildSettings settings;
 };
 int compare(const CompareCommand& command);

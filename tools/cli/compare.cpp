@@ -3,8 +3,10 @@
 #include <fmt/core.h>
 
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "NvOnnxParser.h"
+#include "accuracy_search.h"
 #include "failure.h"
 #include "session.h"
 
@@ -13,17 +15,30 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::vector<HostTensor> make_inputs(const CompareCommand& command, ConsoleLogger& logger) {
-  const std::unique_ptr<nvinfer1::IBuilder> builder(nvinfer1::createInferBuilder(logger));
-  const std::unique_ptr<nvinfer1::INetworkDefinition> network(builder ? builder->createNetworkV2(0) : nullptr);
-  const std::unique_ptr<nvonnxparser::IParser> parser(network ? nvonnxparser::createParser(*network, logger) : nullptr);
-  if (!parser || !parser->parseFromFile(command.model.c_str(), static_cast<int>(nvinfer1::ILogger::Severity::kWARNING)))
-    throw Failure(logger.take_errors());
+// A model as its layers are.
+class ParsedModel {
+ public:
+  ParsedModel(const std::string& path, ConsoleLogger& logger)
+      : builder_(nvinfer1::createInferBuilder(logger)),
+        network_(builder_ ? builder_->createNetworkV2(0) : nullptr),
+        parser_(network_ ? nvonnxparser::createParser(*network_, logger) : nullptr) {
+    if (!parser_ || !parser_->parseFromFile(path.c_str(), static_cast<int>(nvinfer1::ILogger::Severity::kWARNING)))
+      throw Failure(logger.take_errors());
+  }
+  const nvinfer1::INetworkDefinition& network() const { return *network_; }
+
+ private:
+  std::unique_ptr<nvinfer1::IBuilder> builder_;
+  std::unique_ptr<nvinfer1::INetworkDefinition> network_;
+  std::unique_ptr<nvonnxparser::IParser> parser_;
+};
+
+std::vector<HostTensor> make_inputs(const CompareCommand& command, const nvinfer1::INetworkDefinition& network) {
   auto files = parse_files(command.inputs, "--loadInputs");
   ShapeMap shapes = parse_shapes(command.shapes, "--shapes");
   std::vector<HostTensor> tensors;
-  for (int32_t i = 0; i < network->getNbInputs(); ++i) {
-    const nvinfer1::ITensor& input = *network->getInput(i);
+  for (int32_t i = 0; i < network.getNbInputs(); ++i) {
+    const nvinfer1::ITensor& input = *network.getInput(i);
     InputSpec expected{input.getName(), input.getType(), to_vector(input.getDimensions())};
     if (const auto shape = shapes.extract(expected.name)) expected.dims = shape.mapped();
     if (const auto file = files.extract(expected.name)) {
@@ -38,39 +53,192 @@ std::vector<HostTensor> make_inputs(const CompareCommand& command, ConsoleLogger
   return tensors;
 }
 
+// The layers whose results are floats, each name once.
+std::vector<std::string> narrowable(const nvinfer1::INetworkDefinition& network) {
+  std::vector<std::string> names;
+  for (int32_t i = 0; i < network.getNbLayers(); ++i) {
+    const nvinfer1::ILayer& layer = *network.getLayer(i);
+    const std::string name = layer.getName();
+    if (layer.getType() == nvinfer1::LayerType::kCONSTANT || layer.getNbOutputs() == 0 || name.empty()) continue;
+    if (layer.getOutput(0)->getType() != DataType::kFLOAT) continue;
+    if (name.find(',') != std::string::npos) {
+      fmt::print(stderr,
+                 "warning: layer '{}' may become narrow: a name with a comma cannot be told to "
+                 "--layerPrecisions\n",
+                 name);
+      continue;
+    }
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  }
+  return names;
+}
+
 std::vector<std::string> row_of(const Json& tensor) {
   const auto number = [&](const char* key) {
-    return tensor.contains(key) ? fmt::format("{:.3g}", tensor[key].get<double>()) : std::string();
+    if (!tensor.contains(key)) return std::string();
+    return tensor[key].is_null() ? std::string("not finite") : fmt::format("{:.3g}", tensor[key].get<double>());
   };
+  const std::string cosine = tensor.contains("cosine") && tensor["cosine"].is_number()
+                                 ? fmt::format("{:.6f}", tensor["cosine"].get<double>())
+                                 : "";
   return {tensor["name"].get<std::string>(),
           fmt::format("{}", tensor["elements"].get<int64_t>()),
           number("max_abs"),
           number("max_rel"),
+          number("rms"),
+          cosine,
           number("mismatches"),
           tensor["passed"].get<bool>() ? "good" : tensor.value("message", "differs")};
+}
+
+void show(const std::string& title, const Json& tensors) {
+  std::vector<std::vector<std::string>> rows = {
+      {title, ">elements", ">max abs error", ">max rel error", ">rms error", ">cosine", ">beyond tolerance", ""}};
+  for (const Json& tensor : tensors) rows.push_back(row_of(tensor));
+  fmt::print("{}\n", table(rows));
+}
+
+// One model on given inputs, by engines of different settings.
+class Comparison {
+ public:
+  Comparison(const CompareCommand& command, ConsoleLogger& logger)
+      : command_(command),
+        logger_(logger),
+        model_(command.model, logger),
+        inputs_(make_inputs(command, model_.network())) {
+    for (const HostTensor& input : inputs_) {
+      views_.push_back({input.name.c_str(), input.type, to_dims(input.dims), input.data.data()});
+      shapes_[input.name] = input.dims;
+    }
+  }
+
+  Session build(const BuildSettings& settings, bool shows_progress) const {
+    const BuildRequest request{&settings, ShapeRanges::exactly(shapes_), shows_progress, nullptr, &inputs_};
+    return Session::open(command_.model, request, logger_);
+  }
+
+  // Against the plain evaluation.
+  Json with_evaluation(Session& session) const {
+    return Json::parse(take_text(compareJson(session.engine(), command_.model.c_str(), views_.data(),
+                                             static_cast<int32_t>(views_.size()), tolerances().c_str())));
+  }
+
+  // Against outputs that others have computed.
+  Json with_files(Session& session) const {
+    auto files = parse_files(command_.outputs, "--loadOutputs");
+    Json reports = Json::array();
+    for (const HostTensor& output : run(session)) {
+      const auto file = files.extract(output.name);
+      if (!file) continue;
+      const HostTensor want = read_tensor_file(file.mapped(), {output.name, output.type, output.dims});
+      reports.push_back(Json::parse(take_text(compareTensorsJson(view(output), view(want), tolerances().c_str()))));
+    }
+    if (!files.empty())
+      throw UsageError(fmt::format("--loadOutputs: the model has no output '{}'", files.begin()->first));
+    return reports;
+  }
+
+  AccuracyResult search() const {
+    const std::unique_ptr<ITensorList> wanted(
+        evaluateInDoubles(command_.model.c_str(), views_.data(), static_cast<int32_t>(views_.size())));
+    if (!wanted) throw Failure(lastError());
+    return find_wide_layers({narrowable(model_.network()), command_.budget, [&](const std::vector<std::string>& wide) {
+                               Session session = build(with_wide(wide), false);
+                               double worst = 0;
+                               for (const HostTensor& output : run(session))
+                                 for (int32_t i = 0; i < wanted->size(); ++i)
+                                   if (output.name == wanted->get(i)->name)
+                                     worst = std::max(worst, relative_error(output, *wanted->get(i)));
+                               return worst;
+                             }});
+  }
+
+  BuildSettings with_wide(const std::vector<std::string>& wide) const {
+    BuildSettings settings = command_.settings;
+    settings.layer_precisions = layer_precisions(wide);
+    if (!wide.empty()) settings.constraints = "prefer";
+    if (settings.budget < 0) settings.budget = 0;  // of the search's many builds
+    return settings;
+  }
+
+ private:
+  static NamedTensor view(const HostTensor& tensor) {
+    return {tensor.name.c_str(), tensor.type, to_dims(tensor.dims), tensor.data.data()};
+  }
+  std::vector<HostTensor> run(Session& session) const {
+    Inference inference(session, inputs_, logger_);
+    inference.run();
+    return inference.outputs();
+  }
+  std::string tolerances() const {
+    return Json{{"rtol", command_.rtol}, {"atol", command_.atol}, {"doubles", command_.reference == "f64"}}.dump();
+  }
+
+  const CompareCommand& command_;
+  ConsoleLogger& logger_;
+  ParsedModel model_;
+  std::vector<HostTensor> inputs_;
+  std::vector<NamedTensor> views_;
+  ShapeMap shapes_;
+};
+
+void check(const CompareCommand& command) {
+  const BuildSettings& settings = command.settings;
+  if (command.budget < 0) {
+    if (!command.kept.empty()) throw UsageError("--saveLayerPrecisions is for --accuracyBudget");
+    return;
+  }
+  if (!settings.fp16 && !settings.bf16 && !settings.best)
+    throw UsageError("--accuracyBudget is for what narrows: --fp16, --bf16 or --best");
+  if (!settings.layer_precisions.empty() || !settings.layer_output_types.empty() || !settings.constraints.empty())
+    throw UsageError(
+        "--accuracyBudget chooses what layers compute in: leave --layerPrecisions, --layerOutputTypes and "
+        "--precisionConstraints out");
+  if (!command.kept.empty()) check_writable(command.kept);
+}
+
+// The result as JSON, too.
+Json tell(const CompareCommand& command, const AccuracyResult& result) {
+  const std::string arguments = layer_arguments(result.wide);
+  fmt::print("error {:.3g} with all layers narrow, {:.3g} with these in float32 ({} engines were built):\n",
+             result.error_narrow, result.error, result.builds);
+  for (const std::string& layer : result.wide) fmt::print("  {}\n", layer);
+  fmt::print("{}\n\n", result.wide.empty() ? "  none" : arguments);
+  if (!command.kept.empty()) write_file(command.kept, arguments + "\n");
+  return {{"budget", command.budget}, {"error", result.error}, {"error_narrow", result.error_narrow},
+          {"builds", result.builds},  {"wide", result.wide},   {"arguments", arguments}};
 }
 
 }  // namespace
 
 int compare(const CompareCommand& command) {
+  check(command);
   ConsoleLogger logger(command.settings.least_severity());
-  const std::vector<HostTensor> inputs = make_inputs(command, logger);
-  std::vector<NamedTensor> views;
-  for (const HostTensor& input : inputs)
-    views.push_back({input.name.c_str(), input.type, to_dims(input.dims), input.data.data()});
-  ShapeMap shapes;
-  for (const HostTensor& input : inputs) shapes[input.name] = input.dims;
-  const BuildRequest request{&command.settings, ShapeRanges::exactly(shapes), true, nullptr, &inputs};
-  Session session = Session::open(command.model, request, logger);
-  const Json options = {{"rtol", command.rtol}, {"atol", command.atol}};
-  const Json json = Json::parse(take_text(compareJson(session.engine(), command.model.c_str(), views.data(),
-                                                      static_cast<int32_t>(views.size()), options.dump().c_str())));
-  std::vector<std::vector<std::string>> rows = {
-      {"tensor", ">elements", ">max abs error", ">max rel error", ">beyond tolerance", ""}};
-  for (const char* list : {"tensors", "outputs"})
-    for (const Json& tensor : json.value(list, Json::array())) rows.push_back(row_of(tensor));
-  const bool passed = json["passed"].get<bool>();
-  fmt::print("{}\n{}\n", table(rows), passed ? "the outputs agree" : "THE OUTPUTS DIFFER");
+  const Comparison comparison(command, logger);
+  std::optional<AccuracyResult> found;
+  Json search;
+  if (command.budget >= 0) {
+    found = comparison.search();
+    search = tell(command, *found);
+  }
+  Session session = comparison.build(found ? comparison.with_wide(found->wide) : command.settings, true);
+  Json json = comparison.with_evaluation(session);
+  show("tensor", json["tensors"]);
+  show("output", json["outputs"]);
+  bool passed = json["passed"].get<bool>();
+  if (!command.outputs.empty()) {
+    json["files"] = comparison.with_files(session);
+    for (const Json& tensor : json["files"]) passed &= tensor["passed"].get<bool>();
+    show("output, beside the file's", json["files"]);
+  }
+  if (found) {
+    json["accuracy"] = search;
+    passed = found->error <= command.budget;
+    fmt::print("the error is within the budget: {:.3g} of {:g}\n", found->error, command.budget);
+  } else {
+    fmt::print("{}\n", passed ? "the outputs agree" : "THE OUTPUTS DIFFER");
+  }
+  json["passed"] = passed;
   if (!command.json.empty()) write_file(command.json, json.dump(2) + "\n");
   return passed ? 0 : 1;
 }

@@ -2,30 +2,16 @@
 // lathe inspect
 #include <fmt/core.h>
 
-#include <nlohmann/json.hpp>
+#include <algorithm>
 
+#include "engine_report.h"
 #include "failure.h"
-#include "session.h"
+#include "page.h"
 
 namespace lathe::cli {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 std::string dims_text(const Json& dims) { return to_text(dims.get<std::vector<int64_t>>()); }
-
-std::string text_at(const Json& json, const char* key) {
-  const auto it = json.find(key);
-  if (it == json.end() || it->is_null()) return "";
-  return it->is_string() ? it->get<std::string>() : it->dump();
-}
-
-std::string origin_text(const Json& origin) {
-  if (!origin.is_array()) return origin.is_string() ? origin.get<std::string>() : "";
-  std::string text;
-  for (const Json& node : origin) text += (text.empty() ? "" : " + ") + node.get<std::string>();
-  return text;
-}
 
 std::string tensors_text(const Json& tensors) {
   std::string text;
@@ -68,34 +54,71 @@ void show_engine(const Json& json) {
       rows.push_back({std::to_string(rows.size() - 1), "", "", "", "", layer.get<std::string>()});
       continue;
     }
-    const double us = layer.value("Milliseconds", 0.0) * 1e3;
+    const double us = number_at(layer, "TimeMilliseconds") * 1e3;
+    const bool is_measured = number_at(layer, "MeasuredMilliseconds") > 0 || number_at(layer, "Milliseconds") > 0;
     const std::string indent(2 * layer.value("Depth", size_t{0}), ' ');  // steps of a block
     rows.push_back({std::to_string(rows.size() - 1), indent + text_at(layer, "LayerType"), text_at(layer, "TacticName"),
-                    shorten(tensors_text(layer["Outputs"]), 40), us > 0 ? fmt::format("{:.1f}", us) : "",
+                    shorten(tensors_text(layer["Outputs"]), 40),
+                    us > 0 ? fmt::format("{}{:.1f}", is_measured ? "" : "~", us) : "",
                     shorten(origin_text(layer.value("NetworkLayers", Json())), 70)});
   }
-  fmt::print("{}", table(rows));
+  fmt::print("{}\ntimes: {}; ~ is predicted\n", table(rows), text_at(json, "time_source"));
 }
 
-Json describe_engine(const InspectCommand& command, ConsoleLogger& logger) {
-  BuildRequest request{&command.settings, {}, true, nullptr};
-  request.shapes = parse_ranges(command.settings.min_shapes, command.settings.opt_shapes, command.settings.max_shapes);
-  Session session = Session::open(command.file, request, logger, Session::Use::inspect);
-  const Plan plan(session.engine().serialize());
-  if (!plan) throw Failure(lastError());
-  Json json = Json::parse(take_text(planJson(plan->data(), plan->size())));
-  const std::unique_ptr<nvinfer1::IEngineInspector> inspector(session.engine().createEngineInspector());
-  if (!inspector) throw Failure(lastError());
-  const Json layers = Json::parse(inspector->getEngineInformation(nvinfer1::LayerInformationFormat::kJSON));
-  json["file"] = command.file;
-  if (!is_model_file(command.file)) {  // whose variant the engine may be
-    const std::string file = read_file(command.file);
-    const Json whole = Json::parse(take_text(planJson(file.data(), file.size())));
-    for (const char* key : {"variants", "signed_by"}) json[key] = whole[key];
+// Milliseconds of each layer, which the library reports in their order; negative for those that did not run.
+class LayerTimes final : public nvinfer1::IProfiler {
+ public:
+  static constexpr int kRuns = 20;
+
+  explicit LayerTimes(const Json& layers) {
+    for (const Json& layer : layers)
+      names_.push_back(layer.is_object() ? text_at(layer, "Name") : layer.get<std::string>());
+    times_.resize(names_.size());
+    for (std::vector<double>& times : times_) times.reserve(kRuns);
   }
-  json["scratch_bytes"] = session.engine().getDeviceMemorySizeV2();
-  json["layers"] = layers["Layers"];
-  json.erase("steps");
+  void begin_run() { next_ = 0; }
+  void reportLayerTime(const char* layer, float milliseconds) noexcept override {
+    while (next_ < names_.size() && names_[next_] != layer) ++next_;
+    if (next_ < names_.size()) times_[next_++].push_back(milliseconds);
+  }
+  std::vector<double> medians() {
+    std::vector<double> medians;
+    for (std::vector<double>& times : times_) {
+      std::sort(times.begin(), times.end());
+      medians.push_back(times.empty() ? -1 : times[times.size() / 2]);
+    }
+    return medians;
+  }
+
+ private:
+  std::vector<std::string> names_;
+  std::vector<std::vector<double>> times_;
+  size_t next_ = 0;
+};
+
+// Of runs after one that warms up. Inputs without a file are made up.
+std::vector<double> profile(Session& session, const Json& layers, const std::string& files, ConsoleLogger& logger) {
+  const std::vector<HostTensor> inputs = gather_inputs(session, parse_files(files, "--loadInputs"), {}, true);
+  LayerTimes times(layers);
+  Inference inference(session, inputs, logger);
+  inference.run();
+  inference.set_profiler(&times);
+  for (int i = 0; i < LayerTimes::kRuns; ++i) {
+    times.begin_run();
+    inference.run();
+  }
+  return times.medians();
+}
+
+Json inspect_engine(const InspectCommand& command, ConsoleLogger& logger) {
+  std::string report;
+  BuildRequest request{&command.settings, {}, true, &report};
+  request.shapes = parse_ranges(command.settings.min_shapes, command.settings.opt_shapes, command.settings.max_shapes);
+  Session session =
+      Session::open(command.file, request, logger, command.profile ? Session::Use::run : Session::Use::inspect);
+  Json json = describe_engine(session, command.file);
+  if (!report.empty()) add_build_report(json, Json::parse(report));
+  if (command.profile) set_times(json, profile(session, json["layers"], command.inputs, logger));
   return json;
 }
 
@@ -138,6 +161,9 @@ void show_tensor(const Json& json) {
 
 int inspect(const InspectCommand& command) {
   ConsoleLogger logger(command.settings.least_severity());
+  if (!(command.html.empty() && !command.profile) && (command.support || !command.why.empty()))
+    throw UsageError("--html and --profile are about the whole engine: leave --support and --why out");
+  if (!command.inputs.empty() && !command.profile) throw UsageError("--loadInputs is for --profile");
   Json json;
   if (!command.why.empty()) {
     if (!is_model_file(command.file))
@@ -150,8 +176,10 @@ int inspect(const InspectCommand& command) {
     json = Json::parse(take_text(supportJson(command.file.c_str())));
     show_support(json);
   } else {
-    json = describe_engine(command, logger);
+    if (!command.html.empty()) check_writable(command.html);
+    json = inspect_engine(command, logger);
     show_engine(json);
+    if (!command.html.empty()) write_file(command.html, page_of(json));
   }
   if (!command.json.empty()) write_file(command.json, json.dump(2) + "\n");
   return 0;

@@ -9,6 +9,7 @@
 #include "commands.h"
 #include "failure.h"
 #include "lathe.h"
+#include "shared_options.h"
 #include "trtexec/trtexec.h"
 
 namespace {
@@ -21,116 +22,6 @@ constexpr const char* kAbout =
     "  lathe run model.engine --loadInputs=x:input.npy     run on real input\n"
     "  lathe bench model.engine                            measure\n\n"
     "`lathe COMMAND --help` explains each command with examples.";
-
-void add_precisions(CLI::App& command, BuildSettings& settings) {
-  constexpr const char* group = "Precision";
-  auto* fp16 = command.add_flag("--fp16", settings.fp16, "Float32 computation may be narrowed to float16");
-  auto* bf16 = command.add_flag("--bf16", settings.bf16, "... or to bfloat16");
-  auto* int8 = command.add_flag(
-      "--int8", settings.int8,
-      "A quantised network (with Q/DQ) is expected: its quantised parts run in int8 where the target can");
-  auto* best = command.add_flag("--best", settings.best, "Whatever is fastest: as --fp16 --int8");
-  command.add_flag("--noTF32", settings.no_tf32, "Products of float32 do not round their operands to TF32")
-      ->group(group);
-  auto* typed = command.add_flag("--stronglyTyped", settings.strongly_typed, "Exactly the types that the network says");
-  command
-      .add_option("--precisionConstraints", settings.constraints,
-                  "What the types set for single layers are: none (unless given: they have no effect), prefer (a layer "
-                  "that cannot have its type gets a warning), obey (the build fails)")
-      ->check(CLI::IsMember({"none", "prefer", "obey"}))
-      ->group(group);
-  command
-      .add_option("--layerPrecisions", settings.layer_precisions,
-                  "What layers compute in: name:fp32,... (fp32, fp16, bf16, int8); names may hold one *")
-      ->group(group);
-  command
-      .add_option("--layerOutputTypes", settings.layer_output_types,
-                  "What their outputs are rounded to: name:fp16,... (name:fp32+fp16 for two outputs)")
-      ->group(group);
-  for (CLI::Option* option : {fp16, bf16, int8, best}) option->group(group)->excludes(typed);
-  fp16->excludes(bf16);
-  best->excludes(bf16);
-  typed->group(group);
-}
-
-void add_passes(CLI::App& command, BuildSettings& settings) {
-  constexpr const char* group = "Looking into a build";
-  command
-      .add_option("--dumpPasses", settings.pass_dump,
-                  "Folder for the network as text: 000_before.graph, then one file per pass that changed it; what a "
-                  "failing pass was given, too. Earlier dumps in it are removed")
-      ->group(group);
-  command
-      .add_option(
-          "--skipPass", settings.skip,
-          "Leave a pass out, to find one that is to blame; may be given several times. An unknown name lists all")
-      ->take_all()
-      ->allow_extra_args(false)
-      ->group(group);
-}
-
-void add_build_options(CLI::App& command, BuildSettings& settings, bool shapes) {
-  constexpr const char* group = "How to build";
-  if (shapes) {
-    command.add_option("--minShapes", settings.min_shapes, "Least sizes of dynamic inputs: name:1x3x224x224,...")
-        ->group(group);
-    command.add_option("--optShapes", settings.opt_shapes, "Sizes to tune for")->group(group);
-    command.add_option("--maxShapes", settings.max_shapes, "Largest sizes")->group(group);
-  }
-  command.add_option("--timingCacheFile", settings.timing_cache, "Measurements to reuse, and to add to")->group(group);
-  command
-      .add_option("--buildBudget", settings.budget,
-                  "Seconds to spend on measuring; 0 measures nothing and trusts the cost model")
-      ->check(CLI::NonNegativeNumber)
-      ->group(group);
-  command
-      .add_option("--builderOptimizationLevel", settings.level,
-                  "0 (quickest build) to 5 (quickest engine); 3 unless given")
-      ->check(CLI::Range(0, 5))
-      ->group(group);
-  command
-      .add_option(
-          "--target", settings.target,
-          "What to build for: cpu, cuda (the current GPU), cuda:1, sm_90 (any GPU of that architecture); unless "
-          "given, what LATHE_TARGET names, else the GPU where there is one, else the CPU")
-      ->group(group);
-  command
-      .add_option("--tacticSources", settings.tactic_sources,
-                  "Libraries whose kernels may be used beside Lathe's own: +CUBLAS_LT,+CUDNN; off unless given, for "
-                  "engines that use one need it wherever they are loaded")
-      ->group(group);
-  add_precisions(command, settings);
-  add_passes(command, settings);
-  command.add_flag("--verbose", settings.verbose, "Everything the library logs")->group(group);
-}
-
-void add_threads(CLI::App& command, BuildSettings& settings) {
-  command.add_option("--threads", settings.threads, "Threads to run on; all allowed CPUs unless given")
-      ->check(CLI::Range(0, 4096));
-}
-
-void add_trusted_keys(CLI::App& command, std::string& keys) {
-  command.add_option("--trustedKeys", keys,
-                     "Whose engines are taken: public keys (ed25519:...), or files of them, separated by commas");
-}
-
-void add_runtime(CLI::App& command, RuntimeSettings& runtime) {
-  constexpr const char* group = "What runs the engine";
-  command
-      .add_option("--useRuntime", runtime.which,
-                  "full: this program's library; lean or dispatch: liblathe_lean.so or liblathe_dispatch.so beside it")
-      ->check(CLI::IsMember({"full", "lean", "dispatch"}))
-      ->group(group);
-  command
-      .add_option("--leanDLLPath", runtime.lean_library,
-                  "The runtime library that is to run the engine: liblathe_lean.so of the version that built it, say")
-      ->group(group);
-  command
-      .add_flag("--allowHostCode", runtime.allow_host_code,
-                "Load code for the host that the engine holds, a runtime of its own version: of engines that you trust")
-      ->group(group);
-  add_trusted_keys(command, runtime.trusted_keys);
-}
 
 void add_build(CLI::App& app, std::function<int()>& chosen) {
   auto* command = app.add_subcommand("build", "Build an engine from an ONNX model");
@@ -202,12 +93,21 @@ void add_inspect(CLI::App& app, std::function<int()>& chosen) {
                     "Of a model: each node with native, generic, or unsupported and why");
   command->add_option("--why", options->why,
                       "Of a model: why this tensor lies where it does, and what else would have cost");
+  command->add_option(
+      "--html", options->html,
+      "File for all of it as one page, for a browser: steps and what lies between them, times, roofline, "
+      "memory, copies");
+  command->add_flag("--profile", options->profile,
+                    "Measure what each step takes, in runs, rather than rely on the build");
+  command->add_option("--loadInputs", options->inputs,
+                      "Of --profile: name:file,...; other inputs are made up, of the sizes that were tuned for");
   command->add_option("--json", options->json, "File for all of it as JSON");
   add_threads(*command, options->settings);
   add_build_options(*command, options->settings, true);
   command->footer(
       "Examples:\n"
       "  lathe inspect resnet50.engine\n"
+      "  lathe inspect resnet50.engine --profile --html resnet50.html\n"
       "  lathe inspect model.onnx --why=/layer1/Add_output_0 --buildBudget=0\n"
       "  lathe inspect model.onnx --support");
   command->callback([options, &chosen] { chosen = [options] { return inspect(*options); }; });
@@ -237,6 +137,22 @@ void add_tune(CLI::App& app, std::function<int()>& chosen) {
       "  lathe tune model.onnx --timingCacheFile=h200.cache                           # where the H200 is\n"
       "  lathe build model.onnx -o model.engine --target=sm_90 --timingCacheFile=h200.cache  # anywhere");
   command->callback([options, &chosen] { chosen = [options] { return tune(*options); }; });
+}
+
+void add_diff(CLI::App& app, std::function<int()>& chosen) {
+  auto* command = app.add_subcommand("diff", "Tell how two engines differ");
+  auto options = std::make_shared<DiffCommand>();
+  command->add_option("A", options->a, "An engine")->required();
+  command->add_option("B", options->b, "Another")->required();
+  command->add_option("--json", options->json, "File for all of it as JSON");
+  command->footer(
+      "Target, version, settings, weights, memory, and each step: kernel, tactic, types, layout, predicted time. Times "
+      "that\n"
+      "were measured while building are not compared. The exit status is 0 when the engines are the same, 1 when they\n"
+      "differ, 2 when they cannot be compared.\n\n"
+      "Example:\n"
+      "  lathe diff before.engine after.engine");
+  command->callback([options, &chosen] { chosen = [options] { return diff(*options); }; });
 }
 
 void add_merge(CLI::App& app, std::function<int()>& chosen) {
@@ -298,6 +214,21 @@ void add_compare(CLI::App& app, std::function<int()>& chosen) {
   command->add_option("MODEL", options->model, "The ONNX model")->required();
   command->add_option("--shapes", options->shapes, "Sizes of dynamic inputs: name:1x3x224x224,...; 1 unless given");
   command->add_option("--loadInputs", options->inputs, "name:file,...; other inputs are made up");
+  command->add_option("--loadOutputs", options->outputs,
+                      "name:file,...: outputs that another program has computed of these inputs, to compare with, too");
+  command
+      ->add_option("--reference", options->reference,
+                   "What the plain evaluation computes in: model (unless given: the model's own types) or f64")
+      ->check(CLI::IsMember({"model", "f64"}));
+  command
+      ->add_option(
+          "--accuracyBudget", options->budget,
+          "With --fp16 or the like: find layers to keep in float32, so that the error of each output, relative to its "
+          "greatest value in f64, is no more than this. Builds many engines, which measure nothing unless "
+          "--buildBudget is given")
+      ->check(CLI::NonNegativeNumber);
+  command->add_option("--saveLayerPrecisions", options->kept,
+                      "File for the arguments that keep these layers in float32, for `lathe build`");
   command->add_option("--rtol", options->rtol, "Relative tolerance; 1e-3 unless given");
   command->add_option("--atol", options->atol, "Absolute tolerance; 1e-5 unless given");
   command->add_option("--json", options->json, "File for the numbers as JSON");
@@ -305,10 +236,12 @@ void add_compare(CLI::App& app, std::function<int()>& chosen) {
   add_build_options(*command, options->settings, false);
   command->footer(
       "Every tensor of the model that the engine still computes is compared. The exit status is 1 when an output\n"
-      "differs by more than the tolerance.\n\n"
+      "differs by more than the tolerance, or the error by more than the budget.\n\n"
       "Examples:\n"
       "  lathe compare model.onnx\n"
       "  lathe compare model.onnx --target=cuda --fp16 --rtol=1e-2 --atol=1e-2\n"
+      "  lathe compare model.onnx --reference=f64 --loadInputs=x:x.npy --loadOutputs=y:y_of_another.npy\n"
+      "  lathe compare model.onnx --target=cuda --fp16 --accuracyBudget=1e-2 --saveLayerPrecisions=keep.txt\n"
       "  lathe compare bert.onnx --shapes=ids:1x16 --loadInputs=ids:ids.npy");
   command->callback([options, &chosen] { chosen = [options] { return compare(*options); }; });
 }
@@ -371,6 +304,7 @@ int main(int argc, char** argv) {
   add_bench(app, chosen);
   add_inspect(app, chosen);
   add_tune(app, chosen);
+  add_diff(app, chosen);
   add_merge(app, chosen);
   add_cache(app, chosen);
   add_key(app, chosen);

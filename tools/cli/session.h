@@ -87,6 +87,8 @@ class Inference {
   Inference(Session& session, const std::vector<HostTensor>& inputs, ConsoleLogger& logger);
 
   void run();
+  // Is told the time of each layer of the runs that follow.
+  void set_profiler(nvinfer1::IProfiler* profiler) { context_->setProfiler(profiler); }
   std::vector<HostTensor> outputs() const;
 
  private:

@@ -14,6 +14,7 @@
 #include "api/builder/layer_types.h"
 #include "api/builder/measured_device.h"
 #include "api/builder/memory_monitor.h"
+#include "api/builder/plan_costs.h"
 #include "api/builder/plugins.h"
 #include "api/builder/profile_shapes.h"
 #include "api/builder/refit_weights.h"
@@ -81,6 +82,9 @@ Json describe(const RegionReport& region) {
                       {"origin", region.origin},
                       {"tactic", region.tactic},
                       {"milliseconds", region.microseconds / 1000},
+                      {"predicted_milliseconds", region.estimated_microseconds / 1000},
+                      {"operations", region.operations},
+                      {"bytes", region.bytes},
                       {"candidates", std::move(candidates)},
                       {"refusals", region.refusals}});
 }
@@ -260,6 +264,8 @@ Result<std::vector<std::byte>> Builder::build_for(const DefaultTarget& target, N
   note_for_runtime(definition, built->plan);
   for (const auto& [name, format] : formats) built->plan.metadata.emplace_back(std::string(kFormatKey) + name, format);
   built->plan.metadata.emplace_back(kVerbosityKey, name_of(settings.getProfilingVerbosity()));
+  if (settings.getProfilingVerbosity() == nv::ProfilingVerbosity::kDETAILED)
+    built->plan.metadata.emplace_back(kCostsKey, describe_costs(built->report, options.tuner));
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   core_->last_report = describe(built->report, built->plan, memory, seconds.count());
   LATHE_ASSIGN(std::vector<std::byte> bytes, plan::write_plan(std::move(built->plan)));

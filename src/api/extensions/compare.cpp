@@ -9,7 +9,7 @@
 #include "api/convert.h"
 #include "api/host_memory.h"
 #include "api/json.h"
-#include "api/report.h"
+#include "api/report_text.h"
 #include "api/runtime/execution_context.h"
 #include "base/divide.h"
 #include "base/own_object.h"
@@ -27,6 +27,7 @@ using api::json_object;
 struct Options {
   double rtol = 1e-3;
   double atol = 1e-5;
+  bool doubles = false;  // the plain evaluation is in f64
 };
 
 Result<Options> parse_options(const char* text) {
@@ -35,8 +36,12 @@ Result<Options> parse_options(const char* text) {
   const auto json = nlohmann::json::parse(text, nullptr, false);
   if (!json.is_object()) return fail(ErrorCode::invalid_argument, "the options are not a JSON object: {}", text);
   for (const auto& [key, value] : json.items()) {
+    if (key == "doubles" && value.is_boolean()) {
+      options.doubles = value;
+      continue;
+    }
     if ((key != "rtol" && key != "atol") || !value.is_number())
-      return fail(ErrorCode::invalid_argument, "option '{}' is unknown or not a number", key);
+      return fail(ErrorCode::invalid_argument, "option '{}' is unknown, or its value of another type", key);
     (key == "rtol" ? options.rtol : options.atol) = value;
   }
   return options;
@@ -66,6 +71,9 @@ class OutputMemory final : public nv::IOutputAllocator {
 Result<Tensor> view(const NamedTensor& tensor) {
   LATHE_ASSIGN(const DType dtype, api::to_dtype(tensor.type));
   LATHE_ASSIGN(Dims dims, api::to_dims(tensor.dims));
+  const std::optional<int64_t> volume = checked_volume(dims);
+  if (!volume || (*volume > 0 && !tensor.data))
+    return fail(ErrorCode::binding_invalid, "tensor '{}' has no data, or a negative dim", tensor.name);
   return Tensor::view(dtype, std::move(dims), tensor.data, nullptr);
 }
 
@@ -83,22 +91,32 @@ Comparison compare_tensor(const std::string& name, const Tensor& want, const Ten
                     to_string(to_shape(have.dims())), name_of(want.dtype()), to_string(to_shape(want.dims())));
     return {false, json_object({{"name", name}, {"passed", false}, {"elements", want.volume()}, {"message", message}})};
   }
-  double max_abs = 0, max_rel = 0;
+  double max_abs = 0, max_rel = 0, squares = 0, product = 0, of_have = 0, of_want = 0;
   int64_t mismatches = 0;
   for (int64_t i = 0; i < want.volume(); ++i) {
     const double a = have.at_double(i), b = want.at_double(i);
-    if (a == b || (std::isnan(a) && std::isnan(b))) continue;
-    const double difference = std::fabs(a - b);
-    if (!(difference <= options.atol + options.rtol * std::fabs(b))) ++mismatches;
+    if (std::isnan(a) && std::isnan(b)) continue;
+    product += a * b;
+    of_have += a * a;
+    of_want += b * b;
+    if (a == b) continue;
+    const double difference = std::isnan(a - b) ? HUGE_VAL : std::fabs(a - b);
+    squares += difference * difference;
+    if (!std::isfinite(difference) || difference > options.atol + options.rtol * std::fabs(b)) ++mismatches;
     max_abs = std::max(max_abs, difference);
     if (b != 0) max_rel = std::max(max_rel, difference / std::fabs(b));
   }
   const bool passed = mismatches == 0;
+  const double lengths = std::sqrt(of_have) * std::sqrt(of_want);
   return {passed, json_object({{"name", name},
                                {"passed", passed},
                                {"elements", want.volume()},
                                {"max_abs", max_abs},
                                {"max_rel", max_rel},
+                               {"rms", std::sqrt(squares / std::max<double>(static_cast<double>(want.volume()), 1))},
+                               {"cosine", lengths > 0          ? product / lengths
+                                          : of_have == of_want ? 1
+                                                               : 0},
                                {"mismatches", mismatches}})};
 }
 
@@ -145,7 +163,8 @@ class OneSeed {
 Result<Json> compare(nv::ICudaEngine& engine, const char* path, const NamedTensor* inputs, int32_t count,
                      const Options& options) {
   const OneSeed seed;
-  const std::unique_ptr<ITensorList> wanted(evaluate(path, inputs, count, true));
+  const std::unique_ptr<ITensorList> wanted(options.doubles ? evaluateInDoubles(path, inputs, count, true)
+                                                            : evaluate(path, inputs, count, true));
   if (!wanted) return failure("the plain evaluation");
   const std::unique_ptr<nv::IExecutionContext> context(engine.createExecutionContext());
   if (!context) return failure("making a context");
@@ -182,6 +201,17 @@ Result<Json> compare(nv::ICudaEngine& engine, const char* path, const NamedTenso
 }
 
 }  // namespace
+
+nv::IHostMemory* compareTensorsJson(const NamedTensor& have, const NamedTensor& want,
+                                    const char* optionsJson) noexcept {
+  return api::report_text("compareTensorsJson", [&]() -> Result<std::string> {
+    LATHE_ASSIGN(const Options options, parse_options(optionsJson));
+    LATHE_ASSIGN(const std::string name, api::to_string(want.name, "tensor's name"));
+    LATHE_ASSIGN(const Tensor wanted, view(want));
+    LATHE_ASSIGN(const Tensor given, view(have));
+    return compare_tensor(name, wanted, given, options).json.indented();
+  });
+}
 
 nv::IHostMemory* compareJson(nv::ICudaEngine& engine, const char* onnxPath, const NamedTensor* inputs, int32_t nbInputs,
                              const char* optionsJson) noexcept {

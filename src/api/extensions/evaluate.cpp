@@ -67,10 +67,9 @@ Result<std::vector<Tensor>> arrange(const ir::Graph& graph, const NamedTensor* i
   return tensors;
 }
 
-}  // namespace
-
-ITensorList* evaluate(const char* onnxPath, const NamedTensor* inputs, int32_t nbInputs, bool allValues) noexcept {
-  return api::guarded(silent(), "evaluate", static_cast<ITensorList*>(nullptr), [&]() -> Result<ITensorList*> {
+ITensorList* evaluate_in(ir::Floats floats, const char* where, const char* onnxPath, const NamedTensor* inputs,
+                         int32_t nbInputs, bool allValues) noexcept {
+  return api::guarded(silent(), where, static_cast<ITensorList*>(nullptr), [&]() -> Result<ITensorList*> {
     LATHE_ASSIGN(const std::string path, api::to_string(onnxPath, "model path"));
     if (nbInputs < 0 || (nbInputs > 0 && !inputs)) return fail(ErrorCode::invalid_argument, "inputs are null");
     LATHE_ASSIGN(const onnx::Model model, onnx::read_model_file(path));
@@ -85,11 +84,22 @@ ITensorList* evaluate(const char* onnxPath, const NamedTensor* inputs, int32_t n
         if (value.producer() && !value.constant() && !value.is_graph_output()) inner.emplace_back(value.name(), tensor);
         return {};
       };
-    LATHE_ASSIGN(std::vector<Tensor> outputs, ir::interpret(graph, tensors, observer));
+    LATHE_ASSIGN(std::vector<Tensor> outputs, ir::interpret(graph, tensors, observer, floats));
     for (size_t i = 0; i < outputs.size(); ++i) list->add(graph.outputs()[i].name, std::move(outputs[i]));
     for (auto& [name, tensor] : inner) list->add(std::move(name), std::move(tensor));
     return list.release();
   });
+}
+
+}  // namespace
+
+ITensorList* evaluate(const char* onnxPath, const NamedTensor* inputs, int32_t nbInputs, bool allValues) noexcept {
+  return evaluate_in(ir::Floats::as_declared, "evaluate", onnxPath, inputs, nbInputs, allValues);
+}
+
+ITensorList* evaluateInDoubles(const char* onnxPath, const NamedTensor* inputs, int32_t nbInputs,
+                               bool allValues) noexcept {
+  return evaluate_in(ir::Floats::doubles, "evaluateInDoubles", onnxPath, inputs, nbInputs, allValues);
 }
 
 }  // namespace lathe

@@ -4,6 +4,7 @@
 #include "api/report_text.h"
 #include "base/hex.h"
 #include "lathe.h"
+#include "plan/arena.h"
 #include "plan/blocks.h"
 #include "plan/reader.h"
 #include "plan/signature.h"
@@ -20,6 +21,81 @@ Json dims_of(const Shape& shape) {
   Json dims = Json::array();
   for (const Expr& dim : shape) dims.push_back(dim.as_constant().value_or(-1));
   return dims;
+}
+
+// Of the first profile.
+std::vector<int64_t> optimum_of(const plan::Plan& plan) {
+  std::vector<int64_t> values;
+  for (const plan::SymbolProfile& symbol : plan.profiles[0].symbols) values.push_back(symbol.opt);
+  return values;
+}
+
+const char* name_of(plan::StorageKind storage) {
+  switch (storage) {
+    case plan::StorageKind::arena:
+      return "arena";
+    case plan::StorageKind::constant:
+      return "constant";
+    case plan::StorageKind::binding:
+      return "binding";
+    case plan::StorageKind::dynamic:
+      return "dynamic";
+  }
+  return "unknown";
+}
+
+const char* layout_of(const plan::TensorDesc& tensor) {
+  if (tensor.strides.empty()) return "linear";
+  return tensor.strides.size() > 2 && tensor.strides[1] == Expr(1) ? "channels-last" : "strided";
+}
+
+Json tensors_of(const plan::Plan& plan) {
+  const std::vector<int64_t> optimum = optimum_of(plan);
+  Json tensors = Json::array();
+  for (const plan::TensorDesc& tensor : plan.tensors) {
+    Json dims = Json::array();
+    for (const Expr& dim : tensor.dims) dims.push_back(dim.evaluate(optimum).value_or(-1));
+    tensors.push_back(json_object({{"name", tensor.name},
+                                   {"dtype", std::string(name_of(tensor.dtype))},
+                                   {"dims", std::move(dims)},
+                                   {"layout", layout_of(tensor)},
+                                   {"storage", name_of(tensor.storage)},
+                                   {"index", tensor.index}}));
+  }
+  return tensors;
+}
+
+Json constants_of(const plan::Plan& plan) {
+  Json constants = Json::array();
+  for (const plan::Constant& constant : plan.constants)
+    constants.push_back(
+        json_object({{"name", constant.name}, {"bytes", constant.bytes}, {"digest", to_hex(constant.digest)}}));
+  return constants;
+}
+
+// As they lie when the first profile's favourite sizes are set; empty where sizes have no limit.
+Json buffers_of(plan::Plan plan) {
+  Json buffers = Json::array();
+  for (size_t i = 0; i < plan.symbols.size(); ++i)
+    if (plan::SymbolProfile& symbol = plan.profiles[0].symbols[i]; plan.symbols[i].source != SymbolSource::computed)
+      symbol.min = symbol.max = symbol.opt;
+  const std::optional<plan::Arena> arena = plan::largest_arena(plan, 0);
+  const std::vector<Range> ranges = plan::ranges_of(plan.profiles[0]);
+  for (size_t i = 0; arena && i < plan.buffers.size(); ++i) {
+    const plan::Buffer& buffer = plan.buffers[i];
+    buffers.push_back(json_object({{"offset", arena->offsets[i]},
+                                   {"bytes", plan::largest(buffer.bytes, ranges).value_or(0)},
+                                   {"first", buffer.first},
+                                   {"last", buffer.last}}));
+  }
+  return buffers;
+}
+
+Json operands_of(std::span<const plan::TensorId> ids) {
+  Json list = Json::array();
+  for (const plan::TensorId id : ids)
+    if (id != plan::kNoTensor) list.push_back(id);
+  return list;
 }
 
 const char* trust_of(const plan::Section& section) {
@@ -90,7 +166,9 @@ Result<Json> describe(std::span<const std::byte> bytes, const plan::PlanHeader& 
                                  {"depth", places[i].depth},
                                  {"kernel", std::string(step.kernel())},
                                  {"op", step.op},
-                                 {"tactic", step.tactic}}));
+                                 {"tactic", step.tactic},
+                                 {"inputs", operands_of(step.inputs)},
+                                 {"outputs", operands_of(step.outputs)}}));
   }
   for (const auto& [key, value] : plan.metadata) metadata.add(key, value);
   LATHE_ASSIGN(Json variants, variants_of(bytes, header));
@@ -116,6 +194,9 @@ Result<Json> describe(std::span<const std::byte> bytes, const plan::PlanHeader& 
                       {"profiles", plan.profiles.size()},
                       {"bindings", std::move(bindings)},
                       {"steps", std::move(steps)},
+                      {"tensors", tensors_of(plan)},
+                      {"constants", constants_of(plan)},
+                      {"buffers", buffers_of(plan)},
                       {"code", code_of(plan)},
                       {"metadata", std::move(metadata)}});
 }

@@ -19,8 +19,6 @@ struct Effort {
 // Microseconds: the longer of computing and of moving the operands, and a fork.
 double predicted_us(const Problem& problem, const Effort& effort = {});
 
-double moved_bytes(const Problem& problem);  // that are read and written, each once
-
 // Microseconds to pack weights, input 1, while running.
 double packing_us(const Problem& problem);
 

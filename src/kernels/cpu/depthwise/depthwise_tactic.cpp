@@ -3,6 +3,7 @@
 #include "kernels/cpu/cpu_tactic.h"
 #include "kernels/cpu/depthwise/depthwise_cost_tactic.h"
 #include "kernels/match_tactic.h"
+#include "tuning/work.h"
 
 namespace lathe::cpu {
 namespace {

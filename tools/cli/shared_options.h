@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// Options that several commands have.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include "commands.h"
+
+namespace lathe::cli {
+
+// `shapes`: also those of the optimization profile.
+void add_build_options(CLI::App& command, BuildSettings& settings, bool shapes);
+void add_threads(CLI::App& command, BuildSettings& settings);
+void add_trusted_keys(CLI::App& command, std::string& keys);
+void add_runtime(CLI::App& command, RuntimeSettings& runtime);
+
+}  // namespace lathe::cli
