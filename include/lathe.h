@@ -219,13 +219,13 @@ TENSORRTAPI nvinfer1::IHostMemory* runtimeCacheJson(const nvinfer1::IRuntimeCach
 // The builder's last build: {"seconds", "seconds_passes", "seconds_tuning", "target", "threads", "measured",
 // "from_cache", "weights_bytes", "arena_bytes", "evaluated_share", "passes": [{"name", "milliseconds", "changed"}],
 // "layers": [{"name", "kind", "origin", "tactic", "milliseconds", "predicted_milliseconds", "operations", "bytes",
-// "candidates": [{"tactic", "milliseconds", "predicted_milliseconds"}], "refusals"}], "tensors": [{"name", "type", "layout", "why"}], "memory"}. `measured` and
-// `from_cache` count problems; `evaluated_share` is about what part of the time, from 0 to 1, goes to plain
-// evaluations. A layer's candidates begin with its tactic; the others are those that it was chosen from, "milliseconds"
-// null where none was measured. `arena_bytes` is the most that results between layers take at once, null when a profile
-// sets no limit. `tensors` are those of the network as passes have left it; "layout" is "linear", "channels-last",
-// "strided", or empty for what is never in memory, and "why" is text for people. `memory` lists what each phase of the
-// build took. Null before the first build.
+// "candidates": [{"tactic", "milliseconds", "predicted_milliseconds"}], "refusals"}], "tensors": [{"name", "type",
+// "layout", "why"}], "memory"}. `measured` and `from_cache` count problems; `evaluated_share` is about what part of the
+// time, from 0 to 1, goes to plain evaluations. A layer's candidates begin with its tactic; the others are those that
+// it was chosen from, "milliseconds" null where none was measured. `arena_bytes` is the most that results between
+// layers take at once, null when a profile sets no limit. `tensors` are those of the network as passes have left it;
+// "layout" is "linear", "channels-last", "strided", or empty for what is never in memory, and "why" is text for people.
+// `memory` lists what each phase of the build took. Null before the first build.
 TENSORRTAPI nvinfer1::IHostMemory* buildReportJson(const nvinfer1::IBuilder& builder) noexcept;
 
 // The network as the builder sees it, in the text form that Lathe's messages use. Not JSON.
@@ -283,9 +283,10 @@ TENSORRTAPI ITensorList* evaluateInDoubles(const char* onnxPath, const NamedTens
                                            bool allValues = false) noexcept;
 
 // What tells two tensors apart: {"name", "passed", "elements", "max_abs", "max_rel", "rms", "cosine", "mismatches"}.
-// "max_rel" is the greatest difference of an element relative to what is wanted of it, "rms" the root of the mean square
-// difference, "cosine" that of the angle between the tensors as vectors (1 of two zeros); null is not finite. Both may be
-// floats of any type. Where dims or types differ there are "name", "passed", "elements" and "message". Options as of compareJson().
+// "max_rel" is the greatest difference of an element relative to what is wanted of it, "rms" the root of the mean
+// square difference, "cosine" that of the angle between the tensors as vectors (1 of two zeros); null is not finite.
+// Both may be floats of any type. Where dims or types differ there are "name", "passed", "elements" and "message".
+// Options as of compareJson().
 TENSORRTAPI nvinfer1::IHostMemory* compareTensorsJson(const NamedTensor& have, const NamedTensor& want,
                                                       const char* optionsJson) noexcept;
 

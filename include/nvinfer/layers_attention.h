@@ -135,8 +135,9 @@ class IRotaryEmbeddingLayer : public ILayer {
 };
 inline IRotaryEmbeddingLayer::~IRotaryEmbeddingLayer() noexcept = default;
 
-// Writes rows into a cache: row r of sequence b goes to writeIndices[b] + r. Where the cache is an input of the network that
-// nothing else reads, and the output one of its outputs, both may be one memory: ICudaEngine::getAliasedInputTensor().
+// Writes rows into a cache: row r of sequence b goes to writeIndices[b] + r. Where the cache is an input of the network
+// that nothing else reads, and the output one of its outputs, both may be one memory:
+// ICudaEngine::getAliasedInputTensor().
 class IKVCacheUpdateLayer : public ILayer {
  public:
   bool setCacheMode(KVCacheMode cacheMode) noexcept { return mImpl->setCacheMode(cacheMode); }

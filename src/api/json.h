@@ -30,7 +30,7 @@ class Json {
   void add(std::string_view key, const Json& value);  // to an object that has no such key
 
   const std::string& text() const { return text_; }  // on one line
-  std::string indented() const;  // by two spaces per level
+  std::string indented() const;                      // by two spaces per level
 
  private:
   struct Raw {

@@ -9,8 +9,8 @@ namespace lathe {
 // Dequantised values: integers are read instead of floats.
 Result<> duplicate_dequantization(ir::Graph& graph);
 
-// Transposed values and views of slices that expressions alone read: memory is read in another order, and nothing copied.
-// Example: rotary positions read the heads of a product forwards and backwards.
+// Transposed values and views of slices that expressions alone read: memory is read in another order, and nothing
+// copied. Example: rotary positions read the heads of a product forwards and backwards.
 Result<> duplicate_movement(ir::Graph& graph);
 
 }  // namespace lathe

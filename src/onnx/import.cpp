@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "onnx/checker.h"
+#include "onnx/declared_shape.h"
 #include "onnx/graph_importer.h"
 #include "onnx/importer.h"
 #include "onnx/plugins.h"
@@ -42,25 +43,6 @@ Error unknown_operator(const NodeProto& node) {
                   "a model function",
                   node.op_type, text("plugin_version", "1"), text("plugin_namespace", "")),
       {}};
-}
-
-std::string text_of(const std::vector<Dim>& dims) {
-  const auto text = [](const Dim& dim) {
-    return dim.value ? std::to_string(*dim.value) : dim.param.empty() ? "?" : std::string(dim.param);
-  };
-  std::string list;
-  for (const Dim& dim : dims) list += (list.empty() ? "" : ", ") + text(dim);
-  return "[" + list + "]";
-}
-
-// Whether no sizes make the tensor what it is declared to be.
-bool contradicts(const TypeProto& declared, const Shape& shape) {
-  if (!declared.has_shape) return false;
-  bool differs = declared.dims.size() != shape.size();
-  for (size_t d = 0; !differs && d < shape.size(); ++d)
-    differs =
-        declared.dims[d].value.value_or(-1) >= 0 && shape[d].is_constant() && shape[d] != Expr(*declared.dims[d].value);
-  return differs;
 }
 
 }  // namespace
@@ -158,10 +140,7 @@ void GraphImporter::import_output(const TypeProto& type, const std::string& name
                   fmt::format("output '{}' is declared {}, but its node yields {}", name, name_of(*declared),
                               name_of(value->dtype())),
                   {}});
-  if (type.inner.empty() && contradicts(type, value->shape()))
-    report_.warnings.push_back(
-        fmt::format("output '{}' is declared {}, but its node yields {}: the node's dimensions hold", name,
-                    text_of(type.dims), to_string(value->shape())));
+  if (auto warning = contradiction(name, type, value->shape())) report_.warnings.push_back(*std::move(warning));
   graph_.add_output(value, name);
 }
 

@@ -77,8 +77,7 @@ inline std::map<std::string, Call> runtime_calls() {
       {"IRuntime::setEngineHostCodeAllowed",
        [](World& w) { return w.runtime->setEngineHostCodeAllowed(true), w.runtime->getEngineHostCodeAllowed(); }},
       {"ICudaEngine::setErrorRecorder", [](World& w) { return takes_recorder(w, w.engine()); }},
-      {"ICudaEngine::setWeightStreamingBudgetV2",
-       [](World& w) { return w.engine().setWeightStreamingBudgetV2(0); }},
+      {"ICudaEngine::setWeightStreamingBudgetV2", [](World& w) { return w.engine().setWeightStreamingBudgetV2(0); }},
       {"IRuntimeConfig::setExecutionContextAllocationStrategy",
        [](World& w) {
          constexpr auto kWanted = ExecutionContextAllocationStrategy::kUSER_MANAGED;

@@ -83,18 +83,19 @@ LATHE_INLINE void finish_vector(const IntegerEpilogue& integers, const TileRows&
   }
 }
 
-// Straight to the output.
-template <bool kRounds, bool kBetween, class T>
+// Straight to the output. Bits of the form: whether the program rounds, and whether something lies between.
+template <int kForm, class T>
 void finish_direct(const IntegerEpilogue& integers, const TileRows& where, const Sums& sums) {
+  constexpr bool kRounds = (kForm & 1) != 0, kBetween = (kForm & 2) != 0;
   int c = 0;
   for (; c + kLanes <= sums.columns; c += kLanes) finish_vector<kRounds, kBetween, T>(integers, where, sums, c, kLanes);
   if (c < sums.columns) finish_vector<kRounds, kBetween, T>(integers, where, sums, c, sums.columns - c);
 }
 template <class T>
 void finish_typed(const IntegerEpilogue& integers, const TileRows& where, const Sums& sums) {
-  constexpr decltype(&finish_typed<T>) kForms[2][2] = {{finish_direct<false, false, T>, finish_direct<false, true, T>},
-                                                       {finish_direct<true, false, T>, finish_direct<true, true, T>}};
-  kForms[integers.rounds][integers.has_between](integers, where, sums);
+  constexpr decltype(&finish_typed<T>) kForms[] = {finish_direct<0, T>, finish_direct<1, T>, finish_direct<2, T>,
+                                                   finish_direct<3, T>};
+  kForms[(integers.rounds ? 1 : 0) + (integers.has_between ? 2 : 0)](integers, where, sums);
 }
 void finish_linear(const IntegerEpilogue& integers, const TileRows& where, const Sums& sums) {
   if (integers.residual < 0) return finish_typed<void>(integers, where, sums);

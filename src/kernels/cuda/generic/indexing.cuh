@@ -145,7 +145,8 @@ LATHE_DEVICE void scatter_elements(const Indices& indices, const Updates& update
   });
 }
 
-// Slices along an axis, from first(batch entry) on if they are placed, else from 0; of several for one place the last one is written.
+// Slices along an axis, from first(batch entry) on if they are placed, else from 0; of several for one place the last
+// one is written.
 template <int kAxis, bool kCircular, bool kPlaced, class Update, class First, class Out>
 LATHE_DEVICE void tensor_scatter(const Update& update, const First& first, const Out& out) {
   for_each_element(update, [&](const auto& c) {
