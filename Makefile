@@ -15,6 +15,7 @@ PROGRAMS := lathe_cli trtexec example_classify
 help:
 	@echo "make demo    a trained network becomes an engine and answers on real input"
 	@echo "             (DEVICE=cuda: on a GPU)"
+	@echo "make demo-text   a decoder is trained and tells a text, sentences are ranked by meaning (installs PyTorch: 6 GB)"
 	@echo "make build   leaves build/bin/lathe and build/lib/liblathe.so, and the example; minutes"
 	@echo "make test    builds the tests, too, and runs every one"
 	@echo "make wheel   Python packages, in build/wheels"
@@ -58,6 +59,12 @@ demo:
 wheel: configure
 	@cmake --build $(BUILD) --parallel $(JOBS) --target python_package
 	@$(PYTHON) tools/wheel.py --build $(BUILD) --output $(BUILD)/wheels
+
+# PyTorch trains the decoder and is what the sentences are compared with.
+demo-text: setup build
+	@cmake/setup.sh build exports
+	@cmake --build $(BUILD) --parallel $(JOBS) --target example_llm python_package
+	@LATHE_BUILD_DIR=$(abspath $(BUILD)) .cache/exports/bin/python tools/demo_text.py --device=$(DEVICE)
 
 lint: setup build
 	@cmake/setup.sh lint
