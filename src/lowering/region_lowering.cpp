@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "lowering/finish_plan.h"
-#include "lowering/layouts.h"
 #include "lowering/program_builder.h"
 #include "lowering/step_cost.h"
 #include "ops/rules.h"
@@ -119,13 +118,12 @@ std::optional<size_t> RegionLowering::refused_producer(const Region& region) con
 // One node by a tactic that takes it, by copies, or by its plain evaluation.
 Result<> RegionLowering::lower_single(Node& node) {
   if (node.num_inputs() == 0) return lower_evaluation(node), Result<>();
-  if (is_padded_by_copies(node) && lower_copies(node, Copies::any)) return {};
   Region region = region_alone(node, graph_.symbol_ranges());
   std::vector<std::string> refusals = refused_.reasons(node);
   const bool makes_sizes = introduces_symbols(region, graph_);
   const std::optional<DType> stored = storage_type_of(node);
   if (stored) refusals.push_back(fmt::format("no kernel reads or writes elements of type {}", name_of(*stored)));
-  if (refusals.empty()) {
+  if (refusals.empty() && !is_padded_by_copies(node)) {
     LATHE_ASSIGN(const bool lowered, lower_data_dependent(region, refusals));
     if (lowered) return {};
     LATHE_ASSIGN(const bool is_in_place, lower_in_place(region));

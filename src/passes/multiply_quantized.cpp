@@ -61,7 +61,7 @@ Result<ir::Value*> convolution_of(Rewrite& r, const QuantizedProduct& product) {
     if (zero_point) operands.push_back(r.constant(zero_point->constant()->reshaped({})));
     x = r.add(PadAttrs{}, std::move(operands));
   }
-  return r.add(std::move(attrs), {x, w});
+  return r.add(attrs, {x, w});
 }
 
 Result<bool> multiply(Rewrite& r) {

@@ -51,9 +51,12 @@ LATHE_INLINE Vec load_operand(const float* row, int64_t column, int n, Vec zero,
     return (load_levels(reinterpret_cast<const T*>(row) + column, n) - zero) * scale;
 }
 
+// What a form of the function below does beside adding and clipping.
+constexpr int kRounds = 1, kBetween = 2;
+
 // clip(levels(sums + bias) + residual) of a vector of columns, of which n exist. T: the residual's type, void where
 // there is none.
-template <bool kRounds, bool kBetween, class T>
+template <int kForm, class T>
 LATHE_INLINE void finish_vector(const IntegerEpilogue& integers, const TileRows& where, const Sums& sums, int c,
                                 int n) {
   const BoundEpilogue& middle = integers.middle;
@@ -70,11 +73,11 @@ LATHE_INLINE void finish_vector(const IntegerEpilogue& integers, const TileRows&
   const Vec residual_zero = broadcast(residual.zero), residual_scale = broadcast(residual.scale);
   for (int r = 0; r < sums.rows; ++r) {
     Vec value = to_float(load_int(sums.data + r * sums.stride + c) - zero) * scale + bias;
-    if constexpr (kBetween) value = round_even(between(clamp_between(value))) * step;
+    if constexpr (kForm & kBetween) value = round_even(between(clamp_between(value))) * step;
     if constexpr (!std::is_void_v<T>)
       value += load_operand<T>(where.operand[integers.residual][r], column, n, residual_zero, residual_scale);
     value = clamp(value);
-    if (kRounds)
+    if (kForm & kRounds)
       store_bytes(reinterpret_cast<std::byte*>(where.out[r]) + column, levels(value), n);
     else if (n == kLanes)
       store(where.out[r] + column, value);
@@ -83,19 +86,18 @@ LATHE_INLINE void finish_vector(const IntegerEpilogue& integers, const TileRows&
   }
 }
 
-// Straight to the output. Bits of the form: whether the program rounds, and whether something lies between.
+// Straight to the output.
 template <int kForm, class T>
 void finish_direct(const IntegerEpilogue& integers, const TileRows& where, const Sums& sums) {
-  constexpr bool kRounds = (kForm & 1) != 0, kBetween = (kForm & 2) != 0;
   int c = 0;
-  for (; c + kLanes <= sums.columns; c += kLanes) finish_vector<kRounds, kBetween, T>(integers, where, sums, c, kLanes);
-  if (c < sums.columns) finish_vector<kRounds, kBetween, T>(integers, where, sums, c, sums.columns - c);
+  for (; c + kLanes <= sums.columns; c += kLanes) finish_vector<kForm, T>(integers, where, sums, c, kLanes);
+  if (c < sums.columns) finish_vector<kForm, T>(integers, where, sums, c, sums.columns - c);
 }
 template <class T>
 void finish_typed(const IntegerEpilogue& integers, const TileRows& where, const Sums& sums) {
-  constexpr decltype(&finish_typed<T>) kForms[] = {finish_direct<0, T>, finish_direct<1, T>, finish_direct<2, T>,
-                                                   finish_direct<3, T>};
-  kForms[(integers.rounds ? 1 : 0) + (integers.has_between ? 2 : 0)](integers, where, sums);
+  constexpr decltype(&finish_typed<T>) kForms[] = {finish_direct<0, T>, finish_direct<kRounds, T>,
+                                                   finish_direct<kBetween, T>, finish_direct<kRounds | kBetween, T>};
+  kForms[(integers.rounds ? kRounds : 0) | (integers.has_between ? kBetween : 0)](integers, where, sums);
 }
 void finish_linear(const IntegerEpilogue& integers, const TileRows& where, const Sums& sums) {
   if (integers.residual < 0) return finish_typed<void>(integers, where, sums);
