@@ -67,7 +67,7 @@ static void bind_parsers_1(nb::module_& m) {
       .def("get_flag", &nvonnxparser::IParser::getFlag, nb::arg("flag"), kInside)
       .def("get_layer_output_tensor", &nvonnxparser::IParser::getLayerOutputTensor, nb::arg("name"), nb::arg("i"),
            kInside, "Output i of the layer that a node became; None where there is none.")
-      .def("parse_model_proto", &nvonnxparser::IParser::parseModelProto, kInside)
+      .def("parse_model_proto", &nvonnxparser::IParser::parseModelProto, Unlocked())
       .def("set_builder_config", &nvonnxparser::IParser::setBuilderConfig, nb::arg("builder_config"),
            nb::keep_alive<1, 2>(), kInside)
       .def(nb::new_([](INetworkDefinition& network, ILogger& logger) {
@@ -119,7 +119,7 @@ static void bind_parsers_2(nb::module_& m) {
       .def_prop_ro("num_errors", &nvonnxparser::IParserRefitter::getNbErrors, kInside)
       .def("get_error", &nvonnxparser::IParserRefitter::getError, nb::arg("index"), kInside)
       .def("clear_errors", &nvonnxparser::IParserRefitter::clearErrors, kInside)
-      .def("refit_model_proto", &nvonnxparser::IParserRefitter::refitModelProto, kInside)
+      .def("refit_model_proto", &nvonnxparser::IParserRefitter::refitModelProto, Unlocked())
       .def(nb::new_([](IRefitter& refitter, ILogger& logger) {
              return made(nvonnxparser::createParserRefitter(refitter, logger));
            }),

@@ -10,6 +10,13 @@ using namespace nvinfer1;
 namespace lathe::python {
 namespace {
 
+// A call without the interpreter: a thread that holds the registry's lock may be waiting for it, to ask a creator.
+template <typename Function>
+auto unlocked(Function function) {
+  const nb::gil_scoped_release release;
+  return function();
+}
+
 // Creators of Python in a registry, which does not own them.
 struct Registered {
   IPluginRegistry* registry;
@@ -26,7 +33,7 @@ bool register_creator(IPluginRegistry& registry, nb::object creator, const char*
   if (IPluginCreatorInterface* foreign = nullptr; nb::try_cast(creator, foreign) && foreign != nullptr)
     return registry.registerCreator(*foreign, space);
   std::unique_ptr<IPluginCreatorV3One> adapter = adapt_creator(creator);
-  if (!registry.registerCreator(*adapter, space)) return false;
+  if (!unlocked([&] { return registry.registerCreator(*adapter, space); })) return false;
   registered().push_back({&registry, std::move(creator), std::move(adapter)});
   return true;
 }
@@ -86,9 +93,9 @@ IPluginV3OneCore& core_of(IPluginV3& plugin) {
 }
 
 IPluginResource* acquire(IPluginRegistry& registry, const char* key, nb::object resource) {
-  if (resource.is_none()) return registry.acquirePluginResource(key, nullptr);
-  const std::unique_ptr<IPluginResource> adapter = adapt_resource(std::move(resource));
-  return registry.acquirePluginResource(key, adapter.get());
+  std::unique_ptr<IPluginResource> adapter;
+  if (!resource.is_none()) adapter = adapt_resource(std::move(resource));
+  return unlocked([&] { return registry.acquirePluginResource(key, adapter.get()); });
 }
 
 void bind_foreign(nb::module_& m) {
@@ -154,7 +161,7 @@ void bind_plugin_registry(nb::module_& m) {
       .def(
           "get_creator",
           [](IPluginRegistry& self, const char* type, const char* version, const char* space) {
-            return creator_object(self.getCreator(type, version, space));
+            return creator_object(unlocked([&] { return self.getCreator(type, version, space); }));
           },
           nb::arg("type"), nb::arg("version"), nb::arg("plugin_namespace") = "", "None where there is none.")
       .def_prop_rw("error_recorder", &IPluginRegistry::getErrorRecorder, &IPluginRegistry::setErrorRecorder, kInside,
@@ -175,7 +182,8 @@ void bind_plugin_registry(nb::module_& m) {
             return found == nullptr ? nb::none() : python_of(*found);
           },
           nb::arg("key"), nb::arg("resource").none(), "The resource of that key, of which there is one: a clone.")
-      .def("release_plugin_resource", &IPluginRegistry::releasePluginResource, nb::arg("key"), "0 on success.");
+      .def("release_plugin_resource", &IPluginRegistry::releasePluginResource, nb::arg("key"), Unlocked(),
+           "0 on success.");
   bind_foreign(m);
   m.def("get_plugin_registry", &getPluginRegistry, nb::rv_policy::reference);
   m.def("get_builder_plugin_registry", &getBuilderPluginRegistry, nb::arg("capability"), nb::rv_policy::reference);

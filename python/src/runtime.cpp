@@ -7,15 +7,21 @@ namespace lathe::python {
 
 template <typename Getter>
 static std::vector<const char*> names_of(IRefitter& refitter, Getter getter) {
+  const nb::gil_scoped_release unlocked;  // a run that it waits for may want to call back
   return filled<const char*>([&](int32_t size, const char** names) { return (refitter.*getter)(size, names); });
 }
 
 // Names of layers, and the role of each one's weights.
 template <typename Getter>
 static nb::tuple layers_of(IRefitter& refitter, Getter getter) {
-  std::vector<const char*> names(static_cast<size_t>((refitter.*getter)(0, nullptr, nullptr)));
-  std::vector<WeightsRole> roles(names.size());
-  (refitter.*getter)(static_cast<int32_t>(names.size()), names.data(), roles.data());
+  std::vector<const char*> names;
+  std::vector<WeightsRole> roles;
+  {
+    const nb::gil_scoped_release unlocked;
+    names.resize(static_cast<size_t>((refitter.*getter)(0, nullptr, nullptr)));
+    roles.resize(names.size());
+    (refitter.*getter)(static_cast<int32_t>(names.size()), names.data(), roles.data());
+  }
   return nb::make_tuple(names, roles);
 }
 
@@ -24,7 +30,7 @@ static void bind_refitter(nb::module_& m) {
   freed_by_last_reference(refitter);
   refitter
       .def("set_weights", &IRefitter::setWeights, nb::arg("layer_name"), nb::arg("role"), nb::arg("weights"),
-           nb::keep_alive<1, 4>(), kInside,
+           nb::keep_alive<1, 4>(), kInside, Unlocked(),
            "New weights of a layer, which are kept until the refit. False where the layer has none of that role or "
            "they do not fit.")
       .def("refit_cuda_engine", &IRefitter::refitCudaEngine, Unlocked(), kInside,
@@ -44,7 +50,7 @@ static void bind_refitter(nb::module_& m) {
       .def(
           "set_named_weights",
           [](IRefitter& self, const char* name, Weights weights) { return self.setNamedWeights(name, weights); },
-          nb::arg("name"), nb::arg("weights"), nb::keep_alive<1, 3>(),
+          nb::arg("name"), nb::arg("weights"), nb::keep_alive<1, 3>(), Unlocked(),
           "New weights by their name, which are kept until the refit. False where there are none or they do not fit.")
       .def(
           "get_missing_weights", [](IRefitter& self) { return names_of(self, &IRefitter::getMissingWeights); },
