@@ -11,7 +11,7 @@ DATE := $(shell date +%F)
 # What a user of Lathe needs; tests and developers' programs are built where they are run.
 PROGRAMS := lathe_cli trtexec example_classify
 
-.PHONY: help format packages python demo-python setup configure build everything test demo wheel lint bench gpu-check test-exports clean
+.PHONY: help format packages python demo-python setup configure build everything test demo demo-text wheel lint bench gpu-check test-exports clean
 help:
 	@echo "make demo    a trained network becomes an engine and answers on real input"
 	@echo "             (DEVICE=cuda: on a GPU)"

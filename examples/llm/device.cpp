@@ -36,10 +36,9 @@ struct Driver {
   using Address = uintptr_t;
   int (*init)(unsigned);
   int (*retain)(Handle* context, int device);
-  int (*set_current)(Handle context);
+  int (*push)(Handle context);
   int (*allocate)(Address*, size_t);
   int (*release)(Address);
-  int (*set)(Address, unsigned char, size_t);
   int (*upload)(Address, const void*, size_t, Handle stream);
   int (*download)(void*, Address, size_t, Handle stream);
   int (*move)(Address, Address, size_t, Handle stream);
@@ -57,13 +56,12 @@ struct Driver {
       function = library ? reinterpret_cast<std::decay_t<decltype(function)>>(dlsym(library, name)) : nullptr;
       return function != nullptr;
     };
-    return find(init, "cuInit") && find(retain, "cuDevicePrimaryCtxRetain") && find(set_current, "cuCtxSetCurrent") &&
-           find(allocate, "cuMemAlloc_v2") && find(release, "cuMemFree_v2") && find(set, "cuMemsetD8_v2") &&
-           find(upload, "cuMemcpyHtoDAsync_v2") && find(download, "cuMemcpyDtoHAsync_v2") &&
-           find(move, "cuMemcpyDtoDAsync_v2") && find(make_stream, "cuStreamCreate") &&
-           find(wait, "cuStreamSynchronize") && find(begin_capture, "cuStreamBeginCapture_v2") &&
-           find(end_capture, "cuStreamEndCapture") && find(instantiate, "cuGraphInstantiateWithFlags") &&
-           find(launch, "cuGraphLaunch");
+    return find(init, "cuInit") && find(retain, "cuDevicePrimaryCtxRetain") && find(push, "cuCtxPushCurrent_v2") &&
+           find(allocate, "cuMemAlloc_v2") && find(release, "cuMemFree_v2") && find(upload, "cuMemcpyHtoDAsync_v2") &&
+           find(download, "cuMemcpyDtoHAsync_v2") && find(move, "cuMemcpyAsync") &&
+           find(make_stream, "cuStreamCreate") && find(wait, "cuStreamSynchronize") &&
+           find(begin_capture, "cuStreamBeginCapture_v2") && find(end_capture, "cuStreamEndCapture") &&
+           find(instantiate, "cuGraphInstantiateWithFlags") && find(launch, "cuGraphLaunch");
   }
 };
 
@@ -75,15 +73,14 @@ class Gpu final : public Device {
   bool open() {
     constexpr unsigned kNonBlocking = 1;
     Driver::Handle context = nullptr;
-    return driver_.open() && !driver_.init(0) && !driver_.retain(&context, 0) && !driver_.set_current(context) &&
+    return driver_.open() && !driver_.init(0) && !driver_.retain(&context, 0) && !driver_.push(context) &&
            !driver_.make_stream(&stream_, kNonBlocking);
   }
   void* allocate(size_t bytes) override {
     Driver::Address block = 0;
     if (driver_.allocate(&block, bytes)) return nullptr;
     blocks_.push_back(block);
-    driver_.set(block, 0, bytes);
-    return pointer(block);
+    return upload(pointer(block), std::vector<std::byte>(bytes).data(), bytes) ? pointer(block) : nullptr;
   }
   bool upload(void* to, const void* from, size_t bytes) override {
     return !driver_.upload(address(to), from, bytes, stream_) && !driver_.wait(stream_);

@@ -114,7 +114,7 @@ std::vector<char> build(const Options& options, ILogger& logger) {
 
 bool runs_on_gpu(const std::vector<char>& plan) {
   std::unique_ptr<IHostMemory> json(lathe::planJson(plan.data(), plan.size()));
-  return json && std::string(static_cast<const char*>(json->data()), json->size()).find("\"target\":\"cuda") !=
+  return json && std::string(static_cast<const char*>(json->data()), json->size()).find("\"target\": \"cuda") !=
                      std::string::npos;
 }
 

@@ -99,25 +99,25 @@ TEST(QuantizeProducts, AsksForWhatTheTargetMultiplies) {
   const ir::Graph graph = network();
   PassContext cpu = on_cpu(), floats, gpu;
   gpu.arithmetic.integer_products = true;
-  EXPECT_EQ(*quantizable_tensors(graph, cpu), (std::vector<std::string>{"b", "e"}));
+  EXPECT_EQ(*quantizable_tensors(graph, cpu), (std::vector<std::string>{"x", "b", "e"}));
   EXPECT_EQ(*quantizable_tensors(graph, gpu), (std::vector<std::string>{"x", "b", "e"}));
   cpu.pins = {{"y", DType::f32, {}}};
   ir::Graph pinned = graph.clone();
-  EXPECT_EQ(*quantizable_tensors(pinned, cpu), std::vector<std::string>{"b"});
+  EXPECT_EQ(*quantizable_tensors(pinned, cpu), (std::vector<std::string>{"x", "b"}));
 }
 
 TEST(QuantizeProducts, GivesAnswersNearTheFloatOnes) {
   const ir::Graph graph = network();
   TensorScales scales;
   const std::vector<Tensor> batches = {batch(1), batch(2)};
-  for (const char* tensor : {"b", "e"})
+  for (const char* tensor : {"x", "b", "e"})
     scales[tensor] = static_cast<float>(plain_histogram(graph, tensor, batches).largest() / kLargestLevel);
   ir::Graph quantized = graph.clone();
   PassContext context = on_cpu();
   const Result<QuantizedNetwork> network = quantize_products(quantized, scales, context);
   ASSERT_TRUE(network) << network.error().to_string();
-  EXPECT_EQ(network->products, 2u);
-  EXPECT_EQ(network->tensors, (std::vector<std::string>{"b", "e"}));
+  EXPECT_EQ(network->products, 3u);
+  EXPECT_EQ(network->tensors, (std::vector<std::string>{"x", "b", "e"}));
   EXPECT_TRUE(network->unknown.empty());
   EXPECT_TRUE(is_quantized(quantized));
   EXPECT_FALSE(is_quantized(graph));
@@ -141,7 +141,7 @@ TEST(QuantizeProducts, LeavesProductsOfUnknownTensorsInFloats) {
   const Result<QuantizedNetwork> network = quantize_products(graph, {{"b", 0.0f}, {"other", 1.0f}}, context);
   ASSERT_TRUE(network) << network.error().to_string();
   EXPECT_EQ(network->products, 0u);
-  EXPECT_EQ(network->unknown, (std::vector<std::string>{"b", "e"}));
+  EXPECT_EQ(network->unknown, (std::vector<std::string>{"x", "b", "e"}));
   EXPECT_FALSE(is_quantized(graph));
 }
 

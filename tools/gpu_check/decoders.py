@@ -55,7 +55,7 @@ class Peer:
 
     def step(self):
         shape, w = self.shape, self.weights
-        visible = torch.arange(shape.context, device="cuda") <= self.place
+        visible = (torch.arange(shape.context, device="cuda") <= self.place).view(1, 1, 1, -1)
         cosines, sines = (table[self.place] for table in self.tables)
 
         def rotate(x):

@@ -106,10 +106,20 @@ struct IntegerSums {
   }
 };
 
+// Products of bytes have a function for each usual window. Those of 16 bits, of processors that lack the
+// instruction, have one for all: the others would be a seventh of the library that only runs plans.
+template <class Products>
+SumFunctions<IntVec> sums_of(const Strip& strip) {
+  if constexpr (!Products::kUnrolled)
+    return {IntegerSums<Products>::template any<false>, IntegerSums<Products>::template any<true>};
+  else
+    return functions_of<IntegerSums<Products>>(strip);
+}
+
 template <class Products>
 void run(const Strip& strip) {
   alignas(kVecBytes) int32_t scratch[kMaxPixels * kMaxTileColumns];
-  const SumFunctions<IntVec> sum = functions_of<IntegerSums<Products>>(strip);
+  const SumFunctions<IntVec> sum = sums_of<Products>(strip);
   for (int64_t block = strip.first_channel; block < strip.last_channel; block += kMaxTileColumns) {
     const int columns = static_cast<int>(std::min<int64_t>(kMaxTileColumns, strip.last_channel - block));
     for (int c = 0; c < columns; c += kLanes) {
