@@ -7,6 +7,7 @@
 #include "base/divide.h"
 #include "kernels/cpu/conv/conv_problem_tactic.h"
 #include "kernels/cpu/gemm/tile_cost_tactic.h"
+#include "tuning/work.h"
 
 namespace lathe::cpu::depthwise {
 

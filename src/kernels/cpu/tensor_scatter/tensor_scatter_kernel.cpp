@@ -6,6 +6,7 @@
 #include "kernels/cpu/copy/copy.h"
 #include "kernels/cpu/index_walk.h"
 #include "kernels/cpu/kernel_table.h"
+#include "kernels/cpu/without_axis.h"
 
 namespace lathe::cpu {
 namespace {
