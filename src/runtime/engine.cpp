@@ -151,16 +151,22 @@ Result<> Engine::check_values() const {
   return {};
 }
 
+// Where something is compiled, kernels are made later, when the plan's bytes may be gone: all code is copied then.
 Result<> Engine::choose_codes() {
   const std::string target = device_->target();
+  std::vector<const CodeImage*> images;
   for (const CodeModule& module : plan().codes) {
     LATHE_ASSIGN(const CodeImage* image, choose_image(module, target));
+    images.push_back(image);
     module_bytes_.push_back(image->bytes);
-    if (image->form == CodeForm::binary) continue;
-    const std::shared_ptr<std::byte[]> bytes = std::make_shared<std::byte[]>(image->bytes.size());
-    std::ranges::copy(image->bytes, bytes.get());
-    const CodeImage own{image->form, image->target, {bytes.get(), image->bytes.size()}};
-    compiled_.push_back({module_bytes_.size() - 1, own, bytes, key_of(own, target), {}});
+  }
+  const auto is_binary = [](const CodeImage* image) { return image->form == CodeForm::binary; };
+  for (size_t i = 0; i < images.size() && !std::ranges::all_of(images, is_binary); ++i) {
+    const std::shared_ptr<std::byte[]> bytes = std::make_shared<std::byte[]>(images[i]->bytes.size());
+    std::ranges::copy(images[i]->bytes, bytes.get());
+    const CodeImage own{images[i]->form, images[i]->target, {bytes.get(), images[i]->bytes.size()}};
+    module_bytes_[i] = own.bytes;
+    compiled_.push_back({i, own, bytes, key_of(own, target), {}});
   }
   has_kernels_ = compiled_.empty();
   return {};
@@ -251,6 +257,7 @@ Result<std::unique_ptr<Kernel>> Engine::make_kernel(size_t i) const {
 
 Result<> Engine::compile_images(KernelCache* cache) const {
   for (CompiledImage& one : compiled_) {
+    if (one.image.form == CodeForm::binary) continue;
     const auto compile = [&] { return device_->compile(one.image); };
     if (cache) {
       LATHE_ASSIGN(one.code, cache->get(one.key, compile));
@@ -268,7 +275,7 @@ Result<> Engine::make_kernels(KernelCache* cache) const {
   const std::lock_guard lock(compile_mutex_);
   if (has_kernels_) {
     for (const CompiledImage& one : compiled_)
-      if (cache) cache->put(one.key, one.code);
+      if (cache && one.image.form != CodeForm::binary) cache->put(one.key, one.code);
     return {};
   }
   LATHE_TRY(compile_images(cache));
