@@ -17,10 +17,15 @@ caches, SwiGLU. One network both reads a prompt and makes the next token, which 
 Weights are those of train.py, or random numbers, for speed. examples/llm/llm.cpp runs it."""
 import argparse
 import dataclasses
+import pathlib
+import sys
 
 import numpy as np
 import onnx
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from onnx_writer import Writer  # noqa: E402
 
 OPSET = 24
 
@@ -69,29 +74,6 @@ def rotations(shape):
     """Cosines and sines of each position, for pairs of elements half a head apart."""
     angles = np.outer(np.arange(shape.context), 10000.0 ** (-np.arange(0, shape.size, 2) / shape.size))
     return np.cos(angles).astype(np.float32), np.sin(angles).astype(np.float32)
-
-
-class Writer:
-    def __init__(self):
-        self.nodes, self.constants, self.known = [], [], set()
-
-    def constant(self, name, array):
-        if name not in self.known:
-            self.known.add(name)
-            self.constants.append(numpy_helper.from_array(np.array(array, order="C"), name))
-        return name
-
-    def ints(self, *values):
-        return self.constant("ints_" + "_".join(str(v).replace("-", "m") for v in values), np.array(values, np.int64))
-
-    def add(self, op, *inputs, to=None, **attributes):
-        to = to or f"{op}.{len(self.nodes)}"
-        self.nodes.append(helper.make_node(op, inputs, [to], name=to, **attributes))
-        return to
-
-    def cast(self, value, kind):
-        self.nodes.append(helper.make_node("Cast", [value], [f"Cast.{len(self.nodes)}"], to=kind))
-        return self.nodes[-1].output[0]
 
 
 def write_layer(w, shape, layer, x, position, visible):
@@ -167,7 +149,7 @@ def write(shape, weights, path, floats=np.float32, choices=40):
     outputs = [value("next", ["batch", 1], TensorProto.INT64), value("place_after", ["batch"], TensorProto.INT64),
                value("logits", ["batch", shape.vocabulary], TensorProto.FLOAT)]
     outputs += [value(name.replace(".", "_after."), cache) for name in caches]
-    graph = helper.make_graph(w.nodes, "decoder", inputs, outputs, w.constants)
+    graph = helper.make_graph(w.nodes, "decoder", inputs, outputs, list(w.constants.values()))
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=11)
     large = sum(array.nbytes for array in weights.values()) > 1 << 30
     onnx.save(model, path, save_as_external_data=large, location=f"{path.split('/')[-1]}.data")

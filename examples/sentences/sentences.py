@@ -8,10 +8,14 @@ import argparse
 import json
 import pathlib
 import struct
+import sys
 
 import numpy as np
 import onnx
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from onnx_writer import Writer  # noqa: E402
 
 QUESTION = "How can I make my neural network run faster?"
 SENTENCES = ("A compiler chooses kernels for the layers of a model and measures them.",
@@ -34,27 +38,16 @@ def read_weights(path):
             for name, entry in header.items() if entry.get("dtype") == "F32"}
 
 
-class Writer:
+class EncoderWriter(Writer):
     def __init__(self, weights):
-        self.weights, self.nodes, self.constants = weights, [], {}
-
-    def constant(self, name, array):
-        self.constants[name] = numpy_helper.from_array(np.array(array, order="C"), name)
-        return name
+        super().__init__()
+        self.weights = weights
 
     def weight(self, name):
         return self.constant(name, self.weights[name])
 
-    def ints(self, *values):
-        return self.constant(f"ints{values}", np.array(values, np.int64))
-
     def number(self, value):
         return self.constant(f"number {value}", np.array(value, np.float32))
-
-    def add(self, op, *inputs, to=None, **attributes):
-        to = to or f"{op}.{len(self.nodes)}"
-        self.nodes.append(helper.make_node(op, inputs, [to], name=to, **attributes))
-        return to
 
     def linear(self, x, name):  # PyTorch keeps [outputs, inputs]
         matrix = self.constant(f"{name}.weight", self.weights[f"{name}.weight"].T)
@@ -82,13 +75,13 @@ def write(folder, path):
     """ids and mask [batch, length] to embeddings [batch, width] of length 1: the mean over what the mask does not hide."""
     config = json.loads((folder / "config.json").read_text())
     heads = config["num_attention_heads"]
-    w = Writer(read_weights(folder / "model.safetensors"))
+    w = EncoderWriter(read_weights(folder / "model.safetensors"))
     length = w.add("Shape", "ids", start=1, end=2)
     words = w.add("Gather", w.weight("embeddings.word_embeddings.weight"), "ids", axis=0)
     places = w.add("Slice", w.weight("embeddings.position_embeddings.weight"), w.ints(0), length, w.ints(0))
     kind = w.constant("kind", w.weights["embeddings.token_type_embeddings.weight"][0])
     x = w.normal(w.add("Add", w.add("Add", words, kind), places), "embeddings.LayerNorm")
-    w.nodes.append(helper.make_node("Cast", ["mask"], ["seen"], name="seen", to=TensorProto.FLOAT))
+    w.cast("mask", TensorProto.FLOAT, to="seen")
     hidden = w.add("Mul", w.add("Sub", w.number(1.0), w.add("Unsqueeze", "seen", w.ints(1, 2))),
                    w.number(float(np.finfo(np.float32).min)))
     for layer in range(config["num_hidden_layers"]):
