@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "plan/bindings_read.h"
+
 namespace lathe::plan {
 namespace {
 
@@ -16,20 +18,10 @@ bool is_whole(const Plan& plan, TensorId id, bool is_input) {
          tensor.dims == plan.tensors[plan.bindings[tensor.index].tensor].dims;
 }
 
-bool reads_binding(const Plan& plan, const std::vector<TensorId>& ids, uint32_t binding) {
-  return std::any_of(ids.begin(), ids.end(), [&](TensorId id) {
-    return id != kNoTensor && plan.tensors[id].storage == StorageKind::binding && plan.tensors[id].index == binding;
-  });
-}
-
 bool is_read_once(const Plan& plan, uint32_t binding) {
-  size_t readers = 0;
-  for (const Step& step : plan.steps) {
-    readers += reads_binding(plan, step.inputs, binding);
-    if (const auto* block = std::get_if<Block>(&step.work))
-      for (const Body& body : block->bodies) readers += reads_binding(plan, body.results, binding);
-  }
-  return readers == 1;
+  return std::count_if(plan.steps.begin(), plan.steps.end(), [&](const Step& step) {
+           return reads_binding(plan, step, [binding](uint32_t read) { return read == binding; });
+         }) == 1;
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <utility>
 
+#include "plan/bindings_read.h"
 #include "plan/limits.h"
 #include "plan/validate.h"
 #include "runtime/capture_limit.h"
@@ -14,15 +15,7 @@ namespace lathe {
 namespace {
 
 bool reads_input(const plan::Plan& plan, const plan::Step& step) {
-  const auto any = [&](const std::vector<plan::TensorId>& ids) {
-    return std::any_of(ids.begin(), ids.end(), [&](plan::TensorId id) {
-      return id != plan::kNoTensor && plan.tensors[id].storage == plan::StorageKind::binding &&
-             plan.bindings[plan.tensors[id].index].is_input;
-    });
-  };
-  const auto* block = std::get_if<plan::Block>(&step.work);
-  return any(step.inputs) || (block && std::any_of(block->bodies.begin(), block->bodies.end(),
-                                                   [&](const plan::Body& body) { return any(body.results); }));
+  return plan::reads_binding(plan, step, [&](uint32_t binding) { return plan.bindings[binding].is_input; });
 }
 
 // The section that begins with the step; the end of all where none does.
