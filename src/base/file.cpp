@@ -54,7 +54,7 @@ Result<> write_file_atomically(const std::string& path, std::span<const std::byt
   const std::string temporary = fmt::format("{}.{}.{}.tmp", path, ::getpid(), ++writes);
   std::FILE* file = std::fopen(temporary.c_str(), "wbe");
   if (!file) return fail(ErrorCode::file_read, "cannot create '{}': {}", temporary, errno_text());
-  const bool written = std::fwrite(bytes.data(), 1, bytes.size(), file) == bytes.size();
+  const bool written = bytes.empty() || std::fwrite(bytes.data(), 1, bytes.size(), file) == bytes.size();
   const bool closed = std::fclose(file) == 0;
   if (written && closed && std::rename(temporary.c_str(), path.c_str()) == 0) return {};
   const std::string reason = errno_text();

@@ -4,8 +4,10 @@
 #include <dlfcn.h>
 
 #include <cinttypes>
+#include <climits>
 #include <cstdio>
-#include <cstdlib>
+#include <cstring>
+#include <memory>
 #include <string>
 
 namespace lathe {
@@ -17,18 +19,13 @@ namespace fs = std::filesystem;
 fs::path file_of(const void* address) {
   const auto here = reinterpret_cast<uintptr_t>(address);
   fs::path found;
-  if (std::FILE* maps = std::fopen("/proc/self/maps", "re")) {
-    char* line = nullptr;
-    size_t capacity = 0;
-    for (ssize_t length; found.empty() && (length = ::getline(&line, &capacity, maps)) > 0;) {
-      uintptr_t begin = 0, end = 0;
-      int path = 0;
-      if (std::sscanf(line, "%" SCNxPTR "-%" SCNxPTR " %*s %*s %*s %*s %n", &begin, &end, &path) == 2 && path > 0 &&
-          path < length && begin <= here && here < end)  // without a path where code was moved to anonymous memory
-        found = std::string(line + path, line + length - 1);
-    }
-    std::free(line);
-    std::fclose(maps);
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> maps(std::fopen("/proc/self/maps", "re"), &std::fclose);
+  for (char line[PATH_MAX + 100]; maps && found.empty() && std::fgets(line, sizeof(line), maps.get());) {
+    uintptr_t begin = 0, end = 0;
+    int path = 0;
+    if (std::sscanf(line, "%" SCNxPTR "-%" SCNxPTR " %*s %*s %*s %*s %n", &begin, &end, &path) == 2 && path > 0 &&
+        begin <= here && here < end)  // without a path where code was moved to anonymous memory
+      found = std::string(line + path, std::strcspn(line + path, "\n"));
   }
   Dl_info info{};
   if (!found.is_absolute() && ::dladdr(address, &info) != 0 && info.dli_fname) found = info.dli_fname;

@@ -134,7 +134,7 @@ class RefitWriter {
 
   void write(const std::vector<DerivationPtr>& derivations) {
     for (uint32_t i = 0; i < plan_.constants.size(); ++i)
-      if (!derivations[i]) fixed_.emplace(plan_.constants[i].digest, i);
+      if (i >= derivations.size() || !derivations[i]) fixed_.emplace(plan_.constants[i].digest, i);
     std::vector<Value> values;
     for (const DerivationPtr& derivation : derivations)
       values.push_back(derivation ? value_of(*derivation) : Value{Value::none, 0});

@@ -30,10 +30,11 @@ struct Quotient {
 };
 struct Levels {
   explicit LATHE_INLINE Levels(const gemm::Rounding& rounding)
-      : quotient(rounding), zero(broadcast_int(static_cast<int32_t>(rounding.zero))) {}
-  LATHE_INLINE IntVec operator()(Vec x) const { return round_to_int(quotient(x)) + zero; }
+      : quotient(rounding), zero(UintVec(broadcast_int(static_cast<int32_t>(rounding.zero)))) {}
+  // Lanes behind the last column hold whatever memory held, and wrap where that is at an end of the range.
+  LATHE_INLINE IntVec operator()(Vec x) const { return IntVec(UintVec(round_to_int(quotient(x))) + zero); }
   Quotient quotient;
-  IntVec zero;
+  UintVec zero;
 };
 
 struct Clamp {
