@@ -4,11 +4,14 @@
 namespace lathe::api {
 
 void Deprecation::tell(const Reporter& reporter) noexcept {
-  if (told_.exchange(true)) return;
-  guarded(reporter, function_, [&]() -> Result<> {
-    reporter.log().print(Severity::warning, "{} is deprecated: {} replaces it", function_, replacement_);
+  guarded(reporter, name_, [&]() -> Result<> {
+    tell(reporter.log());
     return {};
   });
+}
+
+void Deprecation::tell(Log& log) {
+  if (!told_.exchange(true)) log.print(Severity::warning, "{} is deprecated: {} replaces it", name_, replacement_);
 }
 
 }  // namespace lathe::api

@@ -7,16 +7,16 @@
 
 namespace lathe::api {
 
-// A function that works, and that later generations do not have: one object for each, for the whole process.
+// A function or a value that works, and that later generations do not have: one object for each, for the whole process.
 class Deprecation {
  public:
-  constexpr Deprecation(const char* function, const char* replacement)
-      : function_(function), replacement_(replacement) {}
+  constexpr Deprecation(const char* name, const char* replacement) : name_(name), replacement_(replacement) {}
   // Warns the first time. Thread-safe.
   void tell(const Reporter& reporter) noexcept;
+  void tell(Log& log);
 
  private:
-  const char* function_;
+  const char* name_;
   const char* replacement_;
   std::atomic<bool> told_{false};
 };

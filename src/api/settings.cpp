@@ -3,6 +3,7 @@
 
 #include "NvInfer.h"
 #include "NvOnnxParser.h"
+#include "api/deprecation.h"
 
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"  // deprecated flags have rows, too
 
@@ -36,6 +37,28 @@ constinit const Setting kSettings[] = {
 };
 static_assert(std::size(kSettings) == static_cast<size_t>(SettingId::count));
 
+#ifndef LATHE_RUNTIMES_ALONE
+struct DeprecatedValue {
+  const std::type_info* enumeration;
+  int value;
+  Deprecation deprecation;
+};
+
+constinit DeprecatedValue kDeprecatedValues[] = {
+#define LATHE_DEPRECATED(owner, name, replacement) \
+  {&typeid(owner), static_cast<int>(owner::name), {#owner "::" #name, replacement}},
+#include "api/deprecated_values.def"
+#undef LATHE_DEPRECATED
+};
+
+void tell_deprecated(const std::type_info& enumeration, int value, Log& log) {
+  for (DeprecatedValue& deprecated : kDeprecatedValues)
+    if (*deprecated.enumeration == enumeration && deprecated.value == value) deprecated.deprecation.tell(log);
+}
+#else
+void tell_deprecated(const std::type_info&, int, Log&) {}
+#endif
+
 }  // namespace
 
 const Setting& setting_of(SettingId id) { return kSettings[static_cast<size_t>(id)]; }
@@ -61,8 +84,11 @@ Result<> SettingNotices::consult(SettingId id, Log& log) {
 
 Result<> SettingNotices::consult_value(const std::type_info& enumeration, int value, Log& log) {
   for (size_t i = 0; i < std::size(kSettings); ++i)
-    if (kSettings[i].enumeration && *kSettings[i].enumeration == enumeration && kSettings[i].value == value)
-      return consult(static_cast<SettingId>(i), log);
+    if (kSettings[i].enumeration && *kSettings[i].enumeration == enumeration && kSettings[i].value == value) {
+      LATHE_TRY(consult(static_cast<SettingId>(i), log));
+      tell_deprecated(enumeration, value, log);
+      return {};
+    }
   return fail(ErrorCode::invalid_argument, "{} is not a value of its enumeration", value);
 }
 

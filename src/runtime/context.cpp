@@ -74,8 +74,8 @@ Result<> Context::set_output_allocator(size_t i, OutputAllocator allocator) {
 Result<> Context::prepare() {
   if (shapes_.is_bound(staging_.addresses())) return {};
   LATHE_TRY(shapes_.bind(staging_.addresses()));
-  Result<> placed = memory_.place(shapes_);
-  if (placed) placed = execution_.prepare();
+  Result<> placed = execution_.prepare();
+  if (placed) placed = memory_.place(shapes_, execution_.scratch());
   if (!placed) shapes_.unbind();
   if (graphs_ != GraphPolicy::of_each_run) replay_.forget();
   return placed;
@@ -83,7 +83,7 @@ Result<> Context::prepare() {
 
 Result<size_t> Context::memory_bytes() {
   LATHE_TRY(prepare());
-  return memory_.bytes_with(execution_.workspace_bytes());
+  return memory_.bytes();
 }
 
 void Context::set_graphs(GraphPolicy policy) {
@@ -137,8 +137,7 @@ Result<> Context::execute(Queue& queue, Return returns) {
   }
   LATHE_TRY(prepare());
   LATHE_TRY(staging_.check(shapes_));
-  LATHE_TRY(memory_.provide(execution_.workspace_bytes(), profile()));
-  LATHE_TRY(execution_.begin());
+  LATHE_TRY(memory_.provide());
   shapes_.forget_computed();
   LATHE_TRY(staging_.provide_outputs(shapes_));
   LATHE_ASSIGN(const QueueTurn turn, QueueTurn::take(queue));
@@ -171,7 +170,7 @@ Result<> Context::run_steps(Queue& queue) {
     return execution_.run(queue, Execution::Mode::immediate);
   std::vector<const void*>& addresses = replay_.begin();
   addresses.push_back(memory_.base());
-  addresses.push_back(execution_.workspace());
+  addresses.push_back(memory_.extra_scratch());
   const plan::Plan& plan = engine_->plan();
   for (const plan::Binding& binding : plan.bindings) addresses.push_back(storage_.base(plan.tensors[binding.tensor]));
   if (graphs_ == GraphPolicy::of_each_run) replay_.add_sizes(shapes_.symbols());

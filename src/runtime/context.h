@@ -43,7 +43,7 @@ class Context {
   int64_t largest(const Expr& number) const { return shapes_.largest(number); }  // see ShapeBinding
   size_t bytes(size_t i) const { return shapes_.bytes(i); }  // of its tensor under the current shapes; 0 when unknown
 
-  // Arena and workspace bytes that the current shapes need. Works all sizes out if shapes changed.
+  // Bytes of activations and scratch that the current shapes need. Works all sizes out if shapes changed.
   Result<size_t> memory_bytes();
   // Memory of the application's, of policy `user` only; aligned to Engine::alignment(), and valid until the work is
   // done. Null takes it away. Engine::memory_limit() bytes are enough for all shapes of a profile. A change waits for

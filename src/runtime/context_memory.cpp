@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "plan/memory_planner.h"
 #include "plan/windows.h"
 
 namespace lathe {
@@ -14,6 +13,7 @@ ContextMemory::ContextMemory(const Engine& engine, PendingWork& work, MemoryPoli
       work_(work),
       policy_(policy),
       elsewhere_(plan_.buffers.size()),
+      step_scratch_(plan_),
       slots_(plan_.dynamic_slots),
       slot_tensors_(plan_.dynamic_slots) {
   for (plan::TensorId id = 0; id < plan_.tensors.size(); ++id)
@@ -48,7 +48,8 @@ Result<> ContextMemory::reserve(size_t profile) {
   return bytes > memory_size_ ? own(bytes) : Result<>();
 }
 
-Result<> ContextMemory::place(const ShapeBinding& shapes) {
+// What only a run can size has no room in the arena but where that is limited.
+Result<> ContextMemory::place(const ShapeBinding& shapes, std::span<const size_t> scratch) {
   std::vector<plan::Lifetime> lifetimes;
   buffer_bytes_.clear();
   for (const plan::Buffer& buffer : plan_.buffers) {
@@ -58,15 +59,28 @@ Result<> ContextMemory::place(const ShapeBinding& shapes) {
     lifetimes.push_back({static_cast<size_t>(std::max<int64_t>(*bytes, 0)), buffer.first, buffer.last});
     buffer_bytes_.push_back(*bytes);
   }
-  size_t total = 0;
-  offsets_ = plan::plan_memory(lifetimes, &total);
-  arena_bytes_ = engine_.align(total);
-  // Smaller buffers may happen to pack worse: never than the largest, for which there is room.
+  scratch_ = step_scratch_.lifetimes(scratch);
   const MemoryLimit* limit = policy_ == MemoryPolicy::on_demand ? nullptr : engine_.memory_limit(shapes.profile());
-  if (!limit || arena_bytes_ <= limit->arena) return {};
-  offsets_ = limit->offsets;
-  arena_bytes_ = limit->arena;
+  for (size_t i = 0; limit && i < plan_.steps.size(); ++i)
+    if (const size_t s = step_scratch_.of(i); engine_.is_data_dependent(plan_.steps[i]))
+      scratch_[s].bytes = limit->scratch[s].bytes;
+  arena_ = plan::arrange(lifetimes, scratch_, engine_.alignment());
+  arena_.bytes = arena_.bytes > SIZE_MAX / 2 ? SIZE_MAX : engine_.align(arena_.bytes);
+  extra_offsets_.assign(scratch_.size(), 0);
+  extra_bytes_ = 0;
+  if (limit && arena_.bytes > limit->total()) place_as_limited(*limit);
   return {};
+}
+
+// What is smaller may happen to pack worse: never than the largest, for which there is room. Kernels may want more
+// scratch for some shapes than for larger ones: that lies elsewhere.
+void ContextMemory::place_as_limited(const MemoryLimit& limit) {
+  arena_ = limit.arena;
+  std::vector<plan::Lifetime> extra = scratch_;
+  for (size_t s = 0; s < extra.size(); ++s)
+    if (scratch_[s].bytes <= limit.scratch[s].bytes) extra[s].bytes = 0;
+  extra_offsets_ = plan::plan_memory(extra, &extra_bytes_, engine_.alignment());
+  scratch_ = limit.scratch;
 }
 
 Result<> ContextMemory::set(void* memory, size_t bytes) {
@@ -89,7 +103,7 @@ Result<> ContextMemory::set(void* memory, size_t bytes) {
 Result<> ContextMemory::set_temporaries(std::shared_ptr<Device> from) {
   LATHE_TRY(work_.wait());
   for (DeviceMemory& slot : slots_) slot = DeviceMemory();
-  extra_workspace_ = DeviceMemory();
+  extra_ = DeviceMemory();
   temporaries_ = std::move(from);
   return {};
 }
@@ -101,21 +115,20 @@ Result<> ContextMemory::own(size_t bytes) {
   return replaced;
 }
 
-Result<> ContextMemory::provide(size_t workspace, size_t profile) {
-  const size_t needed = bytes_with(workspace);
-  if (needed <= memory_size_) return {};
-  if (policy_ != MemoryPolicy::user) return own(needed);
-  // Kernels may want more workspace for some shapes than for larger ones; whoever gave the limit gave enough.
-  const MemoryLimit* limit = engine_.memory_limit(profile);
-  if (limit && memory_size_ >= limit->total()) return {};
-  return fail(ErrorCode::memory_too_small, "these shapes need {} bytes of context memory, {} were supplied", needed,
-              memory_size_);
+Result<> ContextMemory::provide() {
+  LATHE_TRY(grow(extra_, extra_bytes_, temporaries()));
+  if (arena_.bytes <= memory_size_) return {};
+  if (policy_ != MemoryPolicy::user) return own(arena_.bytes);
+  return fail(ErrorCode::memory_too_small, "these shapes need {} bytes of context memory, {} were supplied",
+              arena_.bytes, memory_size_);
 }
 
-Result<std::byte*> ContextMemory::workspace(size_t bytes) {
-  if (bytes <= memory_size_ - arena_bytes_) return memory_ + arena_bytes_;
-  LATHE_TRY(grow(extra_workspace_, bytes, temporaries()));
-  return extra_workspace_.data();
+Result<std::byte*> ContextMemory::scratch(size_t step, size_t bytes) {
+  if (bytes == 0) return nullptr;
+  const size_t s = step_scratch_.of(step);
+  if (bytes <= scratch_[s].bytes) return memory_ + arena_.scratch[s];
+  LATHE_TRY(grow(extra_, extra_offsets_[s] + bytes, temporaries()));
+  return extra_.data() + extra_offsets_[s];
 }
 
 // Steps may write a tensor part by part, and the slot must hold the whole when the first part is written, as growing

@@ -40,8 +40,7 @@ Execution::Execution(const Engine& engine, ShapeBinding& shapes, ContextMemory& 
       blocks_(engine, shapes, memory, storage, host_,
               [this](size_t first, size_t end, Queue& queue) { return run_steps(first, end, queue); }),
       operands_(plan_.steps.size()),
-      stream_workspace_(plan_.auxiliary_streams() + 1),
-      workspace_offsets_(stream_workspace_.size()) {
+      scratch_(operands_.size()) {
   for (size_t i = 0; i < operands_.size(); ++i) {
     const plan::Step& step = plan_.steps[i];
     operands_[i].inputs.resize(step.inputs.size());
@@ -70,26 +69,22 @@ const Kernel* Execution::kernel(size_t step) const {
 }
 
 Result<> Execution::prepare() {
-  std::fill(stream_workspace_.begin(), stream_workspace_.end(), 0);
+  std::fill(scratch_.begin(), scratch_.end(), 0);
   refused_.clear();
   for (size_t i = 0; i < operands_.size(); ++i) {
     if (plan_.steps[i].is<plan::Block>()) continue;
     Result<size_t> workspace = 0;
-    size_t& most = stream_workspace_[plan_.steps[i].stream];
     if (const Result<> checked = check_conditional(i); !checked)
       workspace = fail(checked.error());
     else if (!operands_[i].data_dependent)
       workspace = prepare_step(i);
     if (workspace)
-      most = std::max(most, engine_.align(*workspace));
+      scratch_[i] = *workspace;
     else if (engine_.is_conditional(i))
       refused_.emplace(i, std::move(workspace).error());
     else
       return fail(std::move(workspace).error());
   }
-  workspace_bytes_ = 0;
-  for (size_t i = 0; i < stream_workspace_.size(); ++i)
-    workspace_offsets_[i] = std::exchange(workspace_bytes_, workspace_bytes_ + stream_workspace_[i]);
   capturable_ = engine_.is_capturable();
   if (capturable_) {
     LATHE_ASSIGN(capturable_, CaptureLimit(engine_, shapes_, storage_, blocks_).allows());
@@ -124,11 +119,6 @@ Result<size_t> Execution::prepare_step(size_t i) {
       runs->prepare({operands.inputs, operands.outputs, shapes_.symbols()}, engine_.device().threads());
   if (workspace) return workspace;
   return fail(with_context(std::move(workspace).error(), fmt::format("step '{}' ({})", step.name, step.kernel())));
-}
-
-Result<> Execution::begin() {
-  LATHE_ASSIGN(workspace_, memory_.workspace(workspace_bytes_));
-  return {};
 }
 
 Result<> Execution::run(Queue& queue, Mode mode) {
@@ -210,10 +200,8 @@ Result<> Execution::run_step(size_t i, Queue& queue) {
   if (const auto refused = refused_.find(i); refused != refused_.end()) return fail(refused->second);
   const Kernel* const runs = kernel(i);
   if (!runs) return host_.run(i, operands, queue);
-  std::byte* workspace = workspace_ + workspace_offsets_[step.stream];
-  if (operands.data_dependent) {
-    LATHE_ASSIGN(workspace, prepare_data_dependent(i, queue));
-  }
+  if (operands.data_dependent) LATHE_TRY(prepare_data_dependent(i, queue));
+  LATHE_ASSIGN(std::byte* const workspace, memory_.scratch(i, scratch_[i]));
   const auto place = [&](plan::TensorId id, TensorArg& arg) {
     if (id != plan::kNoTensor) arg.data = storage_.address(plan_.tensors[id]);
   };
@@ -224,22 +212,18 @@ Result<> Execution::run_step(size_t i, Queue& queue) {
   return fail(with_context(enqueued.error(), fmt::format("step '{}' ({})", step.name, step.kernel())));
 }
 
-// What could not be prepared before the steps ahead had run: sizes, the outputs' memory, workspace, which it returns.
-Result<std::byte*> Execution::prepare_data_dependent(size_t i, Queue& queue) {
+// What could not be prepared before the steps ahead had run: sizes, the outputs' memory, the scratch that it wants.
+Result<> Execution::prepare_data_dependent(size_t i, Queue& queue) {
   const plan::Step& step = plan_.steps[i];
   if (!step.is<plan::PluginCall>()) {
     LATHE_TRY(host_.read_counts(step, queue));
     if (engine_.code()[i].eval) LATHE_TRY(host_.find_sizes(i, queue));
   }
-  LATHE_ASSIGN(const size_t needed, prepare_step(i));
-  std::byte* workspace = workspace_;
-  if (needed > workspace_bytes_) {
-    LATHE_ASSIGN(workspace, memory_.workspace(needed));
-  }
+  LATHE_ASSIGN(scratch_[i], prepare_step(i));
   for (const plan::TensorId id : step.outputs) LATHE_TRY(storage_.provide(id));
   for (const auto* ids : {&step.inputs, &step.outputs})
     for (const plan::TensorId id : *ids) LATHE_TRY(storage_.check_window(id));
-  return workspace;
+  return {};
 }
 
 }  // namespace lathe

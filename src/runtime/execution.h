@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <map>
+#include <span>
 #include <vector>
 
 #include "device/forking_queue.h"
@@ -44,15 +45,13 @@ class Execution {
 
   // Makes the context's own clones of plugins: once, before anything else.
   Result<> attach_plugins();
-  // Dims and strides of operands and the kernels' consent, once shapes are bound. Not of steps that depend on data.
+  // Dims and strides of operands, the kernels' consent and the scratch they want, once shapes are bound. Not of steps
+  // that depend on data.
   Result<> prepare();
   // Whether a captured graph can hold a run, once prepared.
   bool is_capturable() const { return capturable_; }
   bool has_plugins() const { return !plugins_.empty(); }
-  size_t workspace_bytes() const { return workspace_bytes_; }  // that the prepared steps need
-  // Begins a run: finds the workspace of its steps in the context's memory, which has been provided.
-  Result<> begin();
-  const std::byte* workspace() const { return workspace_; }
+  std::span<const size_t> scratch() const { return scratch_; }  // bytes by step, as prepared
   // Runs every step on a queue within a turn of it.
   Result<> run(Queue& queue, Mode mode);
   void release_temporaries() { blocks_.release_temporaries(); }
@@ -60,13 +59,13 @@ class Execution {
  private:
   const Kernel* kernel(size_t step) const;
   Result<> check_conditional(size_t step) const;
-  // Bytes of workspace that the step's kernel needs.
+  // Bytes of scratch that the step's kernel needs.
   Result<size_t> prepare_step(size_t step);
   Result<> run_steps(size_t first, size_t end, Queue& queue);
   Result<> run_section(const plan::ParallelSection& section, ForkingQueue& queue, Queue& main);
   Result<> run_watched(size_t step, Queue& queue);
   Result<> run_step(size_t step, Queue& queue);
-  Result<std::byte*> prepare_data_dependent(size_t step, Queue& queue);
+  Result<> prepare_data_dependent(size_t step, Queue& queue);
 
   const Engine& engine_;
   const plan::Plan& plan_;
@@ -79,14 +78,11 @@ class Execution {
   BlockExecution blocks_;
   std::map<size_t, std::unique_ptr<PluginKernel>> plugins_;  // by step
   std::vector<StepOperands> operands_;                       // by step
-  std::map<size_t, Error> refused_;        // steps that cannot run under these shapes; branches may leave them out
-  size_t readers_end_ = 0;                 // behind the last step that reads an input, and the blocks around it
-  double reported_ms_ = 0;                 // of this run, to the profiler
-  std::vector<size_t> stream_workspace_;   // bytes, by stream
-  std::vector<size_t> workspace_offsets_;  // where each stream's begins
-  size_t workspace_bytes_ = 0;             // of all
+  std::vector<size_t> scratch_;                              // bytes, by step
+  std::map<size_t, Error> refused_;  // steps that cannot run under these shapes; branches may leave them out
+  size_t readers_end_ = 0;           // behind the last step that reads an input, and the blocks around it
+  double reported_ms_ = 0;           // of this run, to the profiler
   bool capturable_ = false;
-  std::byte* workspace_ = nullptr;  // of this run
 };
 
 }  // namespace lathe

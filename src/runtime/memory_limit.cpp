@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/memory_limit.h"
 
-#include "plan/arena.h"
+#include "plan/step_scratch.h"
 #include "runtime/engine.h"
 
 namespace lathe {
@@ -23,10 +23,7 @@ class Limiter {
 
   std::optional<MemoryLimit> find() {
     MemoryLimit limit;
-    std::optional<plan::Arena> arena = plan::largest_arena(plan_, profile_);
-    if (!arena) return std::nullopt;
-    limit.offsets = std::move(arena->offsets);
-    limit.arena = engine_.align(arena->bytes);
+    if (!find_arena(limit)) return std::nullopt;
     limit.dynamic.resize(plan_.dynamic_slots);
     limit.bindings.resize(plan_.bindings.size());
     for (const plan::TensorDesc& tensor : plan_.tensors) {
@@ -37,20 +34,28 @@ class Limiter {
       size_t& most = (*sizes)[tensor.index];
       most = std::max(most, bytes_of(tensor));
     }
-    std::vector<size_t> workspace(plan_.auxiliary_streams() + 1);
-    for (size_t i = 0; i < plan_.steps.size(); ++i) {
-      const std::optional<size_t> bytes = workspace_of(i);
-      if (!bytes) return std::nullopt;
-      size_t& most = workspace[plan_.steps[i].stream];
-      most = std::max(most, engine_.align(*bytes));
-    }
-    for (const size_t bytes : workspace)  // streams run beside each other
-      if (__builtin_add_overflow(limit.workspace, bytes, &limit.workspace)) return std::nullopt;
-    if (limit.workspace > SIZE_MAX - limit.arena) return std::nullopt;
     return limit;
   }
 
  private:
+  bool find_arena(MemoryLimit& limit) const {
+    const std::optional<plan::Arena> activations = plan::largest_arena(plan_, profile_);
+    std::vector<size_t> bytes;
+    for (size_t i = 0; i < plan_.steps.size(); ++i) {
+      const std::optional<size_t> workspace = workspace_of(i);
+      if (!workspace) return false;
+      bytes.push_back(*workspace);
+    }
+    limit.scratch = plan::StepScratch(plan_).lifetimes(bytes);
+    std::optional<plan::Arena> arena = plan::largest_arena(plan_, profile_, limit.scratch, engine_.alignment());
+    if (!activations || !arena) return false;
+    limit.activations = engine_.align(activations->bytes);
+    limit.most_scratch = plan::max_live_bytes(limit.scratch, engine_.alignment());
+    limit.arena = std::move(*arena);
+    limit.arena.bytes = engine_.align(limit.arena.bytes);
+    return true;
+  }
+
   std::optional<int64_t> largest(const Expr& expr) const { return plan::largest(expr, ranges_); }
 
   size_t bytes_of(const plan::TensorDesc& tensor) const {

@@ -86,6 +86,86 @@ std::vector<Kind> kinds() {
        one_node(node("ConvTranspose", {"x", "w"}, {"y"}, {int_attribute("group", 2)}),
                 {floats("w", {4, 1, 1, 2}, {1, 2, 3, 4, 5, 6, 7, 8})}),
        LayerType::kDECONVOLUTION},
+      {"BatchNormalization",
+       one_node(node("BatchNormalization", {"x", "s", "b", "m", "v"}, {"y"}),
+                {floats("s", {4}, {2, 3, 4, 5}), floats("b", {4}, {1, -1, 0, 2}), floats("m", {4}, {0, 1, 2, 3}),
+                 floats("v", {4}, {1, 4, 9, 16})}),
+       LayerType::kSCALE},
+      {"Flatten", one_node(node("Flatten", {"x"}, {"y"}, {int_attribute("axis", 2)}), {}), LayerType::kSHUFFLE},
+      {"Reshape", one_node(node("Reshape", {"x", "to"}, {"y"}), {ints("to", {0, -1, 3})}), LayerType::kSHUFFLE},
+      {"SqueezeOfAll", one_node(node("Squeeze", {"x"}, {"y"}), {}), LayerType::kSHUFFLE},
+      {"AddOfRanks", one_node(node("Add", {"x", "b"}, {"y"}), {floats("b", {3, 2}, {1, 2, 3, 4, 5, 6})}),
+       LayerType::kELEMENTWISE},
+      {"MatMulOfRanks", one_node(node("MatMul", {"x", "w"}, {"y"}), {floats("w", {2, 2}, {1, 2, 3, 4})}),
+       LayerType::kMATRIX_MULTIPLY},
+      {"MatMulByAVector", one_node(node("MatMul", {"x", "w"}, {"y"}), {floats("w", {2}, {1, 2})}),
+       LayerType::kMATRIX_MULTIPLY},
+      {"ReduceOfAxes", one_node(node("ReduceMean", {"x", "axes"}, {"y"}), {ints("axes", {-1, 1})}), LayerType::kREDUCE},
+      {"ReduceOfAll", one_node(node("ReduceMax", {"x"}, {"y"}), {}), LayerType::kREDUCE},
+      {"Pad",
+       one_node(node("Pad", {"x", "pads", "value"}, {"y"}),
+                {ints("pads", {0, 0, 1, 0, 0, 0, 2, 3}), floats("value", {}, {7})}),
+       LayerType::kSLICE},
+      {"PadByReflection",
+       one_node(node("Pad", {"x", "pads"}, {"y"}, {string_attribute("mode", "reflect")}),
+                {ints("pads", {0, 2, 0, 0, 0, 1, 0, 0})}),
+       LayerType::kSLICE},
+      {"Expand", one_node(node("Expand", {"x", "to"}, {"y"}), {ints("to", {3, 1, 1, 1})}), LayerType::kSLICE},
+      {"Tile", one_node(node("Tile", {"x", "by"}, {"y"}), {ints("by", {1, 2, 1, 3})}), LayerType::kSLICE},
+      {"ResizeToSizes",
+       one_node(node("Resize", {"x", "", "", "to"}, {"y"}, {string_attribute("mode", "linear")}),
+                {ints("to", {1, 4, 5, 7})}),
+       LayerType::kRESIZE},
+      {"ResizeByScales",
+       one_node(node("Resize", {"x", "", "by"}, {"y"},
+                     {string_attribute("coordinate_transformation_mode", "pytorch_half_pixel"),
+                      string_attribute("nearest_mode", "floor")}),
+                {floats("by", {4}, {1, 1, 2, 3})}),
+       LayerType::kRESIZE},
+      {"OneHot",
+       model(graph({{node("ArgMax", {"x"}, {"i"}), node("OneHot", {"i", "depth", "values"}, {"y"})},
+                    {ints("depth", {3}), floats("values", {2}, {-1, 5})},
+                    {value_info("x", 1, {1, 4, 3, 2})},
+                    {value_info("y", 1, {})}})),
+       LayerType::kONE_HOT},
+      {"DequantizeByChannel",
+       model(graph({{node("QuantizeLinear", {"x", "s", "z"}, {"q"}), node("DequantizeLinear", {"q", "s", "z"}, {"y"})},
+                    {floats("s", {4}, {0.5, 0.25, 1, 2}), raw_tensor<int8_t>("z", 3, {4}, {0, 1, -1, 2})},
+                    {value_info("x", 1, {1, 4, 3, 2})},
+                    {value_info("y", 1, {})}})),
+       LayerType::kDEQUANTIZE},
+      {"QuantizeByChannel",
+       model(graph({{node("QuantizeLinear", {"x", "s", "z"}, {"q"}), node("DequantizeLinear", {"q", "s", "z"}, {"y"})},
+                    {floats("s", {4}, {0.5, 0.25, 1, 2}), raw_tensor<int8_t>("z", 3, {4}, {0, 1, -1, 2})},
+                    {value_info("x", 1, {1, 4, 3, 2})},
+                    {value_info("y", 1, {})}})),
+       LayerType::kQUANTIZE},
+      {"ConvolutionOfRows",
+       model(graph({{node("Reshape", {"x", "to"}, {"r"}), node("Conv", {"r", "w"}, {"y"})},
+                    {ints("to", {1, 4, 6}), floats("w", {1, 4, 3}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12})},
+                    {value_info("x", 1, {1, 4, 3, 2})},
+                    {value_info("y", 1, {})}})),
+       LayerType::kCONVOLUTION},
+      {"PoolingOfRows",
+       model(graph(
+           {{node("Reshape", {"x", "to"}, {"r"}), node("MaxPool", {"r"}, {"y"}, {ints_attribute("kernel_shape", {2})})},
+            {ints("to", {1, 4, 6})},
+            {value_info("x", 1, {1, 4, 3, 2})},
+            {value_info("y", 1, {})}})),
+       LayerType::kPOOLING},
+      {"ConstantOfShape",
+       model(
+           graph({{node("Shape", {"x"}, {"s"}), node("ConstantOfShape", {"s"}, {"c"}), node("Add", {"x", "c"}, {"y"})},
+                  {},
+                  {value_info("x", 1, {1, 4, 3, 2})},
+                  {value_info("y", 1, {})}})),
+       LayerType::kFILL},
+      {"Gemm",
+       model(graph({{node("Flatten", {"x"}, {"r"}, {int_attribute("axis", 2)}), node("Gemm", {"r", "w", "b"}, {"y"})},
+                    {floats("w", {6, 2}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}), floats("b", {2}, {1, -1})},
+                    {value_info("x", 1, {1, 4, 3, 2})},
+                    {value_info("y", 1, {})}})),
+       LayerType::kELEMENTWISE},
   };
 }
 
@@ -120,6 +200,79 @@ TEST(ImportedSettings, AreThoseOfTheNodes) {
   auto* normalization = static_cast<INormalizationLayer*>(o.find(LayerType::kNORMALIZATION));
   EXPECT_EQ(normalization->getAxes(), 8u);
   EXPECT_FLOAT_EQ(normalization->getEpsilon(), 1e-5f);
+}
+
+const Kind& kind(std::string_view name) {
+  static const std::vector<Kind> all = kinds();
+  return *std::find_if(all.begin(), all.end(), [&](const Kind& k) { return k.name == name; });
+}
+
+template <class L>
+L& layer_of(const Parsed& n, std::string_view name) {
+  return *static_cast<L*>(n.find(kind(name).type));
+}
+
+TEST(ImportedSettings, SayWhatInputsOfTheNodesDo) {
+  Parsed pad(kind("Pad").model);
+  auto& padding = layer_of<ISliceLayer>(pad, "Pad");
+  EXPECT_TRUE(same(padding.getStart(), Dims4(0, 0, -1, 0)));
+  EXPECT_TRUE(same(padding.getSize(), Dims4(1, 4, 6, 5)));
+  EXPECT_EQ(padding.getMode(), SampleMode::kFILL);
+  EXPECT_NE(padding.getInput(4), nullptr);
+  Parsed expand(kind("Expand").model);
+  EXPECT_TRUE(same(layer_of<ISliceLayer>(expand, "Expand").getStride(), Dims4(0, 1, 1, 1)));
+  Parsed tile(kind("Tile").model);
+  EXPECT_EQ(layer_of<ISliceLayer>(tile, "Tile").getMode(), SampleMode::kWRAP);
+  Parsed reduce(kind("ReduceOfAxes").model);
+  EXPECT_EQ(layer_of<IReduceLayer>(reduce, "ReduceOfAxes").getReduceAxes(), 10u);
+  EXPECT_EQ(layer_of<IReduceLayer>(reduce, "ReduceOfAxes").getNbInputs(), 1);
+  Parsed flatten(kind("Flatten").model);
+  EXPECT_TRUE(same(layer_of<IShuffleLayer>(flatten, "Flatten").getReshapeDimensions(), Dims2(4, 6)));
+  Parsed resize(kind("ResizeByScales").model);
+  float scales[4] = {};
+  EXPECT_EQ(layer_of<IResizeLayer>(resize, "ResizeByScales").getScales(4, scales), 4);
+  EXPECT_EQ(scales[3], 3);
+  EXPECT_EQ(layer_of<IResizeLayer>(resize, "ResizeByScales").getSelectorForSinglePixel(), ResizeSelector::kUPPER);
+  Parsed fill(kind("ConstantOfShape").model);
+  EXPECT_EQ(layer_of<IFillLayer>(fill, "ConstantOfShape").getBeta(), 0);
+  Parsed quantize(kind("DequantizeByChannel").model);
+  EXPECT_EQ(layer_of<IDequantizeLayer>(quantize, "DequantizeByChannel").getAxis(), 1);
+  EXPECT_EQ(layer_of<IDequantizeLayer>(quantize, "DequantizeByChannel").getInput(1)->getDimensions().nbDims, 1);
+}
+
+TEST(ImportedSettings, OfBatchNormalizationsAreOneFactorAndOneShift) {
+  Parsed n(kind("BatchNormalization").model);
+  auto& scale = layer_of<IScaleLayer>(n, "BatchNormalization");
+  EXPECT_EQ(scale.getMode(), ScaleMode::kCHANNEL);
+  EXPECT_EQ(scale.getChannelAxis(), 1);
+  ASSERT_EQ(scale.getScale().count, 4);
+  ASSERT_EQ(scale.getShift().count, 4);
+  EXPECT_EQ(scale.getPower().count, 0);
+  EXPECT_NEAR(static_cast<const float*>(scale.getScale().values)[1], 1.5F, 1e-5F);
+  EXPECT_NEAR(static_cast<const float*>(scale.getShift().values)[1], -2.5F, 1e-5F);
+  scale.setShift({DataType::kFLOAT, nullptr, 0});  // changed as an application would
+  EXPECT_TRUE(n.builds()) << n.log.text();
+}
+
+// Dimensions that are open are left out of the bounds.
+TEST(ImportedSettings, OfOpenDimensions) {
+  const auto bounds = [](const char* name, std::vector<int64_t> values) {
+    const auto count = static_cast<int64_t>(values.size());
+    return raw_tensor<int64_t>(name, 7, {count}, std::move(values));
+  };
+  Parsed n(model(graph({{node("Slice", {"x", "from", "to", "axes"}, {"s"}), node("Flatten", {"s"}, {"y"})},
+                        {bounds("from", {1}), bounds("to", {3}), bounds("axes", {1})},
+                        {value_info("x", 1, {-1, 4, 3, 2})},
+                        {value_info("y", 1, {})}})));
+  auto* slice = static_cast<ISliceLayer*>(n.find(LayerType::kSLICE));
+  ASSERT_NE(slice, nullptr);
+  EXPECT_EQ(slice->getAxes().nbDims, 1);
+  EXPECT_EQ(slice->getAxes().d[0], 1);
+  EXPECT_EQ(slice->getStart().d[0], 1);
+  EXPECT_EQ(slice->getSize().d[0], 2);
+  auto* flatten = static_cast<IShuffleLayer*>(n.find(LayerType::kSHUFFLE));
+  ASSERT_NE(flatten, nullptr);
+  EXPECT_TRUE(same(flatten->getReshapeDimensions(), Dims2(0, 12)));
 }
 
 }  // namespace

@@ -84,6 +84,34 @@ TEST_F(MemoryLog, BuildsTellWhatContextsNeed) {
   EXPECT_FALSE(logger.find("Engine generation completed in [0-9]+\\.[0-9]+ seconds\\.").empty());
 }
 
+// S115: what a late layer works in lies where the large tensors of early ones were.
+TEST_F(MemoryLog, ScratchLiesWhereActivationsLeaveRoom) {
+  if (on_gpu()) GTEST_SKIP() << "the layers need no scratch there; Arena.* arranges what others need";
+  const std::unique_ptr<IBuilder> builder(createInferBuilder(logger));
+  const std::unique_ptr<INetworkDefinition> network(builder->createNetworkV2(0));
+  const std::unique_ptr<IBuilderConfig> config(builder->createBuilderConfig());
+  const std::vector<float> weights(32 * 32 * 9, 0.25F);
+  const auto convolve = [&](ITensor* x, int64_t channels) {
+    const Weights kernel{DataType::kFLOAT, weights.data(), 32 * channels * 9};
+    IConvolutionLayer* layer = network->addConvolutionNd(*x, 32, Dims2(3, 3), kernel, {});
+    layer->setPaddingNd(Dims2(1, 1));
+    return layer->getOutput(0);
+  };
+  ITensor* first = convolve(network->addInput("x", DataType::kFLOAT, Dims4(1, 3, 64, 64)), 3);
+  IPoolingLayer* pool = network->addPoolingNd(*first, PoolingType::kMAX, Dims2(4, 4));
+  pool->setStrideNd(Dims2(4, 4));
+  network->markOutput(*convolve(convolve(pool->getOutput(0), 32), 32));
+  lathe::setBuildBudget(*config, 0);
+  const std::unique_ptr<IHostMemory> plan(builder->buildSerializedNetwork(*network, *config));
+  ASSERT_TRUE(plan) << lathe::lastError();
+  const auto engine = load(*plan);
+  ASSERT_TRUE(engine) << lathe::lastError();
+  const int64_t activations = logger.number("Total Activation Memory"), scratch = logger.number("Max Scratch Memory");
+  EXPECT_GT(scratch, 0);
+  EXPECT_LT(engine->getDeviceMemorySizeV2(), activations + scratch);
+  EXPECT_GE(engine->getDeviceMemorySizeV2(), std::max(activations, scratch));
+}
+
 // S118, S134: two contexts work in one block by turns, and nothing that lies there in between matters.
 TEST_F(MemoryLog, ContextsMayShareTheApplicationsMemory) {
   const auto plan = build(64);

@@ -137,6 +137,26 @@ TEST_F(SmallPromises, DeprecatedFunctionsWarnOnce) {
   EXPECT_EQ(warnings, std::vector<std::string>{"IThing::former is deprecated: latter() replaces it"});
 }
 
+// S9.
+TEST_F(SmallPromises, DeprecatedValuesWarnOnce) {
+  const auto warnings_of_a_new_process = [] {
+    BySeverity all;
+    const std::unique_ptr<IBuilder> own(createInferBuilder(all));
+    for (int i = 0; i < 2; ++i) {
+      const std::unique_ptr<IBuilderConfig> mine(own->createBuilderConfig());
+      mine->setFlag(BuilderFlag::kDIRECT_IO);
+      if (!mine->getFlag(BuilderFlag::kDIRECT_IO)) std::_Exit(3);
+      const std::unique_ptr<INetworkDefinition> empty(
+          own->createNetworkV2(1U << static_cast<uint32_t>(NetworkDefinitionCreationFlag::kSTRONGLY_TYPED)));
+    }
+    for (const std::string& warning : all.lines[ILogger::Severity::kWARNING]) std::cerr << warning << '\n';
+    std::_Exit(all.lines[ILogger::Severity::kWARNING].size() == 2 ? 0 : 1);
+  };
+  GTEST_FLAG_SET(death_test_style, "threadsafe");  // a process that has not warned yet
+  EXPECT_EXIT(warnings_of_a_new_process(), testing::ExitedWithCode(0),
+              "BuilderFlag::kDIRECT_IO is deprecated: ITensor::setAllowedFormats\\(\\) replaces it");
+}
+
 // S166, S167.
 TEST_F(SmallPromises, RandomNumbersAreOfTheRun) {
   const auto engine = random_engine();

@@ -72,10 +72,15 @@ void BuilderConfig::setAlgorithmSelector(nv::IAlgorithmSelector* selector) noexc
 }
 
 bool BuilderConfig::setCalibrationProfile(const nv::IOptimizationProfile* profile) noexcept {
+  static constinit Deprecation deprecation("IBuilderConfig::setCalibrationProfile",
+                                           "INetworkDefinition::addQuantize()");
+  deprecation.tell(*core_->reporter);
   return put(SettingId::IBuilderConfig_setCalibrationProfile, &Values::calibration_profile, profile);
 }
 
 void BuilderConfig::setQuantizationFlags(nv::QuantizationFlags flags) noexcept {
+  static constinit Deprecation deprecation("IBuilderConfig::setQuantizationFlags", "INetworkDefinition::addQuantize()");
+  deprecation.tell(*core_->reporter);
   Result<> check;
   if (flags >> nv::EnumMax<nv::QuantizationFlag>() != 0)
     check = fail(ErrorCode::invalid_argument, "{:#x} has bits of no QuantizationFlag", flags);
@@ -102,13 +107,21 @@ bool targets_cpu() noexcept { return default_target().name.starts_with("cpu"); }
 }  // namespace
 
 bool Builder::platformHasFastFp16() const noexcept {
+  static constinit Deprecation deprecation("IBuilder::platformHasFastFp16", "a strongly typed network");
+  deprecation.tell(*core_->reporter);
   return guarded(core_->entry(), "IBuilder::platformHasFastFp16", false,
                  [&]() -> Result<bool> { return !targets_cpu(); });
 }
 
-bool Builder::platformHasFastInt8() const noexcept { return true; }
+bool Builder::platformHasFastInt8() const noexcept {
+  static constinit Deprecation deprecation("IBuilder::platformHasFastInt8", "a strongly typed network");
+  deprecation.tell(*core_->reporter);
+  return true;
+}
 
 bool Builder::platformHasTf32() const noexcept {
+  static constinit Deprecation deprecation("IBuilder::platformHasTf32", "BuilderFlag::kTF32");
+  deprecation.tell(*core_->reporter);
   return guarded(core_->entry(), "IBuilder::platformHasTf32", false, [&]() -> Result<bool> { return !targets_cpu(); });
 }
 

@@ -117,5 +117,10 @@ std::optional<nv::ActivationType> to_nv(ActivationOp value) { return find_theirs
 std::optional<nv::ElementWiseOperation> to_nv(ElementwiseOp value) { return find_theirs(kElementwise, value); }
 std::optional<nv::ReduceOperation> to_nv(ReduceOp value) { return find_theirs(kReduce, value); }
 std::optional<nv::PaddingMode> to_nv(PaddingMode value) { return find_theirs(kPadding, value); }
+std::optional<nv::InterpolationMode> to_nv(ResizeMode value) { return find_theirs(kResize, value); }
+std::optional<nv::ResizeCoordinateTransformation> to_nv(CoordinateMode value) {
+  return find_theirs(kCoordinates, value);
+}
+std::optional<nv::ResizeRoundMode> to_nv(NearestMode value) { return find_theirs(kRounding, value); }
 
 }  // namespace lathe::api

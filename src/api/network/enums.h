@@ -29,5 +29,8 @@ std::optional<nv::ActivationType> to_nv(ActivationOp value);
 std::optional<nv::ElementWiseOperation> to_nv(ElementwiseOp value);
 std::optional<nv::ReduceOperation> to_nv(ReduceOp value);
 std::optional<nv::PaddingMode> to_nv(PaddingMode value);
+std::optional<nv::InterpolationMode> to_nv(ResizeMode value);
+std::optional<nv::ResizeCoordinateTransformation> to_nv(CoordinateMode value);
+std::optional<nv::ResizeRoundMode> to_nv(NearestMode value);
 
 }  // namespace lathe::api

@@ -4,12 +4,11 @@
 #include <algorithm>
 
 #include "api/network/enums.h"
+#include "api/network/imported_kinds.h"
 #include "api/network/layers_index.h"
 #include "api/network/layers_move.h"
 #include "api/network/layers_pointwise.h"
-#include "api/network/layers_quantize.h"
 #include "api/network/layers_rows.h"
-#include "api/network/layers_slice.h"
 #include "api/network/layers_window.h"
 #include "api/network/network.h"
 #include "api/network/plugin_import.h"
@@ -48,14 +47,6 @@ class ImportedLayer final : public nv::ILayer, public Layer {
   std::unique_ptr<Attributes> attributes_;
 };
 
-uint32_t mask_of(const Ints& axes, int rank) {
-  uint32_t mask = 0;
-  for (int64_t axis : axes) mask |= 1u << (axis < 0 ? axis + rank : axis);
-  return mask;
-}
-
-nv::Dims dims_of(const Ints& values) { return to_nv(Dims(values)); }
-
 nv::Permutation permutation_of(const Ints& perm, int rank) {
   nv::Permutation result{};
   for (int32_t i = 0; i < nv::Dims::MAX_DIMS; ++i) result.order[i] = i;
@@ -74,16 +65,6 @@ Made pointwise(NetworkDefinition& network, const ir::Node& node) {
     case OpKind::cast:
       if (!saturates_up(node.attrs<CastAttrs>())) return nullptr;
       return std::make_unique<CastLayer>(network, std::vector<TensorView*>(), to_nv(node.attrs<CastAttrs>().to));
-    case OpKind::quantize:  // scales along an axis have the shape that an importer gave them
-      if (node.input(1)->rank() != 0 || (node.input(2) && node.input(2)->rank() != 0) ||
-          !node.attrs<QuantizeAttrs>().saturate)
-        return nullptr;
-      return std::make_unique<QuantizeLayer>(network, std::vector<TensorView*>(),
-                                             to_nv(node.attrs<QuantizeAttrs>().to));
-    case OpKind::dequantize:
-      if (node.input(1)->rank() != 0 || (node.input(2) && node.input(2)->rank() != 0)) return nullptr;
-      return std::make_unique<DequantizeLayer>(network, std::vector<TensorView*>(),
-                                               to_nv(node.attrs<DequantizeAttrs>().to));
     case OpKind::prelu:
       return std::make_unique<ParametricReLULayer>(network, std::vector<TensorView*>());
     case OpKind::select:
@@ -104,8 +85,10 @@ Made pointwise(NetworkDefinition& network, const ir::Node& node) {
     }
     case OpKind::elementwise: {
       const auto operation = to_nv(node.attrs<ElementwiseAttrs>().op);
-      if (!operation || node.input(0)->rank() != node.input(1)->rank()) return nullptr;
-      return std::make_unique<ElementWiseLayer>(network, std::vector<TensorView*>(), *operation);
+      if (!operation) return nullptr;
+      auto layer = std::make_unique<ElementWiseLayer>(network, std::vector<TensorView*>(), *operation);
+      layer->set_broadcasts();
+      return layer;
     }
     default:
       return nullptr;
@@ -116,13 +99,18 @@ Made pointwise(NetworkDefinition& network, const ir::Node& node) {
 template <class L, class Attrs, class Channels>
 Made convolution(NetworkDefinition& network, const ir::Node& node, const Attrs& attributes, const Channels& channels) {
   const std::optional<Dims> kernel = as_constant(node.input(1)->shape());
-  if (!kernel || kernel->size() < 4 || kernel->size() > 5) return nullptr;
+  if (!kernel || kernel->size() < 3 || kernel->size() > 5) return nullptr;
   const nv::Dims size = dims_of(Ints(kernel->begin() + 2, kernel->end()));
   auto layer =
       std::make_unique<L>(network, std::vector<TensorView*>(), channels(*kernel), size, nv::Weights{}, nv::Weights{});
-  layer->set_window({size, dims_of(attributes.stride), dims_of(attributes.pads_begin), dims_of(attributes.pads_end),
-                     dims_of(attributes.dilation), *to_nv(attributes.padding_mode)},
-                    attributes.groups);
+  WindowSettings window{size,
+                        dims_of(attributes.stride),
+                        dims_of(attributes.pads_begin),
+                        dims_of(attributes.pads_end),
+                        dims_of(attributes.dilation),
+                        *to_nv(attributes.padding_mode)};
+  window.may_have_one = true;
+  layer->set_window(window, attributes.groups);
   return layer;
 }
 
@@ -132,7 +120,7 @@ Made window(NetworkDefinition& network, const ir::Node& node) {
     const bool plain =
         std::all_of(attributes.dilation.begin(), attributes.dilation.end(), [](auto d) { return d == 1; });
     const size_t dims = attributes.window.size();
-    if (!plain || attributes.op == PoolingOp::lp || node.num_outputs() != 1 || dims < 2 || dims > 3) return nullptr;
+    if (!plain || attributes.op == PoolingOp::lp || node.num_outputs() != 1 || dims < 1 || dims > 3) return nullptr;
     const auto type = attributes.op == PoolingOp::max ? nv::PoolingType::kMAX : nv::PoolingType::kAVERAGE;
     auto layer = std::make_unique<PoolingLayer>(network, std::vector<TensorView*>(), type, dims_of(attributes.window));
     layer->set_window({dims_of(attributes.window), dims_of(attributes.stride), dims_of(attributes.pads_begin),
@@ -153,23 +141,18 @@ Made window(NetworkDefinition& network, const ir::Node& node) {
 }
 
 Made rows(NetworkDefinition& network, const ir::Node& node) {
-  const int rank = node.input(0) ? node.input(0)->rank() : 0;
   switch (node.kind()) {
-    case OpKind::reduce: {
-      const auto& attributes = node.attrs<ReduceAttrs>();
-      const auto operation = to_nv(attributes.op);
-      if (!operation || node.num_inputs() != 1 || attributes.axes.empty()) return nullptr;
-      return std::make_unique<ReduceLayer>(network, std::vector<TensorView*>(), *operation,
-                                           mask_of(attributes.axes, rank), attributes.keepdims);
-    }
     case OpKind::matmul: {
       const auto& attributes = node.attrs<MatmulAttrs>();
-      if (rank != node.input(1)->rank() || rank < 2) return nullptr;
-      const auto operation = [](bool transpose) {
+      const auto operation = [](const ir::Value* operand, bool transpose) {
+        if (operand->rank() == 1) return nv::MatrixOperation::kVECTOR;
         return transpose ? nv::MatrixOperation::kTRANSPOSE : nv::MatrixOperation::kNONE;
       };
-      return std::make_unique<MatrixMultiplyLayer>(
-          network, std::vector<TensorView*>(), operation(attributes.transpose_a), operation(attributes.transpose_b));
+      auto layer = std::make_unique<MatrixMultiplyLayer>(network, std::vector<TensorView*>(),
+                                                         operation(node.input(0), attributes.transpose_a),
+                                                         operation(node.input(1), attributes.transpose_b));
+      layer->set_broadcasts();
+      return layer;
     }
     case OpKind::einsum:
       return std::make_unique<EinsumLayer>(network, std::vector<TensorView*>(), node.attrs<EinsumAttrs>().equation);
@@ -269,31 +252,6 @@ Made selection(NetworkDefinition& network, const ir::Node& node) {
   }
 }
 
-// A slice with bounds that are known: they are settings of the layer, which has one input then.
-Made known_slice(NetworkDefinition& network, const ir::Node& node) {
-  if (!node.is(OpKind::slice) || node.input(0)->rank() > nv::Dims::MAX_DIMS) return nullptr;
-  for (size_t i = 1; i < node.num_inputs(); ++i)
-    if (node.input(i) && !node.input(i)->constant()) return nullptr;
-  const ir::Value& x = *node.input(0);
-  nv::Dims starts = dims_of(Ints(static_cast<size_t>(x.rank()))), steps = starts, sizes = starts;
-  for (int32_t d = 0; d < x.rank(); ++d) {
-    const std::optional<int64_t> size = node.output()->shape()[static_cast<size_t>(d)].as_constant();
-    if (!size) return nullptr;
-    sizes.d[d] = *size, steps.d[d] = 1;
-  }
-  const Tensor& given = *node.input(1)->constant();
-  for (int64_t i = 0; i < given.volume(); ++i) {
-    int64_t axis = node.input(3) ? node.input(3)->constant()->at(i) : i;
-    if (axis < 0) axis += x.rank();
-    const int64_t step = node.input(4) ? node.input(4)->constant()->at(i) : 1;
-    const std::optional<int64_t> extent = x.shape()[static_cast<size_t>(axis)].as_constant();
-    if (!extent) return nullptr;
-    const int64_t start = given.at(i) < 0 ? given.at(i) + *extent : given.at(i);
-    starts.d[axis] = std::clamp<int64_t>(start, 0, step < 0 ? *extent - 1 : *extent), steps.d[axis] = step;
-  }
-  return std::make_unique<SliceLayer>(network, std::vector<TensorView*>(), starts, sizes, steps);
-}
-
 Made movement(NetworkDefinition& network, const ir::Node& node) {
   const int rank = node.input(0) ? node.input(0)->rank() : 0;
   switch (node.kind()) {
@@ -311,6 +269,15 @@ Made movement(NetworkDefinition& network, const ir::Node& node) {
       if (rank > nv::Dims::MAX_DIMS) return nullptr;
       auto layer = std::make_unique<ShuffleLayer>(network, std::vector<TensorView*>());
       layer->set_transpose(permutation_of(node.attrs<TransposeAttrs>().perm, rank));
+      return layer;
+    }
+    case OpKind::fill: {
+      const Tensor& value = node.attrs<FillAttrs>().value;
+      const DType dtype = value.dtype();
+      if (dtype == DType::boolean || (!is_floating(dtype) && !is_integer(dtype))) return nullptr;
+      auto layer = std::make_unique<FillLayer>(network, std::vector<TensorView*>(), nv::Dims{},
+                                               nv::FillOperation::kLINSPACE, to_nv(dtype));
+      layer->set_one_number(value.at_double(0), value.at(0), !is_floating(dtype));
       return layer;
     }
     case OpKind::reshape: {
@@ -344,8 +311,10 @@ std::unique_ptr<Layer> make_imported_layer(NetworkDefinition& network, ir::Node*
     layer->adopt(node);
     return layer;
   }
-  Made layer = known_slice(network, *node);
-  if (layer) return layer->adopt(node, 1), std::move(layer);
+  for (const auto make :
+       {make_slice, make_reshape, make_scale, make_resize, make_quantization, make_reduction, make_one_hot})
+    if (Made layer = make(network, node)) return layer;
+  Made layer;
   for (const auto make : {window, pointwise, rows, normalizations, selection, movement})
     if (!layer) layer = make(network, *node);
   if (!layer) layer = std::make_unique<ImportedLayer>(network, node->attributes());

@@ -59,13 +59,18 @@ void Layer::create() {
   touch();
 }
 
-void Layer::adopt(ir::Node* node, size_t num_inputs) {
+void Layer::adopt(ir::Node* node) {
+  std::vector<const ir::Value*> inputs;
+  for (size_t i = 0; i < node->num_inputs(); ++i) inputs.push_back(node->input(i));
+  adopt(node, inputs);
+}
+
+void Layer::adopt(ir::Node* node, const std::vector<const ir::Value*>& inputs) {
   name_ = node->name();
   metadata_ = node->metadata;
   nodes_ = {node};
   inputs_.clear();
-  for (size_t i = 0; i < std::min(num_inputs, node->num_inputs()); ++i)
-    inputs_.push_back(node->input(i) ? network_.view_of(node->input(i)) : nullptr);
+  for (const ir::Value* input : inputs) inputs_.push_back(input ? network_.view_of(input) : nullptr);
   for (size_t i = 0; i < node->num_outputs(); ++i)
     outputs_.push_back(
         std::make_unique<TensorView>(network_, node->output(i), this, network_.public_name(node->output(i))));

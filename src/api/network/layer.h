@@ -26,9 +26,10 @@ class Layer : public nv::apiv::VLayer {
   // Lowers the layer where touch() has marked it; an error stays until a setter is called, or what it reads changes.
   void update();
   const std::optional<Error>& error() const { return error_; }
-  // Adopts a node that exists already (from an importer) instead of create(). The layer has the node's first inputs, as
-  // many as it says; its settings stand for the others.
-  void adopt(ir::Node* node, size_t num_inputs = SIZE_MAX);
+  // Adopts a node that exists already (from an importer) instead of create(). The layer has the node's inputs, or those
+  // that are given (null = omitted), and its settings stand for the others.
+  void adopt(ir::Node* node);
+  void adopt(ir::Node* node, const std::vector<const ir::Value*>& inputs);
   void set_public(nv::ILayer* layer) { public_ = layer; }
   nv::ILayer* public_layer() const { return public_; }
   const std::string& name() const { return name_; }

@@ -39,6 +39,18 @@ Result<std::vector<ir::Value*>> DynamicQuantizeLayer::lower(LayerLowering& lower
   return std::vector{made.levels, made.scales};
 }
 
+void DynamicQuantizeLayer::setAxis(int32_t axis) noexcept {
+  static constinit Deprecation deprecation("IDynamicQuantizeLayer::setAxis", "setBlockShape()");
+  deprecation.tell(network_.reporter());
+  set_along(axis_, axis);
+}
+
+void DynamicQuantizeLayer::setBlockSize(int32_t size) noexcept {
+  static constinit Deprecation deprecation("IDynamicQuantizeLayer::setBlockSize", "setBlockShape()");
+  deprecation.tell(network_.reporter());
+  set_along(size_, size);
+}
+
 nv::IDynamicQuantizeLayer* NetworkDefinition::addDynamicQuantize(nv::ITensor& input, int32_t axis, int32_t blockSize,
                                                                  nv::DataType outputType,
                                                                  nv::DataType scaleType) noexcept {

@@ -21,9 +21,9 @@ class DynamicQuantizeLayer final : public LayerOf<nv::IDynamicQuantizeLayer, nv:
   }
 
   int32_t getAxis() const noexcept override { return axis_; }
-  void setAxis(int32_t axis) noexcept override { set_along(axis_, axis); }
+  void setAxis(int32_t axis) noexcept override;
   int32_t getBlockSize() const noexcept override { return size_; }
-  void setBlockSize(int32_t size) noexcept override { set_along(size_, size); }
+  void setBlockSize(int32_t size) noexcept override;
   nv::DataType getScaleType() const noexcept override { return scale_; }
   void setScaleType(nv::DataType scaleType) noexcept override { set(scale_, scaleType); }
   nv::DataType getToType() const noexcept override { return to_; }

@@ -83,6 +83,18 @@ bool NonZeroLayer::setIndicesType(nv::DataType type) noexcept {
   });
 }
 
+bool ResizeLayer::set_sampling(const ResizeAttrs& attributes) {
+  const bool upper = attributes.coordinates == CoordinateMode::pytorch_half_pixel;
+  const auto mode = to_nv(attributes.mode);
+  const auto coordinates = to_nv(upper ? CoordinateMode::half_pixel : attributes.coordinates);
+  const auto rounding = to_nv(attributes.nearest);
+  if (!mode || !coordinates || !rounding) return false;
+  mode_ = *mode, coordinates_ = *coordinates, rounding_ = *rounding;
+  if (upper) selector_ = nv::ResizeSelector::kUPPER;
+  cubic_ = static_cast<float>(attributes.cubic_a), exclude_outside_ = attributes.exclude_outside;
+  return true;
+}
+
 Result<> ResizeLayer::check_static() const {
   if (!has(1)) return {};
   return in_layer({ErrorCode::invalid_state, "input 1 gives the output dimensions, for good", {}});

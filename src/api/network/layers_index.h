@@ -79,6 +79,11 @@ class ResizeLayer final : public LayerOf<nv::IResizeLayer, nv::apiv::VResizeLaye
   ResizeLayer(NetworkDefinition& network, std::vector<TensorView*> inputs)
       : LayerOf(network, nv::LayerType::kRESIZE, "Resize", std::move(inputs)) {}
 
+  // For imported layers. False where the layer has no such way.
+  bool set_sampling(const ResizeAttrs& attributes);
+  void set_dims(const nv::Dims& dims) { dims_ = dims; }
+  void set_scales(std::vector<float> scales) { scales_ = std::move(scales); }
+
   // Dimensions or scales: the last call wins. Input 1 stays once it is there, and both are refused.
   void setOutputDimensions(const nv::Dims& dimensions) noexcept override;
   nv::Dims getOutputDimensions() const noexcept override { return has(1) ? invalid_dims() : dims_; }

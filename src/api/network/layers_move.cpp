@@ -131,12 +131,15 @@ Result<std::vector<ir::Value*>> FillLayer::lower(LayerLowering& lowering) {
   if (operation_ != nv::FillOperation::kLINSPACE) return random(lowering, dtype, dims);
   const std::optional<int64_t> rank = dims->shape().size() == 1 ? dims->shape()[0].as_constant() : std::nullopt;
   if (!rank) return fail(ErrorCode::shape_unknown, "the number of output dimensions must be known while building");
-  if (*rank != 1 && !has(2)) return fail(ErrorCode::invalid_argument, "more than one dimension needs beta as input 2");
+  const bool is_flat = !has(2) && beta_.is_zero();
+  if (*rank != 1 && !has(2) && !is_flat)
+    return fail(ErrorCode::invalid_argument, "more than one dimension needs beta as input 2");
   ir::Value* y = in(1);
   if (!y) {
     LATHE_ASSIGN(y, constant(lowering, dtype, alpha_));
   }
   y = lowering.expand(y, dims);
+  if (is_flat) return std::vector{y};
   for (int64_t d = 0; d < *rank; ++d) {
     ir::Value* index = lowering.integer_scalar(d);
     ir::Value* zero = lowering.integer_scalar(0);

@@ -12,6 +12,7 @@ class ShuffleLayer final : public LayerOf<nv::IShuffleLayer, nv::apiv::VShuffleL
 
   void set_transpose(const nv::Permutation& permutation) { first_ = permutation; }
   void set_zero_copies(bool copies) { zero_copies_ = copies; }
+  void set_reshape(const nv::Dims& dims, bool zero_copies) { reshape_ = dims, zero_copies_ = zero_copies; }
 
   void setFirstTranspose(const nv::Permutation& permutation) noexcept override { set(first_, permutation); }
   const nv::Permutation& getFirstTranspose() const noexcept override { return first_; }
@@ -120,6 +121,10 @@ class FillLayer final : public LayerOf<nv::IFillLayer, nv::apiv::VFillLayer> {
   FillLayer(NetworkDefinition& network, std::vector<TensorView*> inputs, const nv::Dims& dims,
             nv::FillOperation operation, nv::DataType type);
 
+  void set_one_number(double real, int64_t integer, bool is_integer) {
+    alpha_ = {real, integer, is_integer}, beta_ = {0, 0, is_integer}, integers_ = is_integer;
+  }
+
   void setDimensions(const nv::Dims& dimensions) noexcept override { set(dims_, dimensions, 0); }
   nv::Dims getDimensions() const noexcept override { return has(0) ? invalid_dims() : dims_; }
   void setOperation(nv::FillOperation op) noexcept override { set(operation_, op); }
@@ -156,6 +161,8 @@ class FillLayer final : public LayerOf<nv::IFillLayer, nv::apiv::VFillLayer> {
     double real;
     int64_t integer;
     std::optional<bool> is_integer = {};
+
+    bool is_zero() const { return is_integer.value_or(false) ? integer == 0 : real == 0; }
   };
   static Result<ir::Value*> constant(LayerLowering& lowering, DType dtype, const Number& number);
   Result<ir::Value*> number(LayerLowering& lowering, size_t input, DType dtype, const Number& number);

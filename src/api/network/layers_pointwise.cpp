@@ -18,7 +18,7 @@ Result<std::vector<ir::Value*>> UnaryLayer::lower(LayerLowering& lowering) {
 
 Result<std::vector<ir::Value*>> ElementWiseLayer::lower(LayerLowering& lowering) {
   LATHE_ASSIGN(const ElementwiseOp operation, to_ours(operation_));
-  if (in(0)->rank() != in(1)->rank())
+  if (!broadcasts_ && in(0)->rank() != in(1)->rank())
     return fail(ErrorCode::shape_mismatch, "inputs have ranks {} and {}; equal ranks are needed", in(0)->rank(),
                 in(1)->rank());
   return std::vector{lowering.binary(operation, in(0), in(1))};

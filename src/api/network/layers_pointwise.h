@@ -47,6 +47,9 @@ class ElementWiseLayer final : public LayerOf<nv::IElementWiseLayer, nv::apiv::V
   ElementWiseLayer(NetworkDefinition& network, std::vector<TensorView*> inputs, nv::ElementWiseOperation operation)
       : LayerOf(network, nv::LayerType::kELEMENTWISE, "ElementWise", std::move(inputs)), operation_(operation) {}
 
+  // As models have it: inputs of fewer dimensions lie along the last ones.
+  void set_broadcasts() { broadcasts_ = true; }
+
   void setOperation(nv::ElementWiseOperation op) noexcept override { set(operation_, op); }
   nv::ElementWiseOperation getOperation() const noexcept override { return operation_; }
 
@@ -54,6 +57,7 @@ class ElementWiseLayer final : public LayerOf<nv::IElementWiseLayer, nv::apiv::V
   Result<std::vector<ir::Value*>> lower(LayerLowering& lowering) override;
 
   nv::ElementWiseOperation operation_;
+  bool broadcasts_ = false;
 };
 
 class ScaleLayer final : public LayerOf<nv::IScaleLayer, nv::apiv::VScaleLayer> {
@@ -66,6 +70,12 @@ class ScaleLayer final : public LayerOf<nv::IScaleLayer, nv::apiv::VScaleLayer> 
         scale_(scale),
         power_(power),
         channel_axis_(channel_axis) {}
+
+  void set_tensors(const Tensor& shift, const Tensor& scale) {
+    tensors_ = {shift, scale};
+    shift_ = {to_nv(shift.dtype()), shift.data(), shift.volume()};
+    scale_ = {to_nv(scale.dtype()), scale.data(), scale.volume()};
+  }
 
   void setMode(nv::ScaleMode mode) noexcept override { set(mode_, mode); }
   nv::ScaleMode getMode() const noexcept override { return mode_; }
@@ -84,6 +94,7 @@ class ScaleLayer final : public LayerOf<nv::IScaleLayer, nv::apiv::VScaleLayer> 
 
   nv::ScaleMode mode_;
   nv::Weights shift_, scale_, power_;
+  std::vector<Tensor> tensors_;  // whose memory an imported layer's weights are
   int32_t channel_axis_;
 };
 

@@ -17,6 +17,7 @@ class ScaledLayer {
   Result<Ints> blocks(const ir::Value* x, const ir::Value* scale) const;
   Result<> set_block_shape(const nv::Dims& shape);
   nv::Dims block_shape() const { return block_; }
+  void set_scaling(int32_t axis, const nv::Dims& blocks) { axis_ = axis, block_ = blocks; }
 
   nv::DataType to_;
   int32_t axis_;
@@ -29,6 +30,8 @@ class QuantizeLayer final : public LayerOf<nv::IQuantizeLayer, nv::apiv::VQuanti
  public:
   QuantizeLayer(NetworkDefinition& network, std::vector<TensorView*> inputs, nv::DataType type)
       : LayerOf(network, nv::LayerType::kQUANTIZE, "Quantize", std::move(inputs)), ScaledLayer(type, -1) {}
+
+  using ScaledLayer::set_scaling;
 
   int32_t getAxis() const noexcept override { return axis_; }
   void setAxis(int32_t axis) noexcept override { set(axis_, axis); }
@@ -46,6 +49,8 @@ class DequantizeLayer final : public LayerOf<nv::IDequantizeLayer, nv::apiv::VDe
  public:
   DequantizeLayer(NetworkDefinition& network, std::vector<TensorView*> inputs, nv::DataType type)
       : LayerOf(network, nv::LayerType::kDEQUANTIZE, "Dequantize", std::move(inputs)), ScaledLayer(type, -1) {}
+
+  using ScaledLayer::set_scaling;
 
   int32_t getAxis() const noexcept override { return axis_; }
   void setAxis(int32_t axis) noexcept override { set(axis_, axis); }

@@ -103,7 +103,8 @@ Result<std::vector<ir::Value*>> MatrixMultiplyLayer::lower(LayerLowering& loweri
     operands[i] = lowering.unsqueeze(operands[i], {axis});
     squeezed.push_back(axis);
   }
-  if (operands[0]->rank() != operands[1]->rank() || operands[0]->rank() < 2)
+  const bool same_ranks = broadcasts_ || operands[0]->rank() == operands[1]->rank();
+  if (!same_ranks || std::min(operands[0]->rank(), operands[1]->rank()) < 2)
     return fail(ErrorCode::shape_mismatch, "operands have ranks {} and {} as matrices; equal ranks >= 2 are needed",
                 operands[0]->rank(), operands[1]->rank());
   const auto transposes = [&](int i) { return operations_[i] == nv::MatrixOperation::kTRANSPOSE; };

@@ -133,6 +133,9 @@ class MatrixMultiplyLayer final : public LayerOf<nv::IMatrixMultiplyLayer, nv::a
       : LayerOf(network, nv::LayerType::kMATRIX_MULTIPLY, "Matrix Multiply", std::move(inputs)),
         operations_{op0, op1} {}
 
+  // As models have it: operands of fewer dimensions are matrices for all of the other's.
+  void set_broadcasts() { broadcasts_ = true; }
+
   void setOperation(int32_t index, nv::MatrixOperation op) noexcept override;
   nv::MatrixOperation getOperation(int32_t index) const noexcept override {
     return index == 0 || index == 1 ? operations_[index] : nv::MatrixOperation::kNONE;
@@ -142,6 +145,7 @@ class MatrixMultiplyLayer final : public LayerOf<nv::IMatrixMultiplyLayer, nv::a
   Result<std::vector<ir::Value*>> lower(LayerLowering& lowering) override;
 
   nv::MatrixOperation operations_[2];
+  bool broadcasts_ = false;
 };
 
 class EinsumLayer final : public LayerOf<nv::IEinsumLayer, nv::apiv::VEinsumLayer> {

@@ -14,6 +14,8 @@ class SliceLayer final : public LayerOf<nv::ISliceLayer, nv::apiv::VSliceLayer> 
         size_(size),
         stride_(stride) {}
 
+  void set_sampling(nv::SampleMode mode, const nv::Dims& axes) { mode_ = mode, axes_ = axes; }
+
   void setStart(const nv::Dims& start) noexcept override { set(start_, start, 1); }
   nv::Dims getStart() const noexcept override { return has(1) ? invalid_dims() : start_; }
   void setSize(const nv::Dims& size) noexcept override { set(size_, size, 2); }

@@ -12,8 +12,8 @@ namespace {
 Ints to_ints(const nv::Dims& dims) { return Ints(dims.d, dims.d + std::max(dims.nbDims, 0)); }
 
 // Channels of x, which convolutions need to know while building.
-Result<int64_t> channels_of(const ir::Value* x) {
-  if (x->rank() < 4 || x->rank() > 5)
+Result<int64_t> channels_of(const ir::Value* x, const WindowSettings& window) {
+  if (x->rank() < (window.may_have_one ? 3 : 4) || x->rank() > 5)
     return fail(ErrorCode::shape_mismatch, "input has rank {}; 4 or 5 is needed", x->rank());
   const std::optional<int64_t> channels = x->shape()[1].as_constant();
   if (!channels) return fail(ErrorCode::shape_mismatch, "the number of input channels must be known while building");
@@ -85,7 +85,7 @@ Result<std::vector<ir::Value*>> ConvolutionOf<Interface, Table>::operands(LayerL
 }
 
 Result<std::vector<ir::Value*>> ConvolutionLayer::lower(LayerLowering& lowering) {
-  LATHE_ASSIGN(const int64_t channels, channels_of(in(0)));
+  LATHE_ASSIGN(const int64_t channels, channels_of(in(0), window_));
   LATHE_TRY(window_.check(in(0)->rank()));
   if (groups_ < 1 || maps_ < 1 || channels % groups_ != 0 || maps_ % groups_ != 0)
     return fail(ErrorCode::invalid_argument, "{} groups do not divide {} input channels and {} output maps", groups_,
@@ -102,7 +102,7 @@ Result<std::vector<ir::Value*>> ConvolutionLayer::lower(LayerLowering& lowering)
 }
 
 Result<std::vector<ir::Value*>> DeconvolutionLayer::lower(LayerLowering& lowering) {
-  LATHE_ASSIGN(const int64_t channels, channels_of(in(0)));
+  LATHE_ASSIGN(const int64_t channels, channels_of(in(0), window_));
   LATHE_TRY(window_.check(in(0)->rank()));
   if (groups_ < 1 || maps_ < 1 || channels % groups_ != 0 || maps_ % groups_ != 0)
     return fail(ErrorCode::invalid_argument, "{} groups do not divide {} input channels and {} output maps", groups_,

@@ -14,6 +14,7 @@ struct WindowSettings {
   nv::Dims post{};
   nv::Dims dilation{};
   nv::PaddingMode mode = nv::PaddingMode::kEXPLICIT_ROUND_DOWN;
+  bool may_have_one = false;  // spatial dimension, as in models
 
   // Fails unless all have as many dims as `window`, which is 2 or 3.
   Result<> check(int rank) const;

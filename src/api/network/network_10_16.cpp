@@ -10,6 +10,8 @@
 namespace lathe::api {
 
 void TensorView::setType(nv::DataType type) noexcept {
+  static constinit Deprecation deprecation("ITensor::setType", "the type that INetworkDefinition::addInput() is given");
+  deprecation.tell(network_.reporter());
   guarded(network_.entry(), "ITensor::setType", [&]() -> Result<> {
     LATHE_ASSIGN(const DType dtype, to_dtype(type));
     if (!isNetworkInput()) {
@@ -78,19 +80,27 @@ void NormalizationLayer::setComputePrecision(nv::DataType type) noexcept {
 }
 
 nv::IFillLayer* NetworkDefinition::addFill(const nv::Dims& dimensions, nv::FillOperation op) noexcept {
+  static constinit Deprecation deprecation("INetworkDefinition::addFill", "addFill() with a type");
+  deprecation.tell(reporter());
   return addFillV2(dimensions, op, nv::DataType::kFLOAT);
 }
 
 nv::IDequantizeLayer* NetworkDefinition::addDequantize(nv::ITensor& input, nv::ITensor& scale) noexcept {
+  static constinit Deprecation deprecation("INetworkDefinition::addDequantize", "addDequantize() with a type");
+  deprecation.tell(reporter());
   return addDequantizeV2(input, scale, nv::DataType::kFLOAT);
 }
 
 nv::IQuantizeLayer* NetworkDefinition::addQuantize(nv::ITensor& input, nv::ITensor& scale) noexcept {
+  static constinit Deprecation deprecation("INetworkDefinition::addQuantize", "addQuantize() with a type");
+  deprecation.tell(reporter());
   return addQuantizeV2(input, scale, nv::DataType::kINT8);
 }
 
 bool OptimizationProfile::setShapeValues(const char* inputName, nv::OptProfileSelector select, const int32_t* values,
                                          int32_t nbValues) noexcept {
+  static constinit Deprecation deprecation("IOptimizationProfile::setShapeValues", "setShapeValuesV2()");
+  deprecation.tell(*reporter_);
   std::vector<int64_t> wide;
   if (values && nbValues > 0 && nbValues <= nv::Dims::MAX_DIMS * nv::Dims::MAX_DIMS)
     wide.assign(values, values + nbValues);
@@ -99,6 +109,8 @@ bool OptimizationProfile::setShapeValues(const char* inputName, nv::OptProfileSe
 
 const int32_t* OptimizationProfile::getShapeValues(const char* inputName,
                                                    nv::OptProfileSelector select) const noexcept {
+  static constinit Deprecation deprecation("IOptimizationProfile::getShapeValues", "getShapeValuesV2()");
+  deprecation.tell(*reporter_);
   const int64_t* values = getShapeValuesV2(inputName, select);
   if (!values) return nullptr;
   return guarded(looking(), "IOptimizationProfile::getShapeValues", static_cast<const int32_t*>(nullptr),

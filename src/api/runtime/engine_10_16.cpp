@@ -25,11 +25,16 @@ size_t CudaEngine::getDeviceMemorySize() const noexcept {
 }
 
 size_t CudaEngine::getDeviceMemorySizeForProfile(int32_t profileIndex) const noexcept {
+  static constinit Deprecation deprecation("ICudaEngine::getDeviceMemorySizeForProfile",
+                                           "getDeviceMemorySizeForProfileV2()");
+  deprecation.tell(*core_->reporter);
   return static_cast<size_t>(std::max<int64_t>(0, getDeviceMemorySizeForProfileV2(profileIndex)));
 }
 
 const int32_t* CudaEngine::getProfileTensorValues(const char* tensorName, int32_t profileIndex,
                                                   nv::OptProfileSelector select) const noexcept {
+  static constinit Deprecation deprecation("ICudaEngine::getProfileTensorValues", "getProfileTensorValuesV2()");
+  deprecation.tell(*core_->reporter);
   if (!getProfileTensorValuesV2(tensorName, profileIndex, select)) return nullptr;
   return guarded(
       *core_->reporter, "ICudaEngine::getProfileTensorValues", static_cast<const int32_t*>(nullptr),
@@ -49,6 +54,10 @@ const int32_t* CudaEngine::getProfileTensorValues(const char* tensorName, int32_
       });
 }
 
-bool ExecutionContext::allInputShapesSpecified() const noexcept { return allInputDimensionsSpecified(); }
+bool ExecutionContext::allInputShapesSpecified() const noexcept {
+  static constinit Deprecation deprecation("IExecutionContext::allInputShapesSpecified", "inferShapes()");
+  deprecation.tell(reporter_);
+  return allInputDimensionsSpecified();
+}
 
 }  // namespace lathe::api

@@ -105,8 +105,8 @@ void log_needs(std::span<const std::byte> plan, const std::shared_ptr<Device>& d
     is_limited &= limit != nullptr;
     if (!limit) continue;
     persistent = std::max(persistent, std::accumulate(limit->dynamic.begin(), limit->dynamic.end(), size_t{0}));
-    scratch = std::max(scratch, limit->workspace);
-    activations = std::max(activations, limit->arena);
+    scratch = std::max(scratch, limit->most_scratch);
+    activations = std::max(activations, limit->activations);
   }
   log.print(Severity::info, "Total Host Persistent Memory: {} bytes", host_bytes(loaded));
   if (is_limited) {

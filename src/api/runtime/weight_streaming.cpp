@@ -52,16 +52,23 @@ int64_t CudaEngine::getWeightStreamingAutomaticBudget() const noexcept {
 #if NV_TENSORRT_MAJOR < 11
 // Here 0 has all weights on the device, so that a byte is the least that there is.
 bool CudaEngine::setWeightStreamingBudget(int64_t gpuMemoryBudget) noexcept {
+  static constinit Deprecation deprecation("ICudaEngine::setWeightStreamingBudget", "setWeightStreamingBudgetV2()");
+  deprecation.tell(*core_->reporter);
   if (gpuMemoryBudget == -1) return setWeightStreamingBudgetV2(getWeightStreamingAutomaticBudget());
   return setWeightStreamingBudgetV2(gpuMemoryBudget == 0 ? getStreamableWeightsSize() : gpuMemoryBudget);
 }
 
 int64_t CudaEngine::getWeightStreamingBudget() const noexcept {
+  static constinit Deprecation deprecation("ICudaEngine::getWeightStreamingBudget", "getWeightStreamingBudgetV2()");
+  deprecation.tell(*core_->reporter);
   const int64_t budget = getWeightStreamingBudgetV2();
   return budget < getStreamableWeightsSize() ? budget : 0;
 }
 
 int64_t CudaEngine::getMinimumWeightStreamingBudget() const noexcept {
+  static constinit Deprecation deprecation("ICudaEngine::getMinimumWeightStreamingBudget",
+                                           "setWeightStreamingBudgetV2() with 0");
+  deprecation.tell(*core_->reporter);
   return std::min<int64_t>(getStreamableWeightsSize(), 1);
 }
 #endif
