@@ -50,7 +50,8 @@ void add_cache(CLI::App& app, std::function<int()>& chosen) {
   const auto get = add(*group, chosen, "get", "Use a model's engine, or build it", "MODEL", get_artifact);
   auto* command = group->get_subcommand("get");
   add_request(*command, *get);
-  command->add_option("--budget", get->settings.budget, "Seconds for the search, if it is built");
+  command->add_option("--budget", get->settings.budget, "Seconds for the search, if it is built")
+      ->check(CLI::NonNegativeNumber);
   command->add_option("--mostBytes", get->most_bytes, "Engines not used for longest go beyond so much; 0: none")
       ->check(CLI::NonNegativeNumber);
   command->add_option("-o,--output", get->output, "Where a copy of the engine goes");
