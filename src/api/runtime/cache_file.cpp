@@ -34,6 +34,8 @@ Result<size_t> load_kernels(KernelCache& cache, const std::string& path) {
 }
 
 Result<size_t> save_kernels(const KernelCache& cache, const std::string& path) {
+  if (!fs::path(path).has_filename())
+    return fail(ErrorCode::invalid_argument, "a runtime cache cannot be saved in '{}', which names no file", path);
   const KernelCache::Counts counts = cache.counts();
   if (counts.kernels == 0) return size_t{0};
   std::error_code ignored;  // the lock file tells

@@ -7,7 +7,7 @@
 #include "api/extensions/artifacts/key.h"
 #include "api/extensions/artifacts/store.h"
 #include "api/host_memory.h"
-#include "api/own_settings.h"
+#include "api/report_text.h"
 
 namespace lathe {
 namespace {
@@ -87,9 +87,9 @@ Result<nv::IHostMemory*> find_or_build(const ArtifactRequest& request, nv::ILogg
 
 template <class Body>
 nv::IHostMemory* json_report(const char* where, Body&& body) noexcept {
-  return guarded(silent(), where, static_cast<nv::IHostMemory*>(nullptr), [&]() -> Result<nv::IHostMemory*> {
+  return report_text(where, [&]() -> Result<std::string> {
     LATHE_ASSIGN(const json report, body());
-    return HostMemory::of_text(report.dump(2, ' ', false, json::error_handler_t::replace));
+    return report.dump(2, ' ', false, json::error_handler_t::replace);
   });
 }
 
