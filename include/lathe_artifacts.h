@@ -18,7 +18,9 @@ namespace lathe {
 //    "batch": 1,                   what open first dimensions of inputs are fixed to, unless profiles say otherwise
 //    "profiles": [{"x": {"min": [1, 3], "opt": [4, 3], "max": [8, 3]}}],
 //    "target": "cuda",             as setTarget() takes it; the default target by default
-//    "tf32": true, "level": 3, "budget_seconds": -1,
+//    "tf32": true,
+//    "level": 3,                   of optimization, 0 to 5
+//    "budget_seconds": -1,         as setBuildBudget() takes it; not part of the key
 //    "plugins": ["libplugins.so"], libraries that the model needs
 //    "framework": "torch 2.5.1"}   of the caller; it is part of the key
 // Names that are not listed are refused.

@@ -2,15 +2,14 @@
 #pragma once
 
 #include "api/host_memory.h"
-#include "api/report.h"
+#include "api/own_settings.h"
 
 namespace lathe::api {
 
 // Runs `make`, which gives the text of a report as Result<std::string>. Failures are told by lastError() alone.
 template <class Make>
 nv::IHostMemory* report_text(const char* where, Make&& make) noexcept {
-  static const Reporter reporter(static_cast<nv::ILogger*>(nullptr));
-  return guarded(reporter, where, static_cast<nv::IHostMemory*>(nullptr), [&]() -> Result<nv::IHostMemory*> {
+  return guarded(silent(), where, static_cast<nv::IHostMemory*>(nullptr), [&]() -> Result<nv::IHostMemory*> {
     LATHE_ASSIGN(const std::string text, make());
     return HostMemory::of_text(text);
   });

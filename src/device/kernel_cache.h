@@ -31,7 +31,7 @@ class KernelCache {
 
   // All code, by key. Equal content gives equal bytes.
   std::vector<std::byte> serialize() const;
-  // Adds the code of serialize(); what is there stays. Fails with runtime_cache_refused, and changes nothing, where the
+  // Adds the code of serialize(); what is there stays. Fails with invalid_argument, and changes nothing, where the
   // bytes are damaged or of another environment.
   Result<> merge(std::span<const std::byte> bytes);
   void reset();

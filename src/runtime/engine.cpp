@@ -15,10 +15,10 @@ namespace {
 // What code that is compiled from an image depends on, besides the library, the device and its driver.
 Digest key_of(const CodeImage& image, std::string_view target) {
   const std::string words = fmt::format("{} {} for {}\n", name_of(image.form), image.target, target);
-  std::vector<std::byte> material(image.bytes.begin(), image.bytes.end());
-  const auto text = std::as_bytes(std::span(words));
-  material.insert(material.begin(), text.begin(), text.end());
-  return digest_of(material);
+  ContentHash hash;
+  hash.add(std::as_bytes(std::span(words)));
+  hash.add(image.bytes);
+  return hash.digest();
 }
 
 }  // namespace

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// An engine: a loaded plan with its kernels made. Immutable and safe to share between threads; contexts hold all state.
+// An engine: a loaded plan and its kernels, of which those that must be compiled are made once, before the first run.
+// Else immutable; safe to share between threads; contexts hold all state.
 #pragma once
 
-#include <atomic>
 #include <memory>
 #include <mutex>
 #include <string_view>
@@ -66,9 +66,8 @@ class Engine {
   Result<> make_kernels(KernelCache* cache) const;
 
   // One per plan step, all there once make_kernels() was called: a kernel, or the attributes of the op that is
-  // evaluated on the host; none for a copy. A kernel
-  // has attributes, too, where the op's shape rule gives the sizes of its results while running. A plugin has
-  // attributes, and each context makes a kernel of a clone of it.
+  // evaluated on the host; none for a copy. A kernel has attributes, too, where the op's shape rule gives the sizes of
+  // its results while running. A plugin has attributes, and each context makes a kernel of a clone of it.
   struct StepCode {
     std::unique_ptr<Kernel> kernel;
     std::unique_ptr<Attributes> eval;
@@ -130,7 +129,7 @@ class Engine {
     DeviceCode code;  // none until make_kernels()
   };
   mutable std::mutex compile_mutex_;  // of the members that make_kernels() changes
-  mutable std::atomic<bool> has_kernels_ = false;
+  mutable bool has_kernels_ = false;
   mutable std::vector<CompiledImage> compiled_;
   mutable std::vector<std::span<const std::byte>> module_bytes_;  // by code module
   mutable std::vector<StepCode> code_;

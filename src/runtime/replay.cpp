@@ -37,9 +37,7 @@ Result<bool> Replay::hold(const std::function<Result<>(Queue&)>& work) {
     std::rotate(graphs_.begin(), held, held + 1);
     return true;
   }
-  if (!is_seen()) return false;
-  LATHE_TRY(capture(work));
-  return !graphs_.empty();
+  return is_seen() ? capture(work) : Result<bool>(false);
 }
 
 // Whether such a run went step by step lately; it counts as one from now on.
@@ -51,22 +49,22 @@ bool Replay::is_seen() {
   return false;
 }
 
-// Into a new graph, or the one that was not held for longest; none where the device has no graphs.
-Result<> Replay::capture(const std::function<Result<>(Queue&)>& work) {
+// Into a new graph, or the one that was not held for longest; false where the device has no graphs.
+Result<bool> Replay::capture(const std::function<Result<>(Queue&)>& work) {
   const auto idle = std::ranges::find_if(graphs_, [](const Captured& captured) { return captured.run.empty(); });
   if (idle == graphs_.end() && graphs_.size() < most_) {
     LATHE_ASSIGN(std::unique_ptr<CapturedGraph> graph, device_.capture(work));
-    if (!graph) return {};
+    if (!graph) return false;
     graphs_.push_back({std::move(graph), current_});
     std::rotate(graphs_.begin(), graphs_.end() - 1, graphs_.end());
-    return {};
+    return true;
   }
   const auto oldest = idle == graphs_.end() ? graphs_.end() - 1 : idle;
   oldest->run.clear();
   LATHE_TRY(oldest->graph->update(work));
   oldest->run = current_;
   std::rotate(graphs_.begin(), oldest, oldest + 1);
-  return {};
+  return true;
 }
 
 }  // namespace lathe

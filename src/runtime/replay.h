@@ -37,7 +37,7 @@ class Replay {
     std::unique_ptr<CapturedGraph> graph;
     Run run;  // empty: of none any more
   };
-  Result<> capture(const std::function<Result<>(Queue&)>& work);
+  Result<bool> capture(const std::function<Result<>(Queue&)>& work);
   bool is_seen();
 
   Device& device_;

@@ -86,6 +86,17 @@ TEST_F(CacheFileTest, AnEmptyCacheWritesNothing) {
   EXPECT_FALSE(fs::exists(path_));
 }
 
+TEST_F(CacheFileTest, AFolderIsNoFile) {
+  KernelCache cache("library=1\n");
+  compile(cache, 1);
+  for (const std::string& path : {std::string(), folder_.string() + "/"}) {
+    const Result<size_t> bytes = save_kernels(cache, path);
+    ASSERT_FALSE(bytes);
+    EXPECT_EQ(bytes.error().code, ErrorCode::invalid_argument);
+  }
+  EXPECT_TRUE(fs::is_empty(folder_)) << "no lock is left";
+}
+
 // What cannot be read is one warning, and replaced.
 TEST_F(CacheFileTest, BeginsAfreshWhereTheFileIsOfNoUse) {
   fs::create_directories(path_.parent_path());

@@ -67,10 +67,14 @@ TEST(CompareTensors, OthersAreToldApartOrRefused) {
   bad = x;
   bad.name = nullptr;
   EXPECT_EQ(compareTensorsJson(x, bad, nullptr), nullptr);
+  bad.data = nullptr;
+  EXPECT_EQ(compareTensorsJson(bad, x, nullptr), nullptr);
+  EXPECT_NE(std::string(lastError()).find("tensor's name is null"), std::string::npos) << lastError();
   bad = x;
   bad.dims.d[0] = -1;
   EXPECT_EQ(compareTensorsJson(x, bad, nullptr), nullptr);
   EXPECT_EQ(compareTensorsJson(x, x, R"({"doubles": 1})"), nullptr);
+  EXPECT_EQ(compareTensorsJson(x, x, R"({"atol": -1})"), nullptr);
 }
 
 // The error of f32 is seen, and no other.

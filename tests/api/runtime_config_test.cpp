@@ -84,6 +84,22 @@ TEST_F(RuntimeConfigTest, OnACpuTheySayThatTheyDoNothing) {
   EXPECT_EQ(y[0], 2);
 }
 
+// A cache is for one device, also where it comes with the configuration of another engine.
+TEST_F(RuntimeConfigTest, CachesAreOfOneDevice) {
+  if (!on_gpu()) GTEST_SKIP() << "needs two devices: a GPU and the CPU";
+  ASSERT_TRUE(lathe::setTarget(*config, "cpu"));
+  const auto other = load(*build());
+  const Config of_other(other->createRuntimeConfig());
+  const std::unique_ptr<IRuntimeCache> cache(of_other->createRuntimeCache());
+  ASSERT_NE(cache, nullptr);
+  ASSERT_TRUE(of_other->setRuntimeCache(*cache));
+  logger.text.clear();
+  EXPECT_FALSE(settings->setRuntimeCache(*cache));
+  EXPECT_EQ(engine->createExecutionContext(of_other.get()), nullptr);
+  ASSERT_EQ(logger.text.size(), 2u);
+  for (const std::string& line : logger.text) EXPECT_NE(line.find("for another device"), std::string::npos) << line;
+}
+
 TEST_F(RuntimeConfigTest, CachesAreOfAnEngineThatRuns) {
   lathe::setInspectionOnly(*runtime, true);
   const auto looked_at = load(*build());

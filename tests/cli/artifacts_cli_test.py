@@ -40,7 +40,7 @@ class Artifacts(unittest.TestCase):
 
     def start(self, *arguments):
         return subprocess.Popen([LATHE, "cache", *map(str, arguments)], text=True, stdout=subprocess.PIPE,
-                                stderr=subprocess.PIPE)
+                                stderr=subprocess.PIPE, cwd=self.folder)
 
     def lathe(self, *arguments, status=0):
         process = self.start(*arguments)
@@ -126,8 +126,12 @@ class Artifacts(unittest.TestCase):
         def flip():
             engine.write_bytes(good[:-1] + bytes([good[-1] ^ 1]))
 
+        def deepen():
+            note.write_text('{"key": {"target": ' + "[" * 300000 + "]" * 300000 + '}, "plan": {"bytes": 0}}')
+
         for damage in (note.unlink, lambda: note.write_text(""), lambda: note.write_text('{"key": 3}'), engine.unlink, flip,
-                       lambda: engine.write_bytes(good[:100]), lambda: note.write_bytes(note.read_bytes()[:50])):
+                       lambda: engine.write_bytes(good[:100]), lambda: note.write_bytes(note.read_bytes()[:50]), deepen,
+                       lambda: note.write_text(json.dumps({**json.loads(note.read_text()), "key": [1]}))):
             damage()
             self.lathe("verify", self.folder, status=1)
             self.assertIn("is built again" if engine.exists() or note.exists() else "is not there yet", self.get())
@@ -179,6 +183,18 @@ class Artifacts(unittest.TestCase):
         self.get("--batch=4", f"--mostBytes={size // 2}")
         self.assertTrue(self.engine(batch=4).exists(), "the one that is wanted stays")
 
+    def test_paths_below_the_current_folder(self):
+        for batch in (1, 2):
+            self.lathe("get", "net.onnx", "--target=cpu", "--budget=0", f"--batch={batch}", "--mostBytes=1")
+        self.assertFalse(self.engine(batch=1).exists(), "it was not used for longest")
+        self.assertTrue(self.engine(batch=2).exists(), "the one that is wanted stays")
+
+    def test_sizes_that_are_left_out_are_those_that_are_given(self):
+        self.get("--optShapes=x:4x64", "--maxShapes=x:8x64")
+        self.assertEqual(self.note()["profiles"], [{"x": {"min": [4, 64], "opt": [4, 64], "max": [8, 64]}}])
+        nine = "--minShapes=x:" + "x".join("123456789")
+        self.assertIn("\"profiles\" of the request", self.lathe("get", self.model, "--target=cpu", nine, status=1))
+
     # S254.
     def test_what_the_parser_says_is_kept(self):
         graph = helper.make_graph([helper.make_node("Frobnicate", ["x"], ["y"], name="strange")], "g",
@@ -195,6 +211,7 @@ class Artifacts(unittest.TestCase):
         self.assertIn("precision", self.lathe("get", self.model, "--precision=fp7", status=1))
         self.assertIn("batch", self.lathe("get", self.model, "--batch=0", status=1))
         self.assertIn("not known", self.lathe("get", self.model, "--target=abacus", status=1))
+        self.assertIn("--budget", self.lathe("get", self.model, "--budget=-1", status=2))
         self.lathe("get", self.folder / "missing.onnx", status=1)
         self.lathe("ls", self.folder / "missing", status=1)
 

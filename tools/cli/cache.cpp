@@ -2,28 +2,24 @@
 // lathe cache
 #include <fmt/core.h>
 
-#include <nlohmann/json.hpp>
-
+#include "engine_report.h"
 #include "failure.h"
 #include "lathe_artifacts.h"
-#include "session.h"
 
 namespace lathe::cli {
 namespace {
 
-using nlohmann::json;
-
 std::string request_of(const CacheCommand& command) {
-  json request = {{"onnx", command.path}, {"precision", command.precision}, {"batch", command.batch}};
+  Json request = {{"onnx", command.path}, {"precision", command.precision}, {"batch", command.batch}};
   if (!command.directory.empty()) request["directory"] = command.directory;
   if (!command.target.empty()) request["target"] = command.target;
   const BuildSettings& settings = command.settings;
   if (settings.budget >= 0) request["budget_seconds"] = settings.budget;
   const ShapeRanges ranges = parse_ranges(settings.min_shapes, settings.opt_shapes, settings.max_shapes);
-  json profile = json::object();
+  Json profile = Json::object();
   for (const auto& [name, dims] : ranges.min)
     profile[name] = {{"min", dims}, {"opt", ranges.opt.at(name)}, {"max", ranges.max.at(name)}};
-  if (!profile.empty()) request["profiles"] = json::array({profile});
+  if (!profile.empty()) request["profiles"] = Json::array({profile});
   return request.dump();
 }
 
@@ -39,19 +35,18 @@ class ArtifactLogger final : public nvinfer1::ILogger {
   ConsoleLogger console_{Severity::kINFO};
 };
 
-json artifacts_of(const CacheCommand& command, bool verify) {
-  return json::parse(take_text(artifactsJson(command.path.c_str(), verify)));
+Json artifacts_of(const CacheCommand& command, bool verify) {
+  return Json::parse(take_text(artifactsJson(command.path.c_str(), verify)));
 }
 
 }  // namespace
 
 int list_artifacts(const CacheCommand& command) {
   constexpr bool kVerifies = false;
-  for (const json& artifact : artifacts_of(command, kVerifies)) {
-    const json& key = artifact["key"];
-    fmt::print("{}  {}  {}\n", artifact["engine"].get<std::string>(), human_bytes(artifact["bytes"].get<double>()),
-               artifact["problem"].is_string() ? artifact["problem"].get<std::string>()
-                                               : fmt::format("for {}", key.value("target", "an unknown target")));
+  for (const Json& artifact : artifacts_of(command, kVerifies)) {
+    const std::string target = text_at(artifact["key"], "target"), problem = text_at(artifact, "problem");
+    fmt::print("{}  {}  {}\n", text_at(artifact, "engine"), human_bytes(number_at(artifact, "bytes")),
+               problem.empty() ? "for " + (target.empty() ? "an unknown target" : target) : problem);
   }
   return 0;
 }
@@ -59,8 +54,8 @@ int list_artifacts(const CacheCommand& command) {
 int verify_artifacts(const CacheCommand& command) {
   constexpr bool kVerifies = true;
   int damaged = 0;
-  const json all = artifacts_of(command, kVerifies);
-  for (const json& artifact : all) {
+  const Json all = artifacts_of(command, kVerifies);
+  for (const Json& artifact : all) {
     if (artifact["problem"].is_null()) continue;
     ++damaged;
     fmt::print("{}: {}\n", artifact["engine"].get<std::string>(), artifact["problem"].get<std::string>());
@@ -77,13 +72,13 @@ int prune_artifacts(const CacheCommand& command) {
 }
 
 int explain_artifact(const CacheCommand& command) {
-  const json report = json::parse(take_text(artifactExplainJson(request_of(command).c_str())));
+  const Json report = Json::parse(take_text(artifactExplainJson(request_of(command).c_str())));
   if (report["hit"] == true) {
     fmt::print("{}: would be used\n", report["engine"].get<std::string>());
     return 0;
   }
   fmt::print("{}: would be built\n", report["engine"].get<std::string>());
-  for (const json& change : report["differences"])
+  for (const Json& change : report["differences"])
     fmt::print("  {}: was {}, and is {}\n", change["part"].get<std::string>(), change["then"].dump(),
                change["now"].dump());
   return 1;

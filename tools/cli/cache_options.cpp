@@ -2,19 +2,24 @@
 #include "cache_options.h"
 
 #include "commands.h"
+#include "shared_options.h"
 
 namespace lathe::cli {
 namespace {
 
 using Run = int (*)(const CacheCommand&);
 
-// A command about a folder or a model, which `what` is.
+// What a command is about.
+struct Subject {
+  const char *name, *about;
+};
+constexpr Subject kFolder{"DIRECTORY", "The folder"}, kModel{"MODEL", "The ONNX model"};
+
 std::shared_ptr<CacheCommand> add(CLI::App& group, std::function<int()>& chosen, const char* name, const char* about,
-                                  const char* what, Run run) {
+                                  const Subject& subject, Run run) {
   auto* command = group.add_subcommand(name, about);
   auto options = std::make_shared<CacheCommand>();
-  command->add_option(what, options->path, std::string_view(what) == "MODEL" ? "The ONNX model" : "The folder")
-      ->required();
+  command->add_option(subject.name, options->path, subject.about)->required();
   command->callback([options, run, &chosen] { chosen = [options, run] { return run(*options); }; });
   return options;
 }
@@ -24,9 +29,7 @@ void add_request(CLI::App& command, CacheCommand& options) {
   command.add_option("--precision", options.precision, "fp32 (unless given), fp16, bf16, int8 or best");
   command.add_option("--batch", options.batch, "What open first dimensions are fixed to; 1 unless given");
   command.add_option("--target", options.target, "What the engine is for, as `lathe build` takes it");
-  command.add_option("--minShapes", options.settings.min_shapes, "Least sizes of dynamic inputs: name:1x3x224x224,...");
-  command.add_option("--optShapes", options.settings.opt_shapes, "Sizes to tune for");
-  command.add_option("--maxShapes", options.settings.max_shapes, "Largest sizes");
+  add_shapes(command, options.settings);
 }
 
 }  // namespace
@@ -34,23 +37,24 @@ void add_request(CLI::App& command, CacheCommand& options) {
 void add_cache(CLI::App& app, std::function<int()>& chosen) {
   auto* group = app.add_subcommand("cache", "Engines that are kept beside their models");
   group->require_subcommand(1);
-  add(*group, chosen, "ls", "The engines below a folder", "DIRECTORY", list_artifacts);
-  add(*group, chosen, "verify", "Read them, and tell which are of no use; the exit status is then 1", "DIRECTORY",
+  add(*group, chosen, "ls", "The engines below a folder", kFolder, list_artifacts);
+  add(*group, chosen, "verify", "Read them, and tell which are of no use; the exit status is then 1", kFolder,
       verify_artifacts);
   const auto prune = add(*group, chosen, "prune", "Remove those that were not used for longest, and those of no use",
-                         "DIRECTORY", prune_artifacts);
+                         kFolder, prune_artifacts);
   group->get_subcommand("prune")
       ->add_option("--mostBytes", prune->most_bytes, "How much may stay")
       ->required()
       ->check(CLI::NonNegativeNumber);
   const auto explain = add(*group, chosen, "explain",
                            "Tell whether a model's engine would be used, and what has changed if not: exit status 1",
-                           "MODEL", explain_artifact);
+                           kModel, explain_artifact);
   add_request(*group->get_subcommand("explain"), *explain);
-  const auto get = add(*group, chosen, "get", "Use a model's engine, or build it", "MODEL", get_artifact);
+  const auto get = add(*group, chosen, "get", "Use a model's engine, or build it", kModel, get_artifact);
   auto* command = group->get_subcommand("get");
   add_request(*command, *get);
-  command->add_option("--budget", get->settings.budget, "Seconds for the search, if it is built");
+  command->add_option("--budget", get->settings.budget, "Seconds for the search, if it is built")
+      ->check(CLI::NonNegativeNumber);
   command->add_option("--mostBytes", get->most_bytes, "Engines not used for longest go beyond so much; 0: none")
       ->check(CLI::NonNegativeNumber);
   command->add_option("-o,--output", get->output, "Where a copy of the engine goes");

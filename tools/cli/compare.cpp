@@ -61,10 +61,9 @@ std::vector<std::string> narrowable(const nvinfer1::INetworkDefinition& network)
     const std::string name = layer.getName();
     if (layer.getType() == nvinfer1::LayerType::kCONSTANT || layer.getNbOutputs() == 0 || name.empty()) continue;
     if (layer.getOutput(0)->getType() != DataType::kFLOAT) continue;
-    if (name.find(',') != std::string::npos) {
+    if (name.find_first_of(",*") != std::string::npos) {
       fmt::print(stderr,
-                 "warning: layer '{}' may become narrow: a name with a comma cannot be told to "
-                 "--layerPrecisions\n",
+                 "warning: layer '{}' may become narrow: --layerPrecisions cannot name it, for it has a comma or a *\n",
                  name);
       continue;
     }
@@ -138,19 +137,25 @@ class Comparison {
     return reports;
   }
 
-  AccuracyResult search() const {
-    const std::unique_ptr<ITensorList> wanted(
-        evaluateInDoubles(command_.model.c_str(), views_.data(), static_cast<int32_t>(views_.size())));
-    if (!wanted) throw Failure(lastError());
+  AccuracyResult search() {
     return find_wide_layers({narrowable(model_.network()), command_.budget, [&](const std::vector<std::string>& wide) {
-                               Session session = build(with_wide(wide), false);
-                               double worst = 0;
-                               for (const HostTensor& output : run(session))
-                                 for (int32_t i = 0; i < wanted->size(); ++i)
-                                   if (output.name == wanted->get(i)->name)
-                                     worst = std::max(worst, relative_error(output, *wanted->get(i)));
-                               return worst;
+                               constexpr bool kShowsProgress = false;
+                               Session session = build(with_wide(wide), kShowsProgress);
+                               return error_of(session);
                              }});
+  }
+
+  // Of the worst output, beside the plain evaluation in f64, which is done once.
+  double error_of(Session& session) {
+    if (!in_doubles_)
+      in_doubles_.reset(evaluateInDoubles(command_.model.c_str(), views_.data(), static_cast<int32_t>(views_.size())));
+    if (!in_doubles_) throw Failure(lastError());
+    double worst = 0;
+    for (const HostTensor& output : run(session))
+      for (int32_t i = 0; i < in_doubles_->size(); ++i)
+        if (output.name == in_doubles_->get(i)->name)
+          worst = std::max(worst, relative_error(output, *in_doubles_->get(i)));
+    return worst;
   }
 
   BuildSettings with_wide(const std::vector<std::string>& wide) const {
@@ -180,6 +185,7 @@ class Comparison {
   std::vector<HostTensor> inputs_;
   std::vector<NamedTensor> views_;
   ShapeMap shapes_;
+  std::unique_ptr<ITensorList> in_doubles_;  // null until error_of() needs it
 };
 
 void check(const CompareCommand& command) {
@@ -214,7 +220,7 @@ Json tell(const CompareCommand& command, const AccuracyResult& result) {
 int compare(const CompareCommand& command) {
   check(command);
   ConsoleLogger logger(command.settings.least_severity());
-  const Comparison comparison(command, logger);
+  Comparison comparison(command, logger);
   std::optional<AccuracyResult> found;
   Json search;
   if (command.budget >= 0) {
@@ -226,18 +232,19 @@ int compare(const CompareCommand& command) {
   show("tensor", json["tensors"]);
   show("output", json["outputs"]);
   bool passed = json["passed"].get<bool>();
+  if (found) {  // kernels that are measured for this engine may be others than those of the search
+    const double error = comparison.error_of(session);
+    passed = error <= command.budget;
+    fmt::print("the error is {} the budget: {:.3g} of {:g}\n", passed ? "within" : "BEYOND", error, command.budget);
+    search["error"] = error;
+    json["accuracy"] = search;
+  }
   if (!command.outputs.empty()) {
     json["files"] = comparison.with_files(session);
     for (const Json& tensor : json["files"]) passed &= tensor["passed"].get<bool>();
     show("output, beside the file's", json["files"]);
   }
-  if (found) {
-    json["accuracy"] = search;
-    passed = found->error <= command.budget;
-    fmt::print("the error is within the budget: {:.3g} of {:g}\n", found->error, command.budget);
-  } else {
-    fmt::print("{}\n", passed ? "the outputs agree" : "THE OUTPUTS DIFFER");
-  }
+  if (!found || !command.outputs.empty()) fmt::print("{}\n", passed ? "the outputs agree" : "THE OUTPUTS DIFFER");
   json["passed"] = passed;
   if (!command.json.empty()) write_file(command.json, json.dump(2) + "\n");
   return passed ? 0 : 1;

@@ -61,14 +61,28 @@ void describe_layer(const Json& engine, const Json& step, const Json& costs, Jso
   if (costs.is_array()) set_floor(engine, layer);
 }
 
-// Takes the costs out of the metadata.
+// Whether costs are as the builder writes them: three numbers, or null where sizes have no limit, for each step.
+bool are_costs(const Json& costs, size_t steps) {
+  const auto at = [](const Json& json, const char* key) { return json.is_object() ? json.value(key, Json()) : Json(); };
+  const Json device = at(costs, "device"), rates = at(device, "operations_per_us"), list = at(costs, "steps");
+  const auto is_number = [](const Json& value) { return value.is_number() || value.is_null(); };
+  const auto is_cost = [&](const Json& step) {
+    return step.is_array() && step.size() == 3 && std::ranges::all_of(step, is_number);
+  };
+  return rates.is_object() && std::ranges::all_of(rates, [](const Json& rate) { return rate.is_number(); }) &&
+         number_at(device, "memory_bytes_per_us") > 0 && list.is_array() && list.size() == steps &&
+         std::ranges::all_of(list, is_cost);
+}
+
+// Takes the costs out of the metadata; null where there are none, or what a file that nobody checked has instead.
 Json take_costs(Json& engine) {
   Json& metadata = engine["metadata"];
   const auto found = metadata.find(kCostsKey);
   if (found == metadata.end()) return nullptr;
-  Json costs = Json::parse(found->get<std::string>());
+  constexpr bool kThrows = false;
+  Json costs = Json::parse(found->get<std::string>(), nullptr, kThrows);
   metadata.erase(found);
-  return costs;
+  return are_costs(costs, engine["steps"].size()) ? costs : Json();
 }
 
 // Measured in a run, else while the engine was built, else predicted.

@@ -104,7 +104,7 @@ class Roofline {
       svg += fmt::format(
           R"(<line class=roof x1={:.1f} x2={:.1f} y1={:.1f} y2={:.1f} /><text class=end x={} y={:.1f}>{}</text>)",
           x_.at(std::max(rate / memory(), std::pow(10, x_.from))), x_.end, y_.at(rate), y_.at(rate), x_.end - 4,
-          y_.at(rate) - 5, names);
+          y_.at(rate) - 5, escaped(names));
     return svg;
   }
 

@@ -60,13 +60,6 @@ void check_names(const ShapeMap& shapes, const nvinfer1::INetworkDefinition& net
   }
 }
 
-// `first` that holds the name decides.
-const std::vector<int64_t>* pick(const std::string& name, std::initializer_list<const ShapeMap*> first) {
-  for (const ShapeMap* shapes : first)
-    if (const auto it = shapes->find(name); it != shapes->end()) return &it->second;
-  return nullptr;
-}
-
 void set_dims(nvinfer1::IOptimizationProfile& profile, const nvinfer1::ITensor& input, OptProfileSelector select,
               const std::vector<int64_t>& dims) {
   const std::vector<int64_t> known = to_vector(input.getDimensions());
@@ -94,7 +87,13 @@ std::map<std::string, std::string> parse_files(std::string_view text, std::strin
 }
 
 ShapeRanges parse_ranges(std::string_view min, std::string_view opt, std::string_view max) {
-  return {parse_shapes(min, "--minShapes"), parse_shapes(opt, "--optShapes"), parse_shapes(max, "--maxShapes")};
+  const ShapeRanges given{parse_shapes(min, "--minShapes"), parse_shapes(opt, "--optShapes"),
+                          parse_shapes(max, "--maxShapes")};
+  ShapeRanges ranges = given;  // what one of them leaves out is taken from another; insert() keeps what is there
+  for (const ShapeMap* other : {&given.opt, &given.max}) ranges.min.insert(other->begin(), other->end());
+  for (const ShapeMap* other : {&given.max, &given.min}) ranges.opt.insert(other->begin(), other->end());
+  for (const ShapeMap* other : {&given.opt, &given.min}) ranges.max.insert(other->begin(), other->end());
+  return ranges;
 }
 
 bool is_dynamic(const nvinfer1::Dims& dims) {
@@ -109,15 +108,15 @@ void fill_profile(nvinfer1::IOptimizationProfile& profile, const nvinfer1::INetw
   for (int32_t i = 0; i < network.getNbInputs(); ++i) {
     const nvinfer1::ITensor& input = *network.getInput(i);
     const std::string name = input.getName();
-    const auto* opt = pick(name, {&ranges.opt, &ranges.max, &ranges.min});
-    if (!opt) {
+    const auto opt = ranges.opt.find(name);
+    if (opt == ranges.opt.end()) {
       if (!is_dynamic(input.getDimensions())) continue;
       throw UsageError(fmt::format("input '{}' has shape {}: give its sizes too, as in --optShapes={}:...", name,
                                    to_text(to_vector(input.getDimensions())), name));
     }
-    set_dims(profile, input, OptProfileSelector::kMIN, *pick(name, {&ranges.min, &ranges.opt, &ranges.max}));
-    set_dims(profile, input, OptProfileSelector::kOPT, *opt);
-    set_dims(profile, input, OptProfileSelector::kMAX, *pick(name, {&ranges.max, &ranges.opt, &ranges.min}));
+    set_dims(profile, input, OptProfileSelector::kMIN, ranges.min.at(name));
+    set_dims(profile, input, OptProfileSelector::kOPT, opt->second);
+    set_dims(profile, input, OptProfileSelector::kMAX, ranges.max.at(name));
   }
 }
 

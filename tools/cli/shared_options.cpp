@@ -4,6 +4,8 @@
 namespace lathe::cli {
 namespace {
 
+constexpr const char* kHowToBuild = "How to build";
+
 void add_precisions(CLI::App& command, BuildSettings& settings) {
   constexpr const char* group = "Precision";
   auto* fp16 = command.add_flag("--fp16", settings.fp16, "Float32 computation may be narrowed to float16");
@@ -53,14 +55,16 @@ void add_passes(CLI::App& command, BuildSettings& settings) {
 
 }  // namespace
 
+void add_shapes(CLI::App& command, BuildSettings& settings) {
+  command.add_option("--minShapes", settings.min_shapes, "Least sizes of dynamic inputs: name:1x3x224x224,...")
+      ->group(kHowToBuild);
+  command.add_option("--optShapes", settings.opt_shapes, "Sizes to tune for")->group(kHowToBuild);
+  command.add_option("--maxShapes", settings.max_shapes, "Largest sizes")->group(kHowToBuild);
+}
+
 void add_build_options(CLI::App& command, BuildSettings& settings, bool shapes) {
-  constexpr const char* group = "How to build";
-  if (shapes) {
-    command.add_option("--minShapes", settings.min_shapes, "Least sizes of dynamic inputs: name:1x3x224x224,...")
-        ->group(group);
-    command.add_option("--optShapes", settings.opt_shapes, "Sizes to tune for")->group(group);
-    command.add_option("--maxShapes", settings.max_shapes, "Largest sizes")->group(group);
-  }
+  const char* const group = kHowToBuild;
+  if (shapes) add_shapes(command, settings);
   command.add_option("--timingCacheFile", settings.timing_cache, "Measurements to reuse, and to add to")->group(group);
   command
       .add_option("--buildBudget", settings.budget,

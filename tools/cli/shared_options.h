@@ -8,6 +8,8 @@
 
 namespace lathe::cli {
 
+// Of the optimization profile.
+void add_shapes(CLI::App& command, BuildSettings& settings);
 // `shapes`: also those of the optimization profile.
 void add_build_options(CLI::App& command, BuildSettings& settings, bool shapes);
 void add_threads(CLI::App& command, BuildSettings& settings);

@@ -7,7 +7,6 @@
 #include <nlohmann/json.hpp>
 
 #include "api/convert.h"
-#include "api/host_memory.h"
 #include "api/json.h"
 #include "api/report_text.h"
 #include "api/runtime/execution_context.h"
@@ -42,6 +41,7 @@ Result<Options> parse_options(const char* text) {
     }
     if ((key != "rtol" && key != "atol") || !value.is_number())
       return fail(ErrorCode::invalid_argument, "option '{}' is unknown, or its value of another type", key);
+    if (value.get<double>() < 0) return fail(ErrorCode::invalid_argument, "option '{}' is negative", key);
     (key == "rtol" ? options.rtol : options.atol) = value;
   }
   return options;
@@ -69,11 +69,12 @@ class OutputMemory final : public nv::IOutputAllocator {
 };
 
 Result<Tensor> view(const NamedTensor& tensor) {
+  LATHE_ASSIGN(const std::string name, api::to_string(tensor.name, "tensor's name"));
   LATHE_ASSIGN(const DType dtype, api::to_dtype(tensor.type));
   LATHE_ASSIGN(Dims dims, api::to_dims(tensor.dims));
   const std::optional<int64_t> volume = checked_volume(dims);
   if (!volume || (*volume > 0 && !tensor.data))
-    return fail(ErrorCode::binding_invalid, "tensor '{}' has no data, or a negative dim", tensor.name);
+    return fail(ErrorCode::binding_invalid, "tensor '{}' has no data, or a negative dim", name);
   return Tensor::view(dtype, std::move(dims), tensor.data, nullptr);
 }
 
@@ -206,26 +207,22 @@ nv::IHostMemory* compareTensorsJson(const NamedTensor& have, const NamedTensor& 
                                     const char* optionsJson) noexcept {
   return api::report_text("compareTensorsJson", [&]() -> Result<std::string> {
     LATHE_ASSIGN(const Options options, parse_options(optionsJson));
-    LATHE_ASSIGN(const std::string name, api::to_string(want.name, "tensor's name"));
     LATHE_ASSIGN(const Tensor wanted, view(want));
     LATHE_ASSIGN(const Tensor given, view(have));
-    return compare_tensor(name, wanted, given, options).json.indented();
+    return compare_tensor(want.name, wanted, given, options).json.indented();
   });
 }
 
 nv::IHostMemory* compareJson(nv::ICudaEngine& engine, const char* onnxPath, const NamedTensor* inputs, int32_t nbInputs,
                              const char* optionsJson) noexcept {
-  static const api::Reporter reporter(static_cast<nv::ILogger*>(nullptr));
-  return api::guarded(reporter, "compareJson", static_cast<nv::IHostMemory*>(nullptr),
-                      [&]() -> Result<nv::IHostMemory*> {
-                        LATHE_ASSIGN(const std::string path, api::to_string(onnxPath, "model path"));
-                        for (int32_t i = 0; i < nbInputs; ++i)
-                          if (!inputs || !inputs[i].name)
-                            return fail(ErrorCode::invalid_argument, "an input has no name");
-                        LATHE_ASSIGN(const Options options, parse_options(optionsJson));
-                        LATHE_ASSIGN(const Json json, compare(engine, path.c_str(), inputs, nbInputs, options));
-                        return api::HostMemory::of_text(json.indented());
-                      });
+  return api::report_text("compareJson", [&]() -> Result<std::string> {
+    LATHE_ASSIGN(const std::string path, api::to_string(onnxPath, "model path"));
+    for (int32_t i = 0; i < nbInputs; ++i)
+      if (!inputs || !inputs[i].name) return fail(ErrorCode::invalid_argument, "an input has no name");
+    LATHE_ASSIGN(const Options options, parse_options(optionsJson));
+    LATHE_ASSIGN(const Json json, compare(engine, path.c_str(), inputs, nbInputs, options));
+    return json.indented();
+  });
 }
 
 }  // namespace lathe

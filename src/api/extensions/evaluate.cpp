@@ -3,7 +3,7 @@
 #include <deque>
 
 #include "api/convert.h"
-#include "api/report.h"
+#include "api/own_settings.h"
 #include "ir/interpret.h"
 #include "lathe.h"
 #include "onnx/import.h"
@@ -13,12 +13,7 @@ namespace lathe {
 namespace {
 
 namespace nv = nvinfer1;
-using api::Reporter;
-
-const Reporter& silent() {
-  static const Reporter reporter(static_cast<nv::ILogger*>(nullptr));
-  return reporter;
-}
+using api::silent;
 
 class TensorList final : public ITensorList {
  public:

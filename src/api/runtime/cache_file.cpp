@@ -22,18 +22,6 @@ Result<size_t> merge_file(KernelCache& cache, const std::string& path) {
   return file->bytes().size();
 }
 
-// Of writers that were killed: whoever holds the lock is the only one.
-void remove_leftovers(const fs::path& path) {
-  const std::string start = path.filename().string() + ".";
-  const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
-  std::error_code error;
-  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-    const std::string name = it->path().filename().string();
-    std::error_code ignored;
-    if (name.starts_with(start) && name.ends_with(".tmp")) fs::remove(it->path(), ignored);
-  }
-}
-
 }  // namespace
 
 Result<size_t> load_kernels(KernelCache& cache, const std::string& path) {
@@ -46,6 +34,8 @@ Result<size_t> load_kernels(KernelCache& cache, const std::string& path) {
 }
 
 Result<size_t> save_kernels(const KernelCache& cache, const std::string& path) {
+  if (!fs::path(path).has_filename())
+    return fail(ErrorCode::invalid_argument, "a runtime cache cannot be saved in '{}', which names no file", path);
   const KernelCache::Counts counts = cache.counts();
   if (counts.kernels == 0) return size_t{0};
   std::error_code ignored;  // the lock file tells

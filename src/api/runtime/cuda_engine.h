@@ -29,6 +29,8 @@ struct EngineCore {
 
   // What compiled kernels depend on besides what they are made of; fails where the engine is for inspection only.
   Result<std::string> cache_environment() const;
+  // Fails with invalid_argument where the cache is for another environment.
+  Result<> check_cache(const KernelCache& cache) const;
   // Loads the file that the runtime names, if it does, and makes all kernels.
   Result<> open_cache_file(RuntimeCore& runtime);
   // Code that was compiled since the last time goes into the cache's file; a failure is a warning.

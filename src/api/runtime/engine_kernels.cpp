@@ -17,6 +17,13 @@ Result<std::string> EngineCore::cache_environment() const {
                      engine->device().timing_key());
 }
 
+Result<> EngineCore::check_cache(const KernelCache& cache) const {
+  LATHE_ASSIGN(const std::string environment, cache_environment());
+  if (cache.environment() == environment) return {};
+  return fail(ErrorCode::invalid_argument,
+              "the runtime cache is for another device than the engine's: create it by this engine's configuration");
+}
+
 Result<> EngineCore::open_cache_file(RuntimeCore& runtime) {
   RuntimeCore::CachePlace place;
   {

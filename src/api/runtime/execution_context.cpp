@@ -59,6 +59,7 @@ Result<nv::IExecutionContext*> ExecutionContext::make(std::shared_ptr<EngineCore
   if (!engine->has_device())
     return fail(ErrorCode::invalid_state,
                 "the engine was loaded for inspection only: load it without setInspectionOnly()");
+  if (settings.kernels) LATHE_TRY(made->core_->check_cache(*settings.kernels));  // the configuration may be another's
   tell(settings, engine->device().is_host(), made->core_->reporter->log());
   if (settings.cpu_threads > 0 && engine->device().is_host() && settings.cpu_threads != engine->device().threads()) {
     // Threads belong to the engine: this context gets one of its own over the same bytes.

@@ -40,8 +40,7 @@ nv::ICudaEngine* loadEngineFile(nv::IRuntime& runtime, const char* path) noexcep
 }
 
 bool saveFile(const void* data, std::size_t size, const char* path) noexcept {
-  static const api::Reporter reporter(static_cast<nv::ILogger*>(nullptr));
-  return api::guarded(reporter, "lathe::saveFile", [&]() -> Result<> {
+  return api::guarded(api::silent(), "lathe::saveFile", [&]() -> Result<> {
     if (!path || !*path) return fail(ErrorCode::invalid_argument, "the path is {}", path ? "empty" : "null");
     if (!data && size > 0) return fail(ErrorCode::invalid_argument, "{} bytes at null for '{}'", size, path);
     return write_file_atomically(path, {static_cast<const std::byte*>(data), size});

@@ -4,7 +4,7 @@
 #include "api/convert.h"
 #include "api/host_memory.h"
 #include "api/json.h"
-#include "api/own_settings.h"
+#include "api/report_text.h"
 #include "api/runtime/cache_file.h"
 #include "api/runtime/runtime.h"
 #include "base/own_object.h"
@@ -70,19 +70,18 @@ bool setRuntimeCacheLimit(nv::IRuntimeCache& cache, int64_t mostBytes) noexcept 
 }
 
 nv::IHostMemory* runtimeCacheJson(const nv::IRuntimeCache& cache) noexcept {
-  return guarded(
-      silent(), "lathe::runtimeCacheJson", static_cast<nv::IHostMemory*>(nullptr), [&]() -> Result<nv::IHostMemory*> {
-        LATHE_ASSIGN(RuntimeCache* const own, own_object<RuntimeCache>(const_cast<nv::IRuntimeCache&>(cache)));
-        const KernelCache::Counts counts = own->kernels()->counts();
-        const Json json = json_object({{"environment", own->kernels()->environment()},
-                                       {"kernels", counts.kernels},
-                                       {"bytes", counts.bytes},
-                                       {"most_bytes", counts.limit},
-                                       {"hits", counts.hits},
-                                       {"compiled", counts.compiled},
-                                       {"evicted", counts.evicted}});
-        return HostMemory::of_text(json.indented());
-      });
+  return report_text("lathe::runtimeCacheJson", [&]() -> Result<std::string> {
+    LATHE_ASSIGN(RuntimeCache* const own, own_object<RuntimeCache>(const_cast<nv::IRuntimeCache&>(cache)));
+    const KernelCache::Counts counts = own->kernels()->counts();
+    return json_object({{"environment", own->kernels()->environment()},
+                        {"kernels", counts.kernels},
+                        {"bytes", counts.bytes},
+                        {"most_bytes", counts.limit},
+                        {"hits", counts.hits},
+                        {"compiled", counts.compiled},
+                        {"evicted", counts.evicted}})
+        .indented();
+  });
 }
 
 bool setRuntimeCacheFile(nv::IRuntime& runtime, const char* path, int64_t mostBytes) noexcept {

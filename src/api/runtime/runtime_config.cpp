@@ -26,11 +26,7 @@ nv::IRuntimeCache* RuntimeConfig::createRuntimeCache() const noexcept {
 bool RuntimeConfig::setRuntimeCache(const nv::IRuntimeCache& cache) noexcept {
   return guarded(*core_->reporter, "IRuntimeConfig::setRuntimeCache", [&]() -> Result<> {
     LATHE_ASSIGN(RuntimeCache* const own, own_object<RuntimeCache>(const_cast<nv::IRuntimeCache&>(cache)));
-    LATHE_ASSIGN(const std::string environment, core_->cache_environment());
-    if (own->kernels()->environment() != environment)
-      return fail(
-          ErrorCode::invalid_argument,
-          "the runtime cache is for another device than the engine's: create it by this engine's configuration");
+    LATHE_TRY(core_->check_cache(*own->kernels()));
     settings.cache = own;
     settings.kernels = own->kernels();
     return {};

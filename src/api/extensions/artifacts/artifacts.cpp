@@ -7,7 +7,7 @@
 #include "api/extensions/artifacts/key.h"
 #include "api/extensions/artifacts/store.h"
 #include "api/host_memory.h"
-#include "api/own_settings.h"
+#include "api/report_text.h"
 
 namespace lathe {
 namespace {
@@ -17,6 +17,7 @@ using artifacts::Artifact;
 using artifacts::ArtifactRequest;
 using artifacts::Look;
 using nlohmann::json;
+using Plan = std::unique_ptr<nv::IHostMemory>;
 
 json changes_of(const Artifact& artifact, const json& key) {
   json changes = artifacts::differences(artifact.note.is_object() ? artifact.note.value("key", json()) : json(), key);
@@ -43,6 +44,21 @@ void tell_tf32(const ArtifactRequest& request, const json& key, Log& log) {
             key["gpu"].is_string() ? key["gpu"].get<std::string>() : request.target, capability.get<std::string>());
 }
 
+// The caller holds the lock.
+Result<Plan> build_and_write(const ArtifactRequest& request, nv::ILogger& logger, json key) {
+  artifacts::Built built;
+  Result<> done = artifacts::build(request, logger, built);
+  json note = {{"key", std::move(key)}, {"parser", std::move(built.parser)}, {"profiles", std::move(built.profiles)}};
+  if (!done) {
+    // What the parser said is kept; should that fail, too, the build's failure is what the caller is to know.
+    if (!note["parser"].empty()) (void)artifacts::write(request.engine(), {}, std::move(note));
+    return fail(std::move(done).error());
+  }
+  const std::span plan(static_cast<const std::byte*>(built.plan->data()), built.plan->size());
+  LATHE_TRY(artifacts::write(request.engine(), plan, std::move(note)));
+  return std::move(built.plan);
+}
+
 Result<nv::IHostMemory*> find_or_build(const ArtifactRequest& request, nv::ILogger& logger, int64_t most_bytes) {
   LoggerLog log(&logger);
   const std::filesystem::path engine = request.engine();
@@ -60,28 +76,20 @@ Result<nv::IHostMemory*> find_or_build(const ArtifactRequest& request, nv::ILogg
   }
   if (changes.empty()) {
     log.print(Severity::info, "artifact '{}' is used", engine.string());
-    LATHE_ASSIGN(std::vector<std::byte> plan, artifacts::read(engine));
-    return new HostMemory(std::move(plan));
+    return new HostMemory(artifacts::use(artifact));
   }
   tell_miss(engine, artifact, changes, log);
   tell_tf32(request, key, log);
-  artifacts::Built built;
-  Result<> is_built = artifacts::build(request, logger, built);
-  std::span<const std::byte> plan;
-  if (is_built) plan = {static_cast<const std::byte*>(built.plan->data()), built.plan->size()};
-  json note = {{"key", std::move(key)}, {"parser", std::move(built.parser)}, {"profiles", std::move(built.profiles)}};
-  if (is_built || !note["parser"].empty()) LATHE_TRY(artifacts::write(engine, plan, std::move(note)));
-  if (!is_built) return fail(std::move(is_built).error());
-  if (most_bytes > 0)
-    artifacts::prune(engine.parent_path().parent_path().parent_path(), static_cast<uint64_t>(most_bytes), engine);
-  return built.plan.release();
+  LATHE_ASSIGN(Plan plan, build_and_write(request, logger, std::move(key)));
+  if (most_bytes > 0) artifacts::prune(request.root(), static_cast<uint64_t>(most_bytes), engine);
+  return plan.release();
 }
 
 template <class Body>
 nv::IHostMemory* json_report(const char* where, Body&& body) noexcept {
-  return guarded(silent(), where, static_cast<nv::IHostMemory*>(nullptr), [&]() -> Result<nv::IHostMemory*> {
+  return report_text(where, [&]() -> Result<std::string> {
     LATHE_ASSIGN(const json report, body());
-    return HostMemory::of_text(report.dump(2, ' ', false, json::error_handler_t::replace));
+    return report.dump(2, ' ', false, json::error_handler_t::replace);
   });
 }
 

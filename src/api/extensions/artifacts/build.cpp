@@ -3,7 +3,6 @@
 
 #include <mutex>
 
-#include "NvInferPlugin.h"
 #include "NvOnnxParser.h"
 #include "api/report.h"
 #include "lathe.h"
@@ -41,10 +40,11 @@ class KeepingLogger final : public nv::ILogger {
 
 Error failed(std::string_view what) { return fail(ErrorCode::invalid_state, "{} ({})", what, last_error()).value(); }
 
+// Of sizes that parse_request() has checked.
 nv::Dims dims_of(const json& sizes) {
   nv::Dims dims{};
   dims.nbDims = static_cast<int32_t>(sizes.size());
-  for (size_t i = 0; i < sizes.size() && i < nv::Dims::MAX_DIMS; ++i) dims.d[i] = sizes[i].get<int64_t>();
+  for (size_t i = 0; i < sizes.size(); ++i) dims.d[i] = sizes[i].get<int64_t>();
   return dims;
 }
 
@@ -74,8 +74,7 @@ Result<> add_profile(nv::IBuilder& builder, nv::IBuilderConfig& config, const js
       {"min", OptProfileSelector::kMIN}, {"opt", OptProfileSelector::kOPT}, {"max", OptProfileSelector::kMAX}};
   for (const auto& [name, sizes] : inputs.items())
     for (const auto& [word, select] : kSelectors)
-      if (sizes[word].size() > nv::Dims::MAX_DIMS ||
-          !profile->setDimensions(name.c_str(), select, dims_of(sizes[word])))
+      if (!profile->setDimensions(name.c_str(), select, dims_of(sizes[word])))
         return fail(failed(fmt::format("the profile's sizes of input '{}' are not taken", name)));
   if (config.addOptimizationProfile(profile) < 0) return fail(failed("the profile does not fit the model"));
   return {};
@@ -99,7 +98,6 @@ Result<> configure(const ArtifactRequest& request, nv::IBuilderConfig& config) {
 
 Result<> build(const ArtifactRequest& request, nv::ILogger& logger, Built& built) {
   KeepingLogger keeping(logger);
-  initLibNvInferPlugins(&logger, "");
   const std::unique_ptr<nv::IBuilder> builder(nv::createInferBuilder(keeping));
   if (!builder) return fail(failed("the builder cannot be made"));
   for (const std::string& plugin : request.plugins)

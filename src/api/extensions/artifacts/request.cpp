@@ -5,6 +5,8 @@
 #include <functional>
 #include <map>
 
+#include "NvInfer.h"
+#include "api/extensions/artifacts/parse_json.h"
 #include "device/family.h"
 
 namespace lathe::api::artifacts {
@@ -16,9 +18,9 @@ constexpr std::string_view kPrecisions[] = {"fp32", "fp16", "bf16", "int8", "bes
 constexpr std::string_view kSelectors[] = {"min", "opt", "max"};
 
 bool is_dims(const json& value) {
-  return value.is_array() && std::ranges::all_of(value, [](const json& size) {
-           return size.is_number_integer() && size.get<int64_t>() >= 0;
-         });
+  return value.is_array() && value.size() <= nvinfer1::Dims::MAX_DIMS &&
+         std::ranges::all_of(value,
+                             [](const json& size) { return size.is_number_integer() && size.get<int64_t>() >= 0; });
 }
 
 // [{"x": {"min": [...], "opt": [...], "max": [...]}}]
@@ -55,7 +57,12 @@ const std::map<std::string, Take, std::less<>>& parts() {
       {"target", taking(&ArtifactRequest::target, &json::is_string)},
       {"framework", taking(&ArtifactRequest::framework, &json::is_string)},
       {"tf32", taking(&ArtifactRequest::tf32, &json::is_boolean)},
-      {"level", taking(&ArtifactRequest::level, &json::is_number_integer)},
+      {"level",
+       [](ArtifactRequest& request, const json& value) {
+         if (!value.is_number_integer()) return false;
+         request.level = value.get<int64_t>();
+         return request.level >= 0 && request.level <= 5;
+       }},
       {"budget_seconds", taking(&ArtifactRequest::budget_seconds, &json::is_number)},
       {"batch",
        [](ArtifactRequest& request, const json& value) {
@@ -79,7 +86,7 @@ const std::map<std::string, Take, std::less<>>& parts() {
 }  // namespace
 
 Result<ArtifactRequest> parse_request(const char* text) {
-  const json given = json::parse(text ? text : "", nullptr, false);
+  const json given = parse_json(text ? text : "");
   if (!given.is_object())
     return fail(ErrorCode::config_invalid, "the request is not a JSON object: {}", text ? text : "(null)");
   ArtifactRequest request;
@@ -95,10 +102,15 @@ Result<ArtifactRequest> parse_request(const char* text) {
   return request;
 }
 
+std::filesystem::path ArtifactRequest::root() const {
+  const std::filesystem::path root =
+      directory.empty() ? std::filesystem::path(onnx).parent_path() : std::filesystem::path(directory);
+  return root.empty() ? "." : root;
+}
+
 std::filesystem::path ArtifactRequest::engine() const {
   const std::filesystem::path model(onnx);
-  const std::filesystem::path root = directory.empty() ? model.parent_path() : std::filesystem::path(directory);
-  return root / precision / fmt::format("bs{}", batch) / (model.stem().string() + ".engine");
+  return root() / precision / fmt::format("bs{}", batch) / (model.stem().string() + ".engine");
 }
 
 }  // namespace lathe::api::artifacts

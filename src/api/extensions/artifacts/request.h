@@ -20,7 +20,8 @@ struct ArtifactRequest {
   double budget_seconds = -1;
   std::vector<std::string> plugins;
 
-  std::filesystem::path engine() const;  // where it lies
+  std::filesystem::path root() const;    // the folder of all artifacts; never empty
+  std::filesystem::path engine() const;  // where this one lies
 };
 
 // Fails with config_invalid, naming the part that is wrong.

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <set>
 
+#include "api/extensions/artifacts/parse_json.h"
 #include "base/hash.h"
 #include "base/hex.h"
 
@@ -16,7 +17,6 @@ using nlohmann::json;
 
 constexpr auto kPatience = std::chrono::hours(24);  // of those who wait for a builder
 constexpr int kIndent = 2;
-constexpr bool kThrows = false;
 constexpr bool kAsUtf8 = false;  // not as ASCII with escapes
 constexpr auto kNone = std::chrono::milliseconds(0);
 
@@ -32,26 +32,31 @@ uint64_t size_of(const fs::path& file) {
   return error ? 0 : bytes;
 }
 
-// Of a note and of bytes whose digest, if it is to be verified, is that of the plan.
-std::string problem_of(const json& note, const fs::path& engine, Look look) {
-  if (!note.is_object() || !note.contains("key") || !note.contains("plan") || !note["plan"].is_object())
-    return "its JSON file is missing or damaged";
-  if (!fs::exists(engine)) return "the engine is missing";
-  if (note["plan"].value("bytes", json()) != size_of(engine)) return "the engine has another size than was written";
+bool is_object_at(const json& note, const char* name) { return note.contains(name) && note[name].is_object(); }
+
+// Why the artifact is of no use; of one that was read, sets its plan.
+std::string check(Artifact& artifact, Look look) {
+  const json& note = artifact.note;
+  if (!is_object_at(note, "key") || !is_object_at(note, "plan")) return "its JSON file is missing or damaged";
+  std::error_code error;
+  if (!fs::exists(artifact.engine, error)) return "the engine is missing";
+  if (note["plan"].value("bytes", json()) != size_of(artifact.engine))
+    return "the engine has another size than was written";
   if (look == Look::at_sizes) return "";
-  const auto file = MappedFile::open(engine.string());
+  auto file = MappedFile::open(artifact.engine.string());
   if (!file) return "the engine cannot be read";
-  const bool is_same = note["plan"].value("digest", json()) == to_hex(digest_of((*file)->bytes()));
-  return is_same ? "" : "the engine's bytes are not those that were written";
+  if (note["plan"].value("digest", json()) != to_hex(digest_of((*file)->bytes())))
+    return "the engine's bytes are not those that were written";
+  artifact.plan = *std::move(file);
+  return "";
 }
 
 json read_note(const fs::path& path) {
   const auto file = MappedFile::open(path.string());
   if (!file) return {};
   const std::span<const std::byte> bytes = (*file)->bytes();
-  const auto* text = reinterpret_cast<const char*>(bytes.data());
-  json note = json::parse(text, text + bytes.size(), nullptr, kThrows);
-  return note.is_discarded() ? json() : note;
+  json note = parse_json({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  return note.is_object() ? note : json();
 }
 
 uint64_t remove_files(const fs::path& engine) {
@@ -64,24 +69,16 @@ uint64_t remove_files(const fs::path& engine) {
   return freed;
 }
 
-// What writers have begun that were killed: whoever holds the lock is the only one.
-void remove_leftovers(const fs::path& engine) {
-  const std::string start = engine.filename().string() + ".";
-  std::error_code error;
-  for (fs::directory_iterator it(engine.parent_path(), error), end; !error && it != end; it.increment(error)) {
-    const std::string name = it->path().filename().string();
-    std::error_code ignored;
-    if (name.starts_with(start) && name.ends_with(".tmp")) fs::remove(it->path(), ignored);
-  }
-}
-
 }  // namespace
 
 fs::path note_of(const fs::path& engine) { return with_ending(engine, ".json"); }
 
 Artifact look_at(const fs::path& engine, Look look) {
-  Artifact artifact{engine, size_of(engine) + size_of(note_of(engine)), 0, read_note(note_of(engine)), ""};
-  artifact.problem = problem_of(artifact.note, engine, look);
+  Artifact artifact;
+  artifact.engine = engine;
+  artifact.bytes = size_of(engine) + size_of(note_of(engine));
+  artifact.note = read_note(note_of(engine));
+  artifact.problem = check(artifact, look);
   std::error_code error;
   const auto time = fs::last_write_time(note_of(engine), error);
   if (!error)
@@ -107,15 +104,14 @@ std::vector<Artifact> list(const fs::path& directory, Look look) {
   return found;
 }
 
-Result<std::vector<std::byte>> read(const fs::path& engine) {
-  LATHE_ASSIGN(const std::shared_ptr<const MappedFile> file, MappedFile::open(engine.string()));
+std::vector<std::byte> use(const Artifact& artifact) {
   std::error_code ignored;  // a folder that cannot be written is as good
-  fs::last_write_time(note_of(engine), fs::file_time_type::clock::now(), ignored);
-  return std::vector(file->bytes().begin(), file->bytes().end());
+  fs::last_write_time(note_of(artifact.engine), fs::file_time_type::clock::now(), ignored);
+  return {artifact.plan->bytes().begin(), artifact.plan->bytes().end()};
 }
 
 Result<> write(const fs::path& engine, std::span<const std::byte> plan, json note) {
-  remove_leftovers(engine);
+  for (const fs::path& file : {engine, note_of(engine)}) remove_leftovers(file.string());
   if (plan.empty()) remove_files(engine);
   note["plan"] = {{"bytes", plan.size()}, {"digest", to_hex(digest_of(plan))}};
   const std::string text = note.dump(kIndent, ' ', kAsUtf8, json::error_handler_t::replace) + "\n";

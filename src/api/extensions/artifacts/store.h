@@ -15,10 +15,11 @@ namespace lathe::api::artifacts {
 
 struct Artifact {
   std::filesystem::path engine;
-  uint64_t bytes = 0;   // of its files
-  int64_t used = 0;     // seconds since 1970
-  nlohmann::json note;  // the JSON file's content; null where it is damaged or missing
-  std::string problem;  // why it is of no use; empty where it is
+  uint64_t bytes = 0;                      // of its files
+  int64_t used = 0;                        // seconds since 1970
+  nlohmann::json note;                     // the JSON file's content, an object; null where it is damaged or missing
+  std::string problem;                     // why it is of no use; empty where it is
+  std::shared_ptr<const MappedFile> plan;  // whose bytes were verified; null where they were not, or differ
 };
 
 std::filesystem::path note_of(const std::filesystem::path& engine);
@@ -29,8 +30,8 @@ enum class Look : uint8_t { at_sizes, at_bytes };
 Artifact look_at(const std::filesystem::path& engine, Look look);
 std::vector<Artifact> list(const std::filesystem::path& directory, Look look);
 
-// The plan, of an artifact that look_at() has verified; it counts as used now.
-Result<std::vector<std::byte>> read(const std::filesystem::path& engine);
+// The plan that look_at() has verified, whatever others have done with the file since; it counts as used now.
+std::vector<std::byte> use(const Artifact& artifact);
 // Both files, the engine first; without a plan the note alone, and no engine. The caller holds the lock.
 Result<> write(const std::filesystem::path& engine, std::span<const std::byte> plan, nlohmann::json note);
 
