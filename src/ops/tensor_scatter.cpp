@@ -35,16 +35,17 @@ Result<> eval_tensor_scatter(EvalContext& context) {
   std::memcpy(output.mutable_data(), x.data(), x.bytes());
   if (update.volume() == 0) return {};
   const AxisSplit to = split_at(x.dims(), axis), from = split_at(update.dims(), axis);
+  if (attrs.circular && to.extent == 0) return {};
   const int64_t of_entry = to.outer / x.dims()[0], element = static_cast<int64_t>(size_of(x.dtype()));
   const auto* source = static_cast<const char*>(update.data());
   auto* target = static_cast<char*>(output.mutable_data());
   for (int64_t o = 0; o < to.outer; ++o) {
     const int64_t first = context.has(2) ? context.input(2).at(o / of_entry) : 0;
-    if (!attrs.circular && (first < 0 || first + from.extent > to.extent))
+    if (!attrs.circular && (first < 0 || first > to.extent - from.extent))
       return fail(ErrorCode::execution_failed, "tensor_scatter: indices {} to {} are outside [0, {}) of axis {}", first,
                   first + from.extent - 1, to.extent, axis);
     for (int64_t i = 0; i < from.extent; ++i) {
-      const int64_t row = attrs.circular ? ((first + i) % to.extent + to.extent) % to.extent : first + i;
+      const int64_t row = attrs.circular ? ((first % to.extent + i) % to.extent + to.extent) % to.extent : first + i;
       std::memcpy(target + (o * to.extent + row) * to.inner * element, source, static_cast<size_t>(to.inner * element));
       source += to.inner * element;
     }

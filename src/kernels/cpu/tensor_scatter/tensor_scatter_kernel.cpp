@@ -43,7 +43,7 @@ class TensorScatterKernel final : public Kernel {
   Result<> try_run(const Launch& launch) const override {
     const TensorArg &x = launch.inputs[0], &update = launch.inputs[1], &y = launch.outputs[0];
     if (y.data != x.data) copy_tensor(y, x, launch.pool);
-    if (update.volume() == 0) return {};
+    if (update.volume() == 0 || (circular_ && y.volume() == 0)) return {};
     for (int64_t entry = 0; entry < x.dims[0]; ++entry) {
       const bool is_placed = launch.inputs.size() > 2;
       LATHE_TRY(
