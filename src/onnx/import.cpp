@@ -283,8 +283,7 @@ void GraphImporter::name_tensor(ir::Graph& graph, ir::Value* value, const std::s
 
 bool GraphImporter::import_node(const NodeProto& node, size_t index, Scope& scope) {
   block_outputs(node, scope);
-  const std::string name =
-      scope.prefix + (node.name.empty() ? fmt::format("{}_{}", node.op_type, index) : std::string(node.name));
+  const std::string name = scope.prefix + name_of(node, index);
   if (++num_nodes_ > max_nodes_ || scope.depth > kMaxCallDepth) {
     if (num_nodes_ == max_nodes_ + 1 || scope.depth > kMaxCallDepth)
       blame(node, index, scope, {},

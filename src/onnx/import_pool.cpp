@@ -13,28 +13,40 @@ Ints spatial_axes(const ir::Value* x) {
 
 }  // namespace
 
-void import_pool(NodeContext& c) {
-  ir::Value* x = c.require(0);
+std::optional<PoolingAttrs> pooling_attributes(NodeContext& c, const ir::Value* x, PoolingOp op) {
   PoolingAttrs attributes;
-  attributes.op = c.op() == "MaxPool" ? PoolingOp::max : c.op() == "AveragePool" ? PoolingOp::average : PoolingOp::lp;
+  attributes.op = op;
   attributes.window = c.integers("kernel_shape");
-  if (attributes.window.empty() && c.op() == "LpPool" && c.version() < 2) return c.invalid("kernel_shape is missing");
   const auto spatial = static_cast<int64_t>(attributes.window.size());
-  if (spatial < 1 || x->rank() != spatial + 2)
-    return c.invalid("kernel_shape has {} entries for an input of rank {}", spatial, x->rank());
+  if (spatial < 1 || x->rank() != spatial + 2) {
+    c.invalid("kernel_shape has {} entries for an input of rank {}", spatial, x->rank());
+    return std::nullopt;
+  }
   WindowAttributes window = read_window(c, spatial);
   attributes.stride = std::move(window.stride);
   attributes.dilation = std::move(window.dilation);
   attributes.pads_begin = std::move(window.pads_begin);
   attributes.pads_end = std::move(window.pads_end);
   attributes.padding_mode = window.mode;
-  if (attributes.op == PoolingOp::average) attributes.count_include_pad = c.flag("count_include_pad", false);
-  if (attributes.op == PoolingOp::max) attributes.column_major_indices = c.integer("storage_order", 0) == 1;
-  if (attributes.op == PoolingOp::lp) {
+  if (op == PoolingOp::average) attributes.count_include_pad = c.flag("count_include_pad", false);
+  return attributes;
+}
+
+void import_pool(NodeContext& c) {
+  ir::Value* x = c.require(0);
+  const PoolingOp op = c.op() == "MaxPool"       ? PoolingOp::max
+                       : c.op() == "AveragePool" ? PoolingOp::average
+                                                 : PoolingOp::lp;
+  if (op == PoolingOp::lp && c.version() < 2 && c.integers("kernel_shape").empty())
+    return c.invalid("kernel_shape is missing");
+  std::optional<PoolingAttrs> attributes = pooling_attributes(c, x, op);
+  if (!attributes) return;
+  if (op == PoolingOp::max) attributes->column_major_indices = c.integer("storage_order", 0) == 1;
+  if (op == PoolingOp::lp) {
     // Version 1 has a float here.
-    attributes.p = c.version() < 2 ? static_cast<int64_t>(c.real("p", 2)) : c.integer("p", 2);
+    attributes->p = c.version() < 2 ? static_cast<int64_t>(c.real("p", 2)) : c.integer("p", 2);
   }
-  c.set_outputs(c.add_all(attributes, {x}, attributes.op == PoolingOp::max && c.wants(1) ? 2 : 1));
+  c.set_outputs(c.add_all(*attributes, {x}, op == PoolingOp::max && c.wants(1) ? 2 : 1));
 }
 
 void import_global_pool(NodeContext& c) {

@@ -7,6 +7,8 @@
 
 #include "onnx/import_window.h"
 #include "onnx/importer.h"
+#include "onnx/levels.h"
+#include "ops/centred_bytes.h"
 
 namespace lathe::onnx {
 namespace {
@@ -49,18 +51,6 @@ ir::Value* zero_point_of(NodeContext& c, ir::Value* scale) {
   return c.require_shape("the zero point", zero_point, c.shape_of(scale));
 }
 
-ir::Value* quantize(NodeContext& c, ir::Value* x, ir::Value* scale, ir::Value* zero_point, QuantizeAttrs attributes) {
-  std::vector<ir::Value*> operands{x, scale};
-  if (zero_point) operands.push_back(zero_point);
-  return c.add(attributes, std::move(operands));
-}
-
-ir::Value* quantize(NodeContext& c, ir::Value* x, ir::Value* scale, ir::Value* zero_point, DType type) {
-  QuantizeAttrs attributes;
-  attributes.to = type;
-  return quantize(c, x, scale, zero_point, std::move(attributes));
-}
-
 // round(x) + zero point, clamped to the type; x holds quotients.
 ir::Value* to_levels(NodeContext& c, ir::Value* quotients, ir::Value* zero_point, DType type) {
   return quantize(c, c.cast(quotients, DType::f32), c.scalar(1, DType::f32), zero_point, type);
@@ -79,16 +69,6 @@ bool is_zero(NodeContext& c, ir::Value* zero_point) {
 ir::Value* centred(NodeContext& c, ir::Value* x, ir::Value* zero_point) {
   ir::Value* wide = c.cast(x, DType::i32);
   return zero_point ? c.minus(wide, c.cast(zero_point, DType::i32)) : wide;
-}
-
-// A vector along `axis` of a value of that rank; scalars stay.
-ir::Value* along(NodeContext& c, ir::Value* value, int64_t axis, int64_t rank) {
-  if (!value || value->rank() != 1 || c.dim(value, 0) == Expr(1))
-    return value && value->rank() == 1 ? c.reshape(value, Ints{}) : value;
-  Ints axes;
-  for (int64_t i = 0; i < rank; ++i)
-    if (i != axis) axes.push_back(i);
-  return axes.empty() ? value : c.unsqueeze(value, axes);
 }
 
 ConvolutionAttrs convolution(NodeContext& c, const ir::Value* x) {
@@ -112,7 +92,13 @@ bool is_scalar(NodeContext& c, std::initializer_list<size_t> inputs) {
     return value->rank() == 0 || (value->rank() == 1 && c.dim(value, 0) == Expr(1));
   });
 }
-ir::Value* single(NodeContext& c, ir::Value* value) { return value->rank() == 0 ? value : c.reshape(value, Ints{}); }
+
+// A network's layer, whose weights and scales are constants, is what it is with Q/DQ around a layer of floats: passes
+// bring that to the integer kernels of the target. Others are exact whatever the target.
+bool is_layer(NodeContext& c, size_t x, std::initializer_list<size_t> constants) {
+  return !c.known(c.require(x)) &&
+         std::all_of(constants.begin(), constants.end(), [&](size_t i) { return c.known(c.require(i)).has_value(); });
+}
 
 // Sums of products of 8-bit integers are exact in f64 whatever the length.
 ir::Value* exact(NodeContext& c, ir::Value* integers) { return c.cast(integers, DType::f64); }
@@ -147,7 +133,20 @@ ir::Value* ones(NodeContext& c, std::vector<ir::Value*> shape) {
   return c.fill(c.concat(std::move(shape), 0), Tensor::of<int8_t>({1}, {1}));
 }
 
+// Constants about their zero point, where these are i8.
+void recentre(NodeContext& c, ir::Value*& levels, ir::Value*& zero_point, int64_t axis) {
+  if (!zero_point || c.failed() || !is_byte_integer(levels->dtype())) return;
+  const std::optional<Tensor> known = c.known(levels), zero = c.known(along(c, zero_point, axis, levels->rank()));
+  if (!known || !zero) return;
+  Result<std::optional<Tensor>> centred = centred_bytes(*known, *zero);
+  if (!centred) return c.set_error(std::move(centred).error());
+  if (!*centred) return;
+  levels = c.constant(**std::move(centred));
+  zero_point = nullptr;
+}
+
 LevelSums matmul_of_levels(NodeContext& c, ir::Value* a, ir::Value* p, ir::Value* b, ir::Value* q) {
+  recentre(c, b, q, std::max(b->rank() - 1, 0));
   p = is_zero(c, p) ? nullptr : along(c, p, std::max(a->rank() - 2, 0), a->rank());
   q = is_zero(c, q) ? nullptr : along(c, q, std::max(b->rank() - 1, 0), b->rank());
   if (!are_bytes(a, b) || ((p || q) && (a->rank() < 2 || b->rank() < 2)))
@@ -175,6 +174,7 @@ ir::Value* padded(NodeContext& c, ir::Value* x, ir::Value* zero_point, Convoluti
 
 LevelSums convolution_of_levels(NodeContext& c, ConvolutionAttrs attributes, ir::Value* x, ir::Value* p, ir::Value* w,
                                 ir::Value* q, ir::Value* bias) {
+  recentre(c, w, q, 0);
   p = is_zero(c, p) ? nullptr : along(c, p, 1, x->rank());
   q = is_zero(c, q) ? nullptr : q;
   const bool is_padded_alike = !p || (p->rank() == 0 && attributes.padding_mode == PaddingMode::explicit_round_down);
@@ -212,6 +212,33 @@ ir::Value* requantize(NodeContext& c, const LevelSums& sums, ir::Value* scale, i
   if (sums.columns) operands.push_back(sums.columns);
   return quantize(c, c.add(DequantizeAttrs{}, std::move(operands)), c.cast(step, DType::f32), zero_point,
                   zero_point->dtype());
+}
+
+// A tensor in levels; no zero point = 0.
+struct Levels {
+  ir::Value *levels, *scale, *zero_point;
+};
+
+// Chooses scale and zero point so that 0 is representable.
+Levels quantized_by_range(NodeContext& c, ir::Value* x) {
+  Ints axes;
+  for (int i = 0; i < x->rank(); ++i) axes.push_back(i);
+  ir::Value* high = c.binary(ElementwiseOp::max, c.reduce(ReduceOp::max, x, axes, false), 0.0);
+  ir::Value* low = c.binary(ElementwiseOp::min, c.reduce(ReduceOp::min, x, axes, false), 0.0);
+  ir::Value* range = c.minus(high, low);
+  ir::Value* flat = c.binary(ElementwiseOp::equal, range, 0.0);
+  ir::Value* scale = c.binary(ElementwiseOp::div, c.select(flat, c.scalar_like(1, x), range), 255.0);
+  ir::Value* zero = c.activation(ActivationOp::clip, c.unary(UnaryOp::neg, c.divide(low, scale)), 0, 255);
+  ir::Value* zero_point = c.cast(c.unary(UnaryOp::round, zero), DType::u8);
+  return {quantize(c, x, scale, zero_point, DType::u8), scale, zero_point};
+}
+
+// In f32, where a has one scale and zero point, and b one or those of its columns.
+ir::Value* scaled_product(NodeContext& c, const Levels& a, const Levels& b, ir::Value* bias) {
+  const LevelSums sums = matmul_of_levels(c, a.levels, a.zero_point, b.levels, b.zero_point);
+  ir::Value* scale = c.mul(single(c, a.scale), along(c, b.scale, std::max(b.levels->rank() - 1, 0), b.levels->rank()));
+  ir::Value* product = c.mul(c.cast(subtracted(c, sums), DType::f32), scale);
+  return bias ? c.plus(product, bias) : product;
 }
 
 }  // namespace
@@ -260,21 +287,9 @@ void import_dequantize_linear(NodeContext& c) {
   c.set_output(0, c.add(attributes, std::move(operands)));
 }
 
-// Chooses scale and zero point so that 0 is representable.
 void import_dynamic_quantize_linear(NodeContext& c) {
-  ir::Value* x = c.require(0);
-  Ints axes;
-  for (int i = 0; i < x->rank(); ++i) axes.push_back(i);
-  ir::Value* high = c.binary(ElementwiseOp::max, c.reduce(ReduceOp::max, x, axes, false), 0.0);
-  ir::Value* low = c.binary(ElementwiseOp::min, c.reduce(ReduceOp::min, x, axes, false), 0.0);
-  ir::Value* range = c.minus(high, low);
-  ir::Value* flat = c.binary(ElementwiseOp::equal, range, 0.0);
-  ir::Value* scale = c.binary(ElementwiseOp::div, c.select(flat, c.scalar_like(1, x), range), 255.0);
-  ir::Value* zero = c.activation(ActivationOp::clip, c.unary(UnaryOp::neg, c.divide(low, scale)), 0, 255);
-  ir::Value* zero_point = c.cast(c.unary(UnaryOp::round, zero), DType::u8);
-  c.set_output(0, quantize(c, x, scale, zero_point, DType::u8));
-  c.set_output(1, scale);
-  c.set_output(2, zero_point);
+  const Levels quantized = quantized_by_range(c, c.require(0));
+  c.set_outputs({quantized.levels, quantized.scale, quantized.zero_point});
 }
 
 void import_matmul_integer(NodeContext& c) {
@@ -282,9 +297,23 @@ void import_matmul_integer(NodeContext& c) {
   c.set_output(0, c.cast(subtracted(c, sums), DType::i32));
 }
 
+// A float product: (a - p) * (b - q) * scales, plus what is added to each column.
+void import_matmul_integer_to_float(NodeContext& c) {
+  const Levels a{c.require(0), c.require(2), c.input(4)};
+  c.set_output(0, scaled_product(c, a, {c.require(1), c.require(3), c.input(5)}, c.input(6)));
+}
+
+void import_dynamic_quantize_matmul(NodeContext& c) {
+  const Levels a = quantized_by_range(c, c.require(0));
+  c.set_output(0, scaled_product(c, a, {c.require(1), c.require(2), c.input(3)}, c.input(4)));
+}
+
 void import_qlinear_matmul(NodeContext& c) {
   ir::Value *a = c.require(0), *b = c.require(3), *zero_point = c.require(7);
   const int64_t rows = std::max(a->rank() - 2, 0), columns = std::max(b->rank() - 1, 0);
+  if (is_scalar(c, {1, 2, 6, 7}) && is_layer(c, 0, {1, 2, 3, 4, 5, 6, 7}))
+    return set_levels(c, c.matmul(dequantized(c, {0, 1, 2}), dequantized(c, {3, 4, 5}, columns)), 6, 7,
+                      zero_point->dtype());
   const LevelSums sums = matmul_of_levels(c, a, c.require(2), b, c.require(5));
   if (sums.sums->dtype() == DType::i32 && is_scalar(c, {1, 6, 7})) {
     ir::Value* scale = c.mul(single(c, c.require(1)), along(c, c.require(4), columns, b->rank()));
@@ -307,7 +336,16 @@ void import_conv_integer(NodeContext& c) {
 
 void import_qlinear_conv(NodeContext& c) {
   ir::Value *x = c.require(0), *w = c.require(3), *zero_point = c.require(7);
-  const LevelSums sums = convolution_of_levels(c, convolution(c, x), x, c.require(2), w, c.require(5), c.input(8));
+  const ConvolutionAttrs attributes = convolution(c, x);
+  if (is_scalar(c, {1, 2, 6, 7}) && is_layer(c, 0, {1, 2, 3, 4, 5, 6, 7})) {
+    std::vector<ir::Value*> operands{dequantized(c, {0, 1, 2}), dequantized(c, {3, 4, 5})};
+    if (ir::Value* bias = c.input(8)) {
+      ir::Value* scale = c.mul(single(c, c.require(1)), along(c, c.require(4), 0, 1));
+      operands.push_back(c.add(DequantizeAttrs{}, {bias, scale}));
+    }
+    return set_levels(c, c.add(attributes, std::move(operands)), 6, 7, zero_point->dtype());
+  }
+  const LevelSums sums = convolution_of_levels(c, attributes, x, c.require(2), w, c.require(5), c.input(8));
   if (sums.sums->dtype() == DType::i32 && is_scalar(c, {1, 6, 7})) {
     ir::Value* scale = c.mul(single(c, c.require(1)), along(c, c.require(4), 1, x->rank()));
     return c.set_output(0, requantize(c, sums, scale, single(c, c.require(6)), single(c, zero_point)));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reductions along axes, and what normalises rows with one: softmax and its kin.
 #include "onnx/importer.h"
+#include "onnx/softmax.h"
 
 namespace lathe::onnx {
 namespace {
@@ -47,9 +48,8 @@ void import_arg_reduce(NodeContext& c) {
 }
 
 // Softmax, LogSoftmax, Hardmax. Before version 13 they see a matrix: the dims before `axis`, those from it on.
-void import_softmax(NodeContext& c) {
-  ir::Value* x = c.require(0);
-  const bool legacy = c.version() < 13;
+ir::Value* softmax_of(NodeContext& c, ir::Value* x, int64_t version) {
+  const bool legacy = version < 13;
   const int64_t axis = c.axis(c.integer("axis", legacy ? 1 : -1), std::max(x->rank(), 1));
   const auto rows = [&](ir::Value* value, int64_t along) {
     if (c.op() != "Hardmax") return c.softmax(value, along, c.op() == "LogSoftmax");
@@ -57,11 +57,13 @@ void import_softmax(NodeContext& c) {
     attributes.axis = along;
     return c.add(attributes, {value});
   };
-  if (!legacy || axis == x->rank() - 1) return c.set_output(0, rows(x, axis));
+  if (!legacy || axis == x->rank() - 1) return rows(x, axis);
   FlattenAttrs flatten;
   flatten.axis = axis;
-  c.set_output(0, c.reshape(rows(c.add(flatten, {x}), 1), c.shape_of(x), true));
+  return c.reshape(rows(c.add(flatten, {x}), 1), c.shape_of(x), true);
 }
+
+void import_softmax(NodeContext& c) { c.set_output(0, softmax_of(c, c.require(0), c.version())); }
 
 void import_topk(NodeContext& c) {
   TopkAttrs attributes;

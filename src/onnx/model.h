@@ -105,6 +105,11 @@ struct NodeProto {
   }
 };
 
+// What the node at that index of its graph is called: nodes without a name by their operator and index.
+inline std::string name_of(const NodeProto& node, size_t index) {
+  return node.name.empty() ? std::string(node.op_type) + "_" + std::to_string(index) : std::string(node.name);
+}
+
 struct GraphProto {
   std::string_view name;
   std::vector<NodeProto> nodes;

@@ -11,8 +11,8 @@
 namespace lathe::onnx {
 
 struct ModelReadOptions {
-  std::string directory;  // where external data lies; empty = external data is refused
-  int max_depth = 100;    // nested messages
+  std::string directory{};  // where external data lies; empty = external data is refused
+  int max_depth = 100;      // nested messages
   // External content of the main graph's initializers may be missing: it is given later (TensorData::missing).
   bool may_miss_initializers = false;
   // Without an owner, bytes are not copied: they are there as long as the model is, but tensors made of it outlive

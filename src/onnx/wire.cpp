@@ -54,6 +54,7 @@ T WireCursor::fixed() {
 
 bool WireCursor::next() {
   if (state_.error || position_ == end_) return false;
+  field_begin_ = position_;
   const uint64_t tag = varint();
   if (state_.error) return false;
   if (tag >> 3 == 0 || tag >> 32) return fault("invalid field number"), false;
@@ -111,6 +112,11 @@ void WireCursor::skip() {
       bytes();
       break;
   }
+}
+
+std::string_view WireCursor::whole() {
+  skip();
+  return {field_begin_, static_cast<size_t>(position_ - field_begin_)};
 }
 
 }  // namespace lathe::onnx

@@ -34,6 +34,8 @@ class WireCursor {
   bool next();
   uint32_t field() const { return field_; }
   void skip();
+  // The current field with its tag, which is thereby skipped.
+  std::string_view whole();
   bool failed() const { return state_.error.has_value(); }
 
   int64_t integer();
@@ -66,6 +68,7 @@ class WireCursor {
 
   WireState& state_;
   const char* position_;
+  const char* field_begin_ = nullptr;
   const char* end_;
   const char* message_;  // name of the message being read
   uint32_t field_ = 0;

@@ -68,6 +68,7 @@ Result<bool> multiply(Rewrite& r) {
   if (!r.context.arithmetic.integer_products || keeps_floats(*r.node, r.context)) return false;
   const std::optional<QuantizedProduct> product = quantized_product(*r.node, r.context);
   if (!product) return false;
+  r.context.notes.erase(r.output()->name());
   r.absorb(product->x.node);
   r.absorb(product->w.node);
   ir::Value* sums = nullptr;
@@ -96,6 +97,26 @@ Result<bool> multiply(Rewrite& r) {
   return r.finish(result);
 }
 
+// In a quantised network: why products are of floats. Other passes dequantise constants when this one has left them:
+// then what an earlier run has found holds.
+void note_float_products(const ir::Graph& graph, PassContext& context) {
+  const bool is_quantized =
+      std::ranges::any_of(graph.nodes(), [](const auto& node) { return node->has_trait(kQuantization); });
+  if (!is_quantized) return;
+  for (const auto& node : graph.nodes()) {
+    if ((!node->is(OpKind::convolution) && !node->is(OpKind::matmul)) || !is_floating(node->output()->dtype()))
+      continue;
+    std::string why = "the target multiplies floats only";
+    if (context.arithmetic.integer_products) {
+      why = "it is told to compute in floats";
+      if (!keeps_floats(*node, context)) quantized_product(*node, context, &why);
+    }
+    const bool is_candidate = dequantized(node->input(0)) && dequantized(node->input(1));
+    std::string& note = context.notes[node->output()->name()];
+    if (is_candidate || note.empty()) note = "multiplies floats: " + why;
+  }
+}
+
 }  // namespace
 
 Result<bool> multiply_quantized(ir::Graph& graph, PassContext& context) {
@@ -104,7 +125,9 @@ Result<bool> multiply_quantized(ir::Graph& graph, PassContext& context) {
        multiply},
       {"matmul(dequantize(p, s), dequantize(q, t)) = dequantize(matmul(p, q), s * t)", OpKind::matmul, multiply},
   };
-  return apply_rules(graph, context, rules);
+  LATHE_ASSIGN(const bool changed, apply_rules(graph, context, rules));
+  note_float_products(graph, context);
+  return changed;
 }
 
 }  // namespace lathe

@@ -3,6 +3,7 @@
 // they meet and cancel.
 #include <algorithm>
 
+#include "ops/centred_bytes.h"
 #include "ops/rules.h"
 #include "passes/match.h"
 #include "passes/quantization.h"
@@ -13,6 +14,18 @@ namespace {
 Result<bool> drop_zero_point(Rewrite& r) {
   if (!r.input(2) || !all_equal(r.input(2), 0)) return false;
   return r.finish(r.add(r.node->attributes(), {r.input(0), r.input(1)}));
+}
+
+// Of constants: weights about 128, as quantisers of u8 write them, become what integer kernels multiply.
+Result<bool> fold_zero_point(Rewrite& r) {
+  const Tensor* levels = r.input(0)->constant();
+  const Tensor* zero_point = r.input(2) ? r.input(2)->constant() : nullptr;
+  if (!r.context.arithmetic.integer_products || !levels || !zero_point || !is_byte_integer(levels->dtype()) ||
+      !r.node->attrs<DequantizeAttrs>().blocks.empty())
+    return false;
+  LATHE_ASSIGN(std::optional<Tensor> centred, centred_bytes(*levels, *zero_point));
+  if (!centred) return false;
+  return r.finish(r.add(r.node->attributes(), {r.constant(*std::move(centred)), r.input(1)}));
 }
 
 Result<bool> cancel(Rewrite& r) {
@@ -117,6 +130,20 @@ Result<bool> raise_quantize(Rewrite& r) {
   return r.finish(r.add(inner->attributes(), std::move(inputs)));
 }
 
+// CPUs pool floats: the greatest of levels is the level of the greatest.
+Result<bool> lower_quantize(Rewrite& r) {
+  const ir::Node* inner = made_by(r.input(0), OpKind::quantize);
+  if (!r.context.arithmetic.weighted_products || !inner || !gives_elements(*r.node) ||
+      !inner->attrs<QuantizeAttrs>().blocks.empty())
+    return false;
+  std::vector<ir::Value*> operands = inner->inputs();
+  for (size_t i = 1; i < operands.size(); ++i)
+    if (operands[i] && !scalar_of(operands[i])) return false;
+  operands[0] = r.add(r.node->attributes(), {inner->input(0)});
+  r.absorb(inner);
+  return r.finish(r.add(inner->attributes(), std::move(operands)));
+}
+
 constexpr std::string_view kSink = "move(dequantize(q, s)) = dequantize(move(q), s)";
 
 }  // namespace
@@ -125,6 +152,7 @@ Result<bool> propagate_quantization(ir::Graph& graph, PassContext& context) {
   static constexpr Rule rules[] = {
       {"quantize(x, s, 0) = quantize(x, s)", OpKind::quantize, drop_zero_point},
       {"dequantize(q, s, 0) = dequantize(q, s)", OpKind::dequantize, drop_zero_point},
+      {"dequantize(c, s, z) = dequantize(c - z, s)", OpKind::dequantize, fold_zero_point},
       {"quantize(dequantize(q, s, z), s, z) = q", OpKind::quantize, cancel},
       {"quantize(move(x), s) = move(quantize(x, s))", OpKind::quantize, raise_quantize},
       {kSink, OpKind::reshape, sink_dequantize},
@@ -139,6 +167,7 @@ Result<bool> propagate_quantization(ir::Graph& graph, PassContext& context) {
       {kSink, OpKind::depth_to_space, sink_dequantize},
       {kSink, OpKind::space_to_depth, sink_dequantize},
       {kSink, OpKind::pooling, sink_dequantize},
+      {"pool(quantize(x, s)) = quantize(pool(x), s)", OpKind::pooling, lower_quantize},
       {kSink, OpKind::pad, sink_dequantize},
       {"concat(dequantize(p, s), dequantize(q, s)) = dequantize(concat(p, q), s)", OpKind::concat,
        sink_dequantize_of_parts},

@@ -16,9 +16,13 @@ constexpr int64_t kMostProducts = (int64_t{1} << 31) / (256 * 128) - 1;
 
 // Whether the scale runs along one dimension of the weights at most: one number for each of its positions, or one.
 std::optional<std::vector<double>> weight_scales(const Dequantized& w, size_t dimension) {
-  if (w.zero_point) return std::nullopt;
   if (w.scale->volume() == 1) return to_doubles(*w.scale);
   return along_axis(w.node->input(1), w.integers, dimension);
+}
+
+// Of the weights: output channels.
+size_t channels_of_matmul(const ir::Node& node, const Dequantized& w) {
+  return static_cast<size_t>(w.integers->rank() - (node.attrs<MatmulAttrs>().transpose_b ? 2 : 1));
 }
 
 std::optional<int64_t> products_of_convolution(const ir::Value* w) {
@@ -27,34 +31,64 @@ std::optional<int64_t> products_of_convolution(const ir::Value* w) {
   return taps.as_constant();
 }
 
-// Other operands than weights are multiplied by integer kernels only where both run along K in memory.
-std::optional<size_t> matmul_channels(const ir::Node& node, const Dequantized& x, const Dequantized& w) {
+// What a product needs of its operands; why not, or null.
+const char* refusal_of_matmul(const ir::Node& node, const Dequantized& x, const Dequantized& w) {
   const auto& attrs = node.attrs<MatmulAttrs>();
-  const int rank = w.integers->rank();
-  if (rank < 2 || x.integers->rank() < 2 || attrs.transpose_a) return std::nullopt;
-  if (!w.integers->constant() && !attrs.transpose_b) return std::nullopt;
+  if (w.integers->rank() < 2 || x.integers->rank() < 2) return "an operand is a vector";
+  if (attrs.transpose_a) return "the activations are transposed";
+  // Others than weights are multiplied by integer kernels only where both run along K in memory.
+  if (!w.integers->constant() && !attrs.transpose_b)
+    return "both operands are computed, and do not run along K in memory";
   const Expr& k = x.integers->shape().back();
-  if (!k.is_constant() || *k.as_constant() > kMostProducts) return std::nullopt;
-  return static_cast<size_t>(rank - (attrs.transpose_b ? 2 : 1));
+  if (!k.is_constant()) return "the length of its sums is open";
+  return *k.as_constant() > kMostProducts ? "its sums may exceed 32 bits" : nullptr;
 }
 
 // What CPUs multiply: any 8-bit activations of one scale and one zero point by constant weights, along K four by four
 // or, of convolutions with one filter for each channel, rows of the filter. Channels that are no fours get more, unless
-// they are of groups. What a convolution is padded with is the
-// zero point, so where the padding lies must be known.
-bool is_weighted(const ir::Node& node, const Dequantized& x, const Dequantized& w) {
-  if (x.scale->volume() != 1 || (x.zero_point && !scalar_of(x.zero_point)) || !w.integers->constant() ||
-      !is_byte_integer(x.integers->dtype()))
-    return false;
+// they are of groups.
+const char* refusal_of_cpu(const ir::Node& node, const Dequantized& w) {
+  if (!w.integers->constant()) return "the weights are computed";
   const Dims& dims = w.integers->constant()->dims();
   if (!node.is(OpKind::convolution)) {
     const bool transposed = node.attrs<MatmulAttrs>().transpose_b;
-    return dims.size() == 2 && dims[transposed ? 1 : 0] % 4 == 0 && dims[transposed ? 0 : 1] > 1;
+    if (dims.size() != 2) return "the weights are no matrix";
+    if (dims[transposed ? 1 : 0] % 4 != 0) return "the length of its sums is no multiple of 4";
+    return dims[transposed ? 0 : 1] > 1 ? nullptr : "it has one output channel";
   }
-  const auto& attrs = node.attrs<ConvolutionAttrs>();
-  if (x.zero_point && attrs.padding_mode != PaddingMode::explicit_round_down) return false;
-  const bool depthwise = attrs.groups > 1 && dims[0] == attrs.groups && dims[1] == 1;
-  return dims.size() <= 5 && (dims[1] % 4 == 0 || (attrs.groups == 1 && dims[1] > 1) || depthwise) && dims[0] > 1;
+  const int64_t groups = node.attrs<ConvolutionAttrs>().groups;
+  const bool depthwise = groups > 1 && dims[0] == groups && dims[1] == 1;
+  if (dims.size() > 5) return "it has more than three spatial dimensions";
+  if (dims[0] <= 1) return "it has one output channel";
+  if (groups > 1 && dims[1] % 4 != 0 && !depthwise) return "the channels of a group are no multiple of 4";
+  return groups == 1 && dims[1] == 1 ? "it has one input channel" : nullptr;
+}
+
+// Levels of one scale and, on CPUs, of any type and one zero point. What a convolution is padded with is the zero
+// point, so where the padding lies must be known.
+const char* refusal_of_activations(const ir::Node& node, const Dequantized& x, const PassContext& context) {
+  if (x.scale->volume() != 1) return "the activations have several scales";
+  if (!context.arithmetic.weighted_products) {
+    if (x.integers->dtype() != DType::i8) return "the activations are not i8";
+    return x.zero_point ? "the activations have a zero point" : nullptr;
+  }
+  if (!x.zero_point) return nullptr;
+  if (!scalar_of(x.zero_point)) return "the activations have several zero points";
+  const bool known_padding =
+      !node.is(OpKind::convolution) || node.attrs<ConvolutionAttrs>().padding_mode == PaddingMode::explicit_round_down;
+  return known_padding ? nullptr : "the activations have a zero point, and sizes decide where the padding lies";
+}
+
+// Of dequantised operands; null where integer kernels of the target multiply them.
+const char* refusal_of(const ir::Node& node, const Dequantized& x, const Dequantized& w, const PassContext& context) {
+  if (w.integers->dtype() != DType::i8) return "the weights are not i8, nor is what their zero point leaves of them";
+  if (w.zero_point) return "the weights have a zero point";
+  if (const char* why = refusal_of_activations(node, x, context)) return why;
+  if (context.arithmetic.weighted_products)
+    if (const char* why = refusal_of_cpu(node, w)) return why;
+  if (!node.is(OpKind::convolution)) return refusal_of_matmul(node, x, w);
+  const bool fits = products_of_convolution(w.integers).value_or(kMostProducts + 1) <= kMostProducts;
+  return fits ? nullptr : "its sums may exceed 32 bits";
 }
 
 // zero * the sum of the weights that each output channel has: what the products are too large by where every level of
@@ -82,24 +116,20 @@ std::optional<Dequantized> dequantized(const ir::Value* value) {
   return result;
 }
 
-std::optional<QuantizedProduct> quantized_product(const ir::Node& node, const PassContext& context) {
+std::optional<QuantizedProduct> quantized_product(const ir::Node& node, const PassContext& context, std::string* why) {
+  const auto refuse = [&](const char* reason) {
+    if (why) *why = reason;
+    return std::nullopt;
+  };
   const bool convolution = node.is(OpKind::convolution);
   if (!convolution && !node.is(OpKind::matmul)) return std::nullopt;
   const std::optional<Dequantized> x = dequantized(node.input(0)), w = dequantized(node.input(1));
-  if (!x || !w || w->integers->dtype() != DType::i8) return std::nullopt;
-  const bool fits = context.arithmetic.weighted_products ? is_weighted(node, *x, *w)
-                                                         : x->is_uniform() && x->integers->dtype() == DType::i8;
-  if (!fits) return std::nullopt;
-  size_t dimension = 0;  // of the weights: output channels
-  if (convolution) {
-    if (products_of_convolution(w->integers).value_or(kMostProducts + 1) > kMostProducts) return std::nullopt;
-  } else {
-    const std::optional<size_t> channels = matmul_channels(node, *x, *w);
-    if (!channels) return std::nullopt;
-    dimension = *channels;
-  }
+  if (!x) return refuse("the activations are not quantised, or not by constant scales of the whole tensor");
+  if (!w) return refuse("the weights are not quantised, or not by constant scales");
+  if (const char* reason = refusal_of(node, *x, *w, context)) return refuse(reason);
+  const size_t dimension = convolution ? 0 : channels_of_matmul(node, *w);
   std::optional<std::vector<double>> scale = weight_scales(*w, dimension);
-  if (!scale) return std::nullopt;
+  if (!scale) return refuse("the scales of the weights are not those of output channels");
   for (double& each : *scale) each *= x->scale->at_double(0);
   const size_t axis = convolution ? 1 : static_cast<size_t>(node.output()->rank()) - 1;
   QuantizedProduct product{*x, *w, *std::move(scale), {}, axis};

@@ -25,7 +25,9 @@ struct QuantizedProduct {
   std::vector<int32_t> zero_point;  // of a sum, one for each output channel; empty = 0
   size_t axis = 0;                  // the output's channels
 };
-std::optional<QuantizedProduct> quantized_product(const ir::Node& node, const PassContext& context);
+// `why` receives what is in the way of one.
+std::optional<QuantizedProduct> quantized_product(const ir::Node& node, const PassContext& context,
+                                                  std::string* why = nullptr);
 
 // Whether quantize(dequantize(q)) is q for every level q of the type, whatever the zero point.
 bool keeps_levels(double scale, DType integers, DType floats);

@@ -12,12 +12,17 @@ namespace {
 
 constexpr std::string_view kHost = "cpu";
 
-Result<Dims> dims_of(const ir::Value& input, const ProfileShapes& sizes) {
-  if (const auto given = sizes.inputs.find(input.name()); given != sizes.inputs.end() && !given->second.is_values)
-    return given->second.opt;
+const ProfileShapes::Input* given_for(const ir::Value& input, const ProfileShapes* sizes) {
+  if (!sizes) return nullptr;
+  const auto given = sizes->inputs.find(input.name());
+  return given == sizes->inputs.end() ? nullptr : &given->second;
+}
+
+Result<Dims> dims_of(const ir::Value& input, const ProfileShapes* sizes) {
+  if (const ProfileShapes::Input* given = given_for(input, sizes); given && !given->is_values) return given->opt;
   Dims dims;
   for (const Expr& dim : input.shape()) {
-    const std::optional<int64_t> size = dim.as_constant();
+    const std::optional<int64_t> size = sizes ? dim.as_constant() : dim.as_constant().value_or(-1);
     if (!size)
       return fail(ErrorCode::profile_invalid, "no profile gives sizes for input '{}', whose dimensions are open",
                   input.name());
@@ -41,7 +46,7 @@ ProfileShapes at_optimum(const ProfileShapes& sizes) {
 
 }  // namespace
 
-Result<std::unique_ptr<Calibration>> Calibration::create(const ir::Graph& network, const ProfileShapes& sizes,
+Result<std::unique_ptr<Calibration>> Calibration::create(const ir::Graph& network, const ProfileShapes* sizes,
                                                          std::span<const std::string> tensors, int threads) {
   std::unique_ptr<Calibration> calibration(new Calibration);
   LATHE_TRY(calibration->set_inputs(network, sizes));
@@ -64,11 +69,11 @@ Result<std::unique_ptr<Calibration>> Calibration::create(const ir::Graph& networ
   return calibration;
 }
 
-Result<> Calibration::set_inputs(const ir::Graph& network, const ProfileShapes& sizes) {
+Result<> Calibration::set_inputs(const ir::Graph& network, const ProfileShapes* sizes) {
   for (const ir::Value* input : network.inputs()) {
-    const auto given = sizes.inputs.find(input->name());
-    if (given != sizes.inputs.end() && given->second.is_values) {
-      LATHE_ASSIGN(Tensor values, values_of(*input, given->second.opt));
+    const ProfileShapes::Input* given = given_for(*input, sizes);
+    if (given && given->is_values) {
+      LATHE_ASSIGN(Tensor values, values_of(*input, given->opt));
       values_.emplace(input->name(), std::move(values));
     } else {
       LATHE_ASSIGN(Dims dims, dims_of(*input, sizes));
@@ -78,12 +83,12 @@ Result<> Calibration::set_inputs(const ir::Graph& network, const ProfileShapes& 
   return {};
 }
 
-Result<> Calibration::load(ir::Graph network, const ProfileShapes& sizes, int threads) {
+Result<> Calibration::load(ir::Graph network, const ProfileShapes* sizes, int threads) {
   LATHE_ASSIGN(const BackendBuild backend, prepare_build(kHost, BackendSettings{threads, {}, {}}));
   BuildOptions options;
   use_backend(backend, options);
   options.tuner.budget_seconds = 0;
-  if (!sizes.inputs.empty()) options.profiles.push_back(at_optimum(sizes));
+  if (sizes && !sizes->inputs.empty()) options.profiles.push_back(at_optimum(*sizes));
   LATHE_ASSIGN(std::unique_ptr<BuiltPlan> built, build_plan(std::move(network), options));
   LATHE_ASSIGN(std::vector<std::byte> bytes, plan::write_plan(std::move(built->plan)));
   const auto owner = std::make_shared<const std::vector<std::byte>>(std::move(bytes));
@@ -111,12 +116,12 @@ Result<> Calibration::take_outputs() {
   return {};
 }
 
-Result<> Calibration::add(std::span<const void* const> batch) {
+Result<> Calibration::add(std::span<const Tensor> batch) {
   std::map<std::string, Tensor> tensors = values_;
   for (size_t i = 0; i < inputs_.size(); ++i) {
-    const Tensor input = Tensor::view(inputs_[i].dtype, inputs_[i].dims, batch[i], nullptr);
-    if (const auto own = histograms_.find(inputs_[i].name); own != histograms_.end()) LATHE_TRY(own->second.add(input));
-    tensors.emplace(inputs_[i].name, input);
+    if (const auto own = histograms_.find(inputs_[i].name); own != histograms_.end())
+      LATHE_TRY(own->second.add(batch[i]));
+    tensors.emplace(inputs_[i].name, batch[i]);
   }
   if (!context_) return {};
   const plan::Plan& plan = context_->engine().plan();

@@ -20,24 +20,25 @@ class Calibration {
   struct Input {
     std::string name;
     DType dtype = DType::f32;
-    Dims dims;
+    Dims dims;  // -1 = each batch says
   };
 
   // Of `tensors`, values of `network` by their names. The opt sizes of `sizes` are those of each batch; what it gives
-  // the values of is no part of a batch. `threads` as DeviceFamily::open() has it.
-  static Result<std::unique_ptr<Calibration>> create(const ir::Graph& network, const ProfileShapes& sizes,
+  // the values of is no part of a batch. Null leaves open what the network does. `threads` as DeviceFamily::open() has
+  // it.
+  static Result<std::unique_ptr<Calibration>> create(const ir::Graph& network, const ProfileShapes* sizes,
                                                      std::span<const std::string> tensors, int threads);
 
   // What a batch is made of, in the order of the network's inputs.
   const std::vector<Input>& inputs() const { return inputs_; }
-  // Runs one batch: the address of each of inputs(), host memory with a dense tensor in row-major order.
-  Result<> add(std::span<const void* const> batch);
+  // Runs one batch: a tensor for each of inputs(), of its type and dims.
+  Result<> add(std::span<const Tensor> batch);
 
   const std::map<std::string, Histogram>& histograms() const { return histograms_; }
 
  private:
-  Result<> set_inputs(const ir::Graph& network, const ProfileShapes& sizes);
-  Result<> load(ir::Graph network, const ProfileShapes& sizes, int threads);
+  Result<> set_inputs(const ir::Graph& network, const ProfileShapes* sizes);
+  Result<> load(ir::Graph network, const ProfileShapes* sizes, int threads);
   Result<> take_outputs();
 
   std::vector<Input> inputs_;

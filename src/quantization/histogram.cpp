@@ -28,10 +28,10 @@ Result<> Histogram::add(const Tensor& values) {
 
 template <class T>
 void Histogram::add(std::span<const T> values) {
-  T largest = 0;
+  T lowest = 0, highest = 0;
   for (T value : values)
-    if (std::isfinite(value)) largest = std::max(largest, std::fabs(value));
-  if (largest > 0) widen(static_cast<double>(largest));
+    if (std::isfinite(value)) lowest = std::min(lowest, value), highest = std::max(highest, value);
+  if (lowest < 0 || highest > 0) widen(static_cast<double>(lowest), static_cast<double>(highest));
   for (T value : values) {
     if (value == 0)
       ++zeros_;
@@ -42,11 +42,12 @@ void Histogram::add(std::span<const T> values) {
   }
 }
 
-void Histogram::widen(double largest) {
-  largest_ = std::max(largest_, largest);
+void Histogram::widen(double lowest, double highest) {
+  lowest_ = std::min(lowest_, lowest), highest_ = std::max(highest_, highest);
+  largest_ = std::max(-lowest_, highest_);
   if (counts_.empty()) {
     counts_.resize(kBins);
-    width_ = largest / kBins;
+    width_ = largest_ / kBins;
   }
   while (largest_ > width_ * kBins) {
     for (size_t i = 0; i < kBins / 2; ++i) counts_[i] = counts_[2 * i] + counts_[2 * i + 1];
@@ -99,6 +100,7 @@ Result<Histogram> Histogram::parse(std::string_view text) {
            histogram.largest_ <= histogram.width_ * kBins;
   if (!valid) return fail(ErrorCode::invalid_argument, "'{}' is no histogram", text.substr(0, 60));
   if (!histogram.counts_.empty()) histogram.counts_.resize(kBins);
+  histogram.lowest_ = -histogram.largest_, histogram.highest_ = histogram.largest_;
   return histogram;
 }
 

@@ -21,34 +21,24 @@ bool is_weighted_product(const ir::Node& node) {
   return !x->content() && w->constant() && is_floating(x->dtype()) && x->dtype() == w->dtype() && w->rank() >= 2;
 }
 
-size_t output_channels(const ir::Node& node) {
-  if (node.is(OpKind::convolution)) return 0;
-  return static_cast<size_t>(node.input(1)->rank() - (node.attrs<MatmulAttrs>().transpose_b ? 2 : 1));
-}
-
 DequantizeAttrs to_floats(DType dtype) {
   DequantizeAttrs attrs;
   attrs.to = dtype;
   return attrs;
 }
 
-// One number for each position of the axis, shaped to broadcast to the weights.
-Result<Tensor> weight_scales(const Tensor& weights, size_t axis) {
+// The largest magnitude at each position of the axis, or of all.
+std::vector<double> largest_magnitudes(const Tensor& weights, std::optional<size_t> axis) {
   const Dims& dims = weights.dims();
   int64_t inner = 1;
-  for (size_t d = axis + 1; d < dims.size(); ++d) inner *= dims[d];
-  std::vector<double> largest(static_cast<size_t>(dims[axis]));
+  for (size_t d = axis ? *axis + 1 : 0; d < dims.size(); ++d) inner *= dims[d];
+  std::vector<double> largest(axis ? static_cast<size_t>(dims[*axis]) : 1);
   const std::vector<double> values = to_doubles(weights);
   for (size_t i = 0; i < values.size(); ++i) {
     double& own = largest[i / static_cast<size_t>(inner) % largest.size()];
     own = std::max(own, std::fabs(values[i]));
   }
-  for (double& each : largest) each = each > 0 ? each / kLargestLevel : 1;
-  Dims broadcast(dims.size(), 1);
-  broadcast[axis] = dims[axis];
-  LATHE_ASSIGN(Tensor scales, Tensor::allocate(weights.dtype(), std::move(broadcast)));
-  from_doubles(largest, scales);
-  return scales;
+  return largest;
 }
 
 // The names of those products that the target would multiply in integers, were their operands quantised.
@@ -92,11 +82,9 @@ std::vector<Operand> operands_of(const ir::Graph& graph, const std::set<std::str
 
 Result<> quantize_weights(ir::Graph& graph, ir::Node* node) {
   const Tensor& weights = *node->input(1)->constant();
-  LATHE_ASSIGN(const Tensor scales, weight_scales(weights, output_channels(*node)));
-  const Tensor operands[] = {weights, scales};
-  LATHE_ASSIGN(std::vector<Tensor> levels, run_op(QuantizeAttrs{}, operands, 1));
+  LATHE_ASSIGN(const WeightLevels quantized, levels_of_weights(weights, channels_of_weights(*node)));
   ir::GraphBuilder b(graph, {node->input(1)->name(), node->origin(), {}}, node);
-  ir::Value* floats = b.add(to_floats(weights.dtype()), {b.constant(levels[0]), b.constant(scales)});
+  ir::Value* floats = b.add(to_floats(weights.dtype()), {b.constant(quantized.levels), b.constant(quantized.scales)});
   if (b.failed()) return fail(*b.error());
   return graph.set_input(node, 1, floats);
 }
@@ -122,6 +110,41 @@ bool is_quantized(const ir::Graph& graph) {
              return input && input->dtype() == DType::i8;
            });
   });
+}
+
+size_t channels_of_weights(const ir::Node& product) {
+  if (product.is(OpKind::convolution)) return 0;
+  return static_cast<size_t>(product.input(1)->rank() - (product.attrs<MatmulAttrs>().transpose_b ? 2 : 1));
+}
+
+Result<WeightLevels> levels_of_weights(const Tensor& weights, std::optional<size_t> axis, DType type) {
+  constexpr double kMiddle = 128;  // of u8
+  std::vector<double> steps = largest_magnitudes(weights, axis);
+  for (double& each : steps) each = each > 0 ? each / kLargestLevel : 1;
+  Dims broadcast(weights.dims().size(), 1);
+  if (axis) broadcast[*axis] = weights.dims()[*axis];
+  WeightLevels quantized;
+  LATHE_ASSIGN(quantized.scales, Tensor::allocate(weights.dtype(), std::move(broadcast)));
+  from_doubles(steps, quantized.scales);
+  QuantizeAttrs attrs;
+  attrs.to = type;
+  std::vector<Tensor> operands{weights, quantized.scales};
+  if (type == DType::u8) {
+    LATHE_ASSIGN(Tensor zero_point, Tensor::allocate(type, {}));
+    from_doubles({&kMiddle, 1}, zero_point);
+    operands.push_back(std::move(zero_point));
+  }
+  LATHE_ASSIGN(std::vector<Tensor> levels, run_op(attrs, operands, 1));
+  quantized.levels = std::move(levels[0]);
+  return quantized;
+}
+
+Result<std::vector<const ir::Node*>> quantizable_products(const ir::Graph& graph, PassContext& context) {
+  LATHE_ASSIGN(const std::set<std::string> names, integer_products(graph, context));
+  std::vector<const ir::Node*> products;
+  for (const auto& node : graph.nodes())
+    if (names.contains(node->name())) products.push_back(node.get());
+  return products;
 }
 
 Result<QuantizedNetwork> quantize_products(ir::Graph& graph, const TensorScales& scales, PassContext& context) {

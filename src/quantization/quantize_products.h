@@ -2,6 +2,8 @@
 // Puts quantize and dequantize nodes into a float network, where the target multiplies integers.
 #pragma once
 
+#include <optional>
+
 #include "passes/pass.h"
 #include "quantization/calibration_cache.h"
 
@@ -21,6 +23,18 @@ struct QuantizedNetwork {
 // floats: those whose tensor has no scale, those that the target's integers cannot multiply
 // (PassContext::arithmetic), those that are pinned to floats, and those within bodies of control flow.
 Result<QuantizedNetwork> quantize_products(ir::Graph& graph, const TensorScales& scales, PassContext& context);
+
+// The products that quantize_products() would quantise, in the graph's order, had every tensor a scale.
+Result<std::vector<const ir::Node*>> quantizable_products(const ir::Graph& graph, PassContext& context);
+// The dimension of such a product's weights that is its output channels.
+size_t channels_of_weights(const ir::Node& product);
+
+// Symmetric levels of weights: -127 to 127, for u8 about 128. A scale for each position of the axis, or one, which
+// their largest magnitude says; `scales` has the weights' rank, so that it broadcasts.
+struct WeightLevels {
+  Tensor levels, scales;
+};
+Result<WeightLevels> levels_of_weights(const Tensor& weights, std::optional<size_t> axis, DType type = DType::i8);
 
 // The tensors that quantize_products() would ask scales of.
 Result<std::vector<std::string>> quantizable_tensors(const ir::Graph& graph, PassContext& context);

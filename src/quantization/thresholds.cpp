@@ -9,16 +9,14 @@
 namespace lathe {
 namespace {
 
-constexpr size_t kLevels = 128;
-
 double times_log(double x) { return x > 0 ? x * std::log(x) : 0; }
 
-// Divergences of the histogram's distribution, clipped behind its first bins, from that of 128 levels. Each level gives
+// Divergences of the histogram's distribution, clipped behind its first bins, from that of the levels. Each level gives
 // its share to those bins of its own that hold something, so that sums over levels take the place of sums over bins.
 class Divergence {
  public:
-  explicit Divergence(const std::vector<uint64_t>& counts)
-      : sums_(counts.size() + 1), used_(counts.size() + 1), logs_(counts.size() + 1) {
+  Divergence(const std::vector<uint64_t>& counts, size_t levels)
+      : levels_(levels), sums_(counts.size() + 1), used_(counts.size() + 1), logs_(counts.size() + 1) {
     for (size_t i = 0; i < counts.size(); ++i) {
       sums_[i + 1] = sums_[i] + static_cast<double>(counts[i]);
       used_[i + 1] = used_[i] + (counts[i] > 0);
@@ -31,8 +29,8 @@ class Divergence {
     const double all = sums_.back(), kept = sums_[bins], clipped = all - kept;
     const double last = kept - sums_[bins - 1];
     double divergence = logs_[bins] - times_log(last) + times_log(last + clipped);
-    for (size_t level = 0; level < kLevels; ++level) {
-      const size_t begin = level * bins / kLevels, end = (level + 1) * bins / kLevels;
+    for (size_t level = 0; level < levels_; ++level) {
+      const size_t begin = level * bins / levels_, end = (level + 1) * bins / levels_;
       const double share = sums_[end] - sums_[begin];
       double counted = share, used = static_cast<double>(used_[end] - used_[begin]);
       if (end == bins) {
@@ -47,6 +45,7 @@ class Divergence {
   }
 
  private:
+  size_t levels_;
   std::vector<double> sums_;
   std::vector<size_t> used_;
   std::vector<double> logs_;
@@ -60,12 +59,12 @@ size_t used_bins(const std::vector<uint64_t>& counts) {
 
 }  // namespace
 
-double entropy_threshold(const Histogram& histogram) {
+double entropy_threshold(const Histogram& histogram, size_t levels) {
   const size_t used = used_bins(histogram.counts());
   size_t best = used;
   double least = std::numeric_limits<double>::infinity();
-  const Divergence divergence(histogram.counts());
-  for (size_t bins = kLevels; bins <= used; ++bins)
+  const Divergence divergence(histogram.counts(), levels);
+  for (size_t bins = levels; bins <= used; ++bins)
     if (const double found = divergence.of(bins); found < least) least = found, best = bins;
   return std::min((static_cast<double>(best) + 0.5) * histogram.bin_width(), histogram.largest());
 }

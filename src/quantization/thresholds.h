@@ -3,16 +3,18 @@
 // rounded more finely the smaller it is.
 #pragma once
 
+#include <cstddef>
+
 #include "quantization/histogram.h"
 
 namespace lathe {
 
 constexpr double kLargestLevel = 127;  // of a symmetric scale: -127 to 127
 
-// The magnitude at which the values, clipped and rounded to 128 levels, keep most of what they tell: the least
+// The magnitude at which the values, clipped and rounded to that many levels, keep most of what they tell: the least
 // Kullback-Leibler divergence from the histogram, of all that end at the edge of a bin (S. Migacz, "8-bit inference
 // with TensorRT", GTC 2017). Zeros count for nothing.
-double entropy_threshold(const Histogram& histogram);
+double entropy_threshold(const Histogram& histogram, size_t levels = 128);
 
 // The least magnitude that `quantile` of the values, zeros included, do not exceed; 1 gives the largest.
 double quantile_threshold(const Histogram& histogram, double quantile);

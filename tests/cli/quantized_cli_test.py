@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """A network with Q/DQ pairs, on the CPU and on an emulated GPU, beside ONNX's reference; types of single layers."""
+import json
 import os
 import pathlib
 import subprocess
@@ -22,8 +23,8 @@ MULTIPLIES_BYTES = "avx512_vnni" in CPU_FLAGS or ("avx_vnni" in CPU_FLAGS and "a
 class Model:
     """Convolutions with a residual, a pooling, a depthwise convolution and a product, all quantised."""
 
-    def __init__(self):
-        self.nodes, self.constants = [], []
+    def __init__(self, zero=np.int8(0)):
+        self.nodes, self.constants, self.zero = [], [], zero
         x = self.qdq("x", 0.03, "input")
         x = self.qdq(self.op("Relu", [self.conv(x, "stem", 16, 3, 3, stride=2)], "stem_relu"), 0.02, "stem_out")
         x = self.qdq(self.op("MaxPool", [x], "pool", kernel_shape=[2, 2], strides=[2, 2]), 0.02, "pooled")
@@ -45,7 +46,7 @@ class Model:
         return name
 
     def qdq(self, x, scale, name):
-        operands = [self.constant(name + "_scale", scale), self.constant(name + "_zero", 0, np.int8)]
+        operands = [self.constant(name + "_scale", scale), self.constant(name + "_zero", self.zero, self.zero.dtype)]
         q = self.op("QuantizeLinear", [x, *operands], name + "_q")
         return self.op("DequantizeLinear", [q, *operands], name)
 
@@ -125,6 +126,25 @@ class Quantized(unittest.TestCase):
         steps = [line for line in self.expect_result("cuda").splitlines() if line[:4].strip().isdigit()]
         self.assertEqual(len(steps), 9, "\n".join(steps))  # no layer of Q/DQ is left
         self.assertEqual(sum(" i8 " in step for step in steps), 7, "\n".join(steps))
+
+    def test_reasons_for_floats(self):
+        self.model = Model(np.int8(3)).save(self.path)
+        report = self.folder / "report.json"
+        self.environment["LATHE_CPU_ISA"] = "baseline"
+        shown = self.checked("inspect", self.path, "--target=cpu", "--buildBudget=0", "--json", report)
+        products = {product["tensor"]: product["why"] for product in json.loads(report.read_text())["float_products"]}
+        self.assertEqual(len(products), 6, shown)
+        self.assertEqual(set(products.values()), {"the target multiplies floats only"}, shown)
+        for product in products:
+            self.assertIn(product, shown)
+        shown = self.checked("inspect", self.path, "--target=cuda", "--buildBudget=0", "--json", report)
+        self.assertEqual({product["why"] for product in json.loads(report.read_text())["float_products"]},
+                         {"the activations have a zero point"}, shown)
+        self.model = Model().save(self.path)
+        shown = self.checked("inspect", self.path, "--target=cuda", "--buildBudget=0", "--precisionConstraints=prefer",
+                             "--layerPrecisions=second:fp32", "--json", report)
+        self.assertEqual([product["why"] for product in json.loads(report.read_text())["float_products"]],
+                         ["it is told to compute in floats"], shown)
 
     def build(self, *words):
         return self.lathe("build", self.path, "-o", self.folder / "e.engine", "--buildBudget=0", *words)

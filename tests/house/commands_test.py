@@ -8,7 +8,7 @@ import shlex
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PAGES = ("CONTRIBUTING.md", "README.md", "docs/gpu.md", "docs/looking.md", "docs/trtexec.md", "bench/README.md")
+PAGES = ("CONTRIBUTING.md", "README.md", "docs/gpu.md", "docs/looking.md", "docs/quantization.md", "docs/trtexec.md", "bench/README.md")
 FENCED = re.compile(r"^```(?:sh|bash)?\n(.*?)^```", re.MULTILINE | re.DOTALL)
 MADE_BY_COMMANDS = ("build", "data", ".venv", "digits.engine", "passes")  # what begins with these need not be there
 
@@ -45,7 +45,7 @@ def programs():
 
 def cli_options():
     """What each subcommand of the command line takes."""
-    text = read("tools/cli/main.cpp") + read("tools/cli/shared_options.cpp")
+    text = "".join(read(f"tools/cli/{name}.cpp") for name in ("main", "quantize_options", "shared_options"))
     bodies = dict(re.findall(r"^void (add_\w+)\(.*?\{\n(.*?)^\}", text, re.MULTILINE | re.DOTALL))
 
     def options(name):

@@ -58,15 +58,12 @@ Histogram plain_histogram(const ir::Graph& graph, const std::string& tensor, con
 TEST(Calibration, SeesWhatThePlainEvaluationGives) {
   const ir::Graph graph = network();
   const std::vector<std::string> tensors = {"x", "b", "e"};
-  Result<std::unique_ptr<Calibration>> calibration = Calibration::create(graph, {}, tensors, 1);
+  Result<std::unique_ptr<Calibration>> calibration = Calibration::create(graph, nullptr, tensors, 1);
   ASSERT_TRUE(calibration) << calibration.error().to_string();
   ASSERT_EQ((*calibration)->inputs().size(), 1u);
   EXPECT_EQ((*calibration)->inputs()[0].dims, (Dims{2, 3, 6, 6}));
   const std::vector<Tensor> batches = {batch(1), batch(2), batch(3)};
-  for (const Tensor& each : batches) {
-    const void* address = each.data();
-    ASSERT_TRUE((*calibration)->add({&address, 1}));
-  }
+  for (const Tensor& each : batches) ASSERT_TRUE((*calibration)->add({&each, 1}));
   for (const std::string& tensor : tensors) {
     const Histogram &got = (*calibration)->histograms().at(tensor), want = plain_histogram(graph, tensor, batches);
     EXPECT_NEAR(got.largest(), want.largest(), 1e-4 * want.largest()) << tensor;
@@ -81,18 +78,17 @@ TEST(Calibration, TakesTheSizesThatItIsTold) {
       "  output %z\n}");
   ASSERT_TRUE(graph) << graph.error().to_string();
   const std::vector<std::string> tensors = {"z"};
-  EXPECT_FALSE(Calibration::create(*graph, {}, tensors, 1));
   ProfileShapes sizes;
+  EXPECT_FALSE(Calibration::create(*graph, &sizes, tensors, 1));
   sizes.inputs["x"] = {{1, 4}, {3, 4}, {9, 4}};
   sizes.inputs["s"] = {{1, 1}, {2, 6}, {9, 9}, true};
-  Result<std::unique_ptr<Calibration>> calibration = Calibration::create(*graph, sizes, tensors, 1);
+  Result<std::unique_ptr<Calibration>> calibration = Calibration::create(*graph, &sizes, tensors, 1);
   ASSERT_TRUE(calibration) << calibration.error().to_string();
   ASSERT_EQ((*calibration)->inputs().size(), 1u);
   const Tensor x = Tensor::of<float>({3, 4}, {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2});
-  const void* address = x.data();
-  ASSERT_TRUE((*calibration)->add({&address, 1}));
+  ASSERT_TRUE((*calibration)->add({&x, 1}));
   EXPECT_NEAR((*calibration)->histograms().at("z").largest(), std::exp(2), 1e-4);
-  EXPECT_FALSE(Calibration::create(*graph, sizes, std::vector<std::string>{"nothing"}, 1));
+  EXPECT_FALSE(Calibration::create(*graph, &sizes, std::vector<std::string>{"nothing"}, 1));
 }
 
 TEST(QuantizeProducts, AsksForWhatTheTargetMultiplies) {

@@ -129,6 +129,19 @@ struct CompareCommand {
 };
 int compare(const CompareCommand& command);
 
+struct QuantizeCommand {
+  std::string model, data, output, json;
+  std::string method = "entropy", types = "i8,i8";
+  double percentile = 99.99;
+  bool asymmetric = false, per_tensor = false;
+  std::vector<std::string> exclude;
+  int64_t batch = 32;      // samples, where the model leaves that open
+  double budget = -1;      // of the error of outputs; negative = no layer is sought out
+  int32_t trials = 8;      // batches that the error is measured on
+  BuildSettings settings;  // of the engines that measure it
+};
+int quantize(const QuantizeCommand& command);
+
 struct ConformanceCommand {
   std::vector<std::string> directories;
   std::string mode = "runtime", json, target;

@@ -5,33 +5,15 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "NvOnnxParser.h"
 #include "accuracy_search.h"
 #include "failure.h"
+#include "parsed_model.h"
 #include "session.h"
 
 namespace lathe::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-// A model as its layers are.
-class ParsedModel {
- public:
-  ParsedModel(const std::string& path, ConsoleLogger& logger)
-      : builder_(nvinfer1::createInferBuilder(logger)),
-        network_(builder_ ? builder_->createNetworkV2(0) : nullptr),
-        parser_(network_ ? nvonnxparser::createParser(*network_, logger) : nullptr) {
-    if (!parser_ || !parser_->parseFromFile(path.c_str(), static_cast<int>(nvinfer1::ILogger::Severity::kWARNING)))
-      throw Failure(logger.take_errors());
-  }
-  const nvinfer1::INetworkDefinition& network() const { return *network_; }
-
- private:
-  std::unique_ptr<nvinfer1::IBuilder> builder_;
-  std::unique_ptr<nvinfer1::INetworkDefinition> network_;
-  std::unique_ptr<nvonnxparser::IParser> parser_;
-};
 
 std::vector<HostTensor> make_inputs(const CompareCommand& command, const nvinfer1::INetworkDefinition& network) {
   auto files = parse_files(command.inputs, "--loadInputs");

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <memory>
 
 #include "failure.h"
@@ -58,6 +59,16 @@ double sample(const uint8_t* pixels, int width, int height, int channels, int ch
 }
 
 }  // namespace
+
+std::string inflated(std::string_view bytes, size_t size) {
+  constexpr size_t kMost = std::numeric_limits<int>::max();
+  if (bytes.size() > kMost || size > kMost) throw Failure("it holds more than 2 GiB of compressed data");
+  std::string out(size, '\0');
+  const int found = stbi_zlib_decode_noheader_buffer(out.data(), static_cast<int>(size), bytes.data(),
+                                                     static_cast<int>(bytes.size()));
+  if (found < 0 || static_cast<size_t>(found) != size) throw Failure("its compressed data is damaged");
+  return out;
+}
 
 HostTensor parse_image(std::string_view bytes, const InputSpec& expected) {
   const Layout layout = layout_of(expected);

@@ -110,6 +110,30 @@ std::vector<double> profile(Session& session, const Json& layers, const std::str
   return times.medians();
 }
 
+constexpr std::string_view kFloatProduct = "multiplies floats: ";  // as passes note it
+
+// Products of a quantised network that are of floats, and why: [{"tensor", "why"}].
+Json float_products(const Json& report) {
+  Json products = Json::array();
+  for (const Json& tensor : report["tensors"]) {
+    const std::string why = text_at(tensor, "why");
+    const size_t begin = why.find(kFloatProduct);
+    if (begin == std::string::npos) continue;
+    const size_t reason = begin + kFloatProduct.size();
+    products.push_back(
+        {{"tensor", text_at(tensor, "name")}, {"why", why.substr(reason, why.find('\n', reason) - reason)}});
+  }
+  return products;
+}
+
+void show_float_products(const Json& json) {
+  const Json& products = json["float_products"];
+  if (products.empty()) return;
+  std::vector<std::vector<std::string>> rows = {{"result of", "multiplies floats, for"}};
+  for (const Json& product : products) rows.push_back({text_at(product, "tensor"), text_at(product, "why")});
+  fmt::print("\n{}", table(rows));
+}
+
 Json inspect_engine(const InspectCommand& command, ConsoleLogger& logger) {
   std::string report;
   BuildRequest request{&command.settings, {}, true, &report};
@@ -117,7 +141,12 @@ Json inspect_engine(const InspectCommand& command, ConsoleLogger& logger) {
   Session session =
       Session::open(command.file, request, logger, command.profile ? Session::Use::run : Session::Use::inspect);
   Json json = describe_engine(session, command.file);
-  if (!report.empty()) add_build_report(json, Json::parse(report));
+  json["float_products"] = Json::array();
+  if (!report.empty()) {
+    const Json built = Json::parse(report);
+    add_build_report(json, built);
+    json["float_products"] = float_products(built);
+  }
   if (command.profile) set_times(json, profile(session, json["layers"], command.inputs, logger));
   return json;
 }
@@ -179,6 +208,7 @@ int inspect(const InspectCommand& command) {
     if (!command.html.empty()) check_writable(command.html);
     json = inspect_engine(command, logger);
     show_engine(json);
+    show_float_products(json);
     if (!command.html.empty()) write_file(command.html, page_of(json));
   }
   if (!command.json.empty()) write_file(command.json, json.dump(2) + "\n");

@@ -9,6 +9,7 @@
 #include "commands.h"
 #include "failure.h"
 #include "lathe.h"
+#include "quantize_options.h"
 #include "shared_options.h"
 #include "trtexec/trtexec.h"
 
@@ -311,6 +312,7 @@ int main(int argc, char** argv) {
   add_sign(app, chosen);
   add_verify(app, chosen);
   add_compare(app, chosen);
+  add_quantize(app, chosen);
   add_conformance(app, chosen);
   add_doctor(app, chosen);
   add_trtexec(app);

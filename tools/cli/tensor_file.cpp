@@ -48,7 +48,17 @@ HostTensor parse_raw(std::string_view bytes, const InputSpec& expected) {
   return tensor;
 }
 
-void check(const HostTensor& tensor, const InputSpec& expected) {
+HostTensor parse(const std::string& path, const InputSpec& expected) {
+  const std::string bytes = read_file(path), ending = lower_ending(path);
+  if (ending == ".npy") return parse_npy(bytes);
+  if (ending == ".pb") return parse_tensor_proto(bytes);
+  if (ending == ".png" || ending == ".jpg" || ending == ".jpeg") return parse_image(bytes, expected);
+  return parse_raw(bytes, expected);
+}
+
+}  // namespace
+
+HostTensor as_input(HostTensor tensor, const InputSpec& expected) {
   // numpy has no bfloat16: two bytes are taken as such.
   const bool same_type = tensor.type == expected.type ||
                          (expected.type == DataType::kBF16 && (tensor.type == kUINT16 || tensor.type == kINT16));
@@ -62,17 +72,10 @@ void check(const HostTensor& tensor, const InputSpec& expected) {
   if (!fits)
     throw Failure(fmt::format("its shape is {}, but input '{}' has shape {}", to_text(tensor.dims), expected.name,
                               to_text(expected.dims)));
+  tensor.name = expected.name;
+  tensor.type = expected.type;
+  return tensor;
 }
-
-HostTensor parse(const std::string& path, const InputSpec& expected) {
-  const std::string bytes = read_file(path), ending = lower_ending(path);
-  if (ending == ".npy") return parse_npy(bytes);
-  if (ending == ".pb") return parse_tensor_proto(bytes);
-  if (ending == ".png" || ending == ".jpg" || ending == ".jpeg") return parse_image(bytes, expected);
-  return parse_raw(bytes, expected);
-}
-
-}  // namespace
 
 std::string read_file(const std::string& path) {
   const File file(std::fopen(path.c_str(), "rb"), std::fclose);
@@ -99,11 +102,7 @@ void write_file(const std::string& path, std::string_view bytes) {
 
 HostTensor read_tensor_file(const std::string& path, const InputSpec& expected) {
   try {
-    HostTensor tensor = parse(path, expected);
-    check(tensor, expected);
-    tensor.name = expected.name;
-    tensor.type = expected.type;
-    return tensor;
+    return as_input(parse(path, expected), expected);
   } catch (const Failure& failure) {
     const std::string_view what = failure.what();
     throw Failure(what.starts_with(path) ? std::string(what) : fmt::format("{}: {}", path, what));

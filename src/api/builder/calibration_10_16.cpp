@@ -110,12 +110,12 @@ class CalibratorRun {
     } else if (!options_.profiles.empty()) {
       sizes = options_.profiles.front();
     }
-    LATHE_ASSIGN(const auto calibration, Calibration::create(graph, sizes, tensors, settings_.cpu_threads));
+    LATHE_ASSIGN(const auto calibration, Calibration::create(graph, &sizes, tensors, settings_.cpu_threads));
     int batches = 0;
     for (;; ++batches) {
       if (options_.progress && !options_.progress("calibrating", 0))
         return fail(ErrorCode::cancelled, "the build was cancelled while calibrating");
-      LATHE_ASSIGN(const std::vector<const void*> batch, next_batch(calibration->inputs()));
+      LATHE_ASSIGN(const std::vector<Tensor> batch, next_batch(calibration->inputs()));
       if (batch.empty()) break;
       LATHE_TRY(calibration->add(batch));
     }
@@ -127,17 +127,17 @@ class CalibratorRun {
   }
 
   // Empty = there are no more.
-  Result<std::vector<const void*>> next_batch(std::span<const Calibration::Input> inputs) {
+  Result<std::vector<Tensor>> next_batch(std::span<const Calibration::Input> inputs) {
     std::vector<const char*> names;
     for (const Calibration::Input& input : inputs) names.push_back(input.name.c_str());
     std::vector<void*> addresses(inputs.size());
-    std::vector<const void*> batch;
+    std::vector<Tensor> batch;
     if (!calibrator_.getBatch(addresses.data(), names.data(), static_cast<int32_t>(inputs.size()))) return batch;
     for (size_t i = 0; i < inputs.size(); ++i) {
       if (!addresses[i])
         return fail(ErrorCode::binding_missing, "IInt8Calibrator::getBatch gave no address for input '{}'", names[i]);
       LATHE_ASSIGN(const void* readable, on_host(addresses[i], inputs[i]));
-      batch.push_back(readable);
+      batch.push_back(Tensor::view(inputs[i].dtype, inputs[i].dims, readable, nullptr));
     }
     return batch;
   }

@@ -4,16 +4,10 @@
 #include <map>
 #include <set>
 
+#include "api/name_pattern.h"
+
 namespace lathe::api {
 namespace {
-
-// `pattern` has one '*' at most, which stands for anything.
-bool matches(std::string_view pattern, std::string_view name) {
-  const size_t star = pattern.find('*');
-  if (star == std::string_view::npos) return pattern == name;
-  const std::string_view head = pattern.substr(0, star), tail = pattern.substr(star + 1);
-  return name.size() >= head.size() + tail.size() && name.starts_with(head) && name.ends_with(tail);
-}
 
 void merge(const PrecisionPin& setting, PrecisionPin& pin) {
   if (setting.precision) pin.precision = setting.precision;

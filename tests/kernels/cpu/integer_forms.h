@@ -97,7 +97,8 @@ inline std::vector<Levels> operands_of(const Form& form, const std::vector<int64
     std::vector<int64_t> dims(out.size(), 1);
     dims[column_dim] = out[column_dim];
     if (i >= form.along_columns) dims = out;
-    operands.emplace_back(form.operands[i], dims, image, i < form.along_columns && i > 0 ? 0.002 : 3);
+    const bool like_output = i < form.along_columns || pick(0, 2) > 0;
+    operands.emplace_back(form.operands[i], dims, image && like_output, i < form.along_columns && i > 0 ? 0.002 : 3);
   }
   return operands;
 }

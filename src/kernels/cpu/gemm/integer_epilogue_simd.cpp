@@ -109,18 +109,27 @@ void finish_linear(const IntegerEpilogue& integers, const TileRows& where, const
   finish(integers, where, sums);
 }
 
+// An operand's columns from one on; `row` is where column 0 lies.
 template <class T>
-void dequantize_row(float* to, const float* from, const IntegerProgram::Levels& levels, int64_t column, int columns) {
+void dequantize_row(float* to, const float* row, int64_t stride, const IntegerProgram::Levels& levels, int64_t column,
+                    int columns) {
+  T gathered[kMaxTileColumns];
+  if (stride != 1) {
+    const T* from = reinterpret_cast<const T*>(row) + column * stride;
+    for (int c = 0; c < columns; ++c) gathered[c] = from[c * stride];
+    row = reinterpret_cast<const float*>(gathered);
+    column = 0;
+  }
   const Vec zero = broadcast(levels.zero), scale = broadcast(levels.scale);
   for (int c = 0; c < columns; c += kLanes)
-    store(to + c, load_operand<T>(from, column + c, columns - c < kLanes ? columns - c : kLanes, zero, scale));
+    store(to + c, load_operand<T>(row, column + c, columns - c < kLanes ? columns - c : kLanes, zero, scale));
 }
 
 // Runs the program on rows of floats that lie here. The sums become floats in place.
 void finish_program(const IntegerEpilogue& integers, const TileRows& tile, const Sums& sums) {
   alignas(64) float buffers[1 + gemm::kMaxSmallOperands][kMaxTileRows * kMaxTileColumns];
   float* next = buffers[1];
-  const BoundEpilogue& middle = integers.middle;
+  BoundEpilogue middle = integers.middle;
   auto* values = reinterpret_cast<float*>(sums.data);
   for (int c = 0; c < sums.columns; c += kLanes) {
     const IntVec zero = load_int(integers.zero + sums.column + c);
@@ -136,9 +145,11 @@ void finish_program(const IntegerEpilogue& integers, const TileRows& tile, const
     for (int r = 0; r < sums.rows; ++r) {
       float* to = next + r * kMaxTileColumns;
       const auto convert = type == DType::i8 ? dequantize_row<int8_t> : dequantize_row<uint8_t>;
-      convert(to, where.operand[i][r], integers.program->levels[static_cast<size_t>(i)], sums.column, sums.columns);
+      convert(to, where.operand[i][r], middle.operands[i].column_stride,
+              integers.program->levels[static_cast<size_t>(i)], sums.column, sums.columns);
       where.operand[i][r] = to - sums.column;
     }
+    middle.operands[i].column_stride = 1;
     next += kMaxTileRows * kMaxTileColumns;
   }
   if (integers.rounds)

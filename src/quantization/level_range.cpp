@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "quantization/level_range.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "ops/quantization.h"
+#include "quantization/thresholds.h"
+
+namespace lathe {
+namespace {
+
+// A magnitude that is at most the largest one.
+double threshold_of(const Histogram& histogram, const ActivationLevels& how) {
+  switch (how.method) {
+    case CalibrationMethod::min_max:
+      return histogram.largest();
+    case CalibrationMethod::percentile:
+      return quantile_threshold(histogram, how.percentile / 100);
+    case CalibrationMethod::entropy:
+      break;
+  }
+  // All levels are for magnitudes where the values are of one sign.
+  const bool one_sign = !how.symmetric && (histogram.lowest() == 0 || histogram.highest() == 0);
+  return entropy_threshold(histogram, one_sign ? 256 : 128);
+}
+
+}  // namespace
+
+LevelScale scale_of(const Histogram& histogram, const ActivationLevels& how) {
+  const IntegerRange range = *quantized_range(how.type);
+  const double threshold = threshold_of(histogram, how);
+  LevelScale found;
+  found.low = std::max(histogram.lowest(), -threshold), found.high = std::min(histogram.highest(), threshold);
+  const double step = how.symmetric ? threshold / kLargestLevel : (found.high - found.low) / (range.high - range.low);
+  if (const auto narrow = static_cast<float>(step); narrow > 0) found.scale = static_cast<double>(narrow);
+  const double zero = how.symmetric
+                          ? (range.low + range.high + 1) / 2
+                          : std::clamp(range.low - std::nearbyint(found.low / found.scale), range.low, range.high);
+  found.zero_point = static_cast<int64_t>(zero);
+  return found;
+}
+
+}  // namespace lathe

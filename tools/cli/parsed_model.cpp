@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "parsed_model.h"
+
+#include "failure.h"
+
+namespace lathe::cli {
+
+ParsedModel::ParsedModel(const std::string& path, ConsoleLogger& logger)
+    : builder_(nvinfer1::createInferBuilder(logger)),
+      network_(builder_ ? builder_->createNetworkV2(0) : nullptr),
+      parser_(network_ ? nvonnxparser::createParser(*network_, logger) : nullptr) {
+  if (!parser_ || !parser_->parseFromFile(path.c_str(), static_cast<int>(nvinfer1::ILogger::Severity::kWARNING)))
+    throw Failure(logger.take_errors());
+}
+
+}  // namespace lathe::cli
