@@ -130,7 +130,8 @@ std::vector<Config> configs(const Problem& problem, const Gemv& gemv) {
   const Target& target = problem.target;
   std::vector<Config> configs;
   for (int64_t splits : {1, 2, 4})
-    for (int64_t warps : {4, 8, 16}) {
+    for (int64_t warps : {2, 4, 8, 16}) {
+      if (warps == 2 && gemv.column_tiles() < 4 * target.cores) continue;
       if (splits > 1 && (gemv.column_tiles() * splits > 4 * target.cores || panels < 2 * splits)) continue;
       const int64_t share = ceil_div(panels, splits);
       const double resident =
