@@ -20,6 +20,7 @@ import dataclasses
 import pathlib
 import sys
 
+import ml_dtypes
 import numpy as np
 import onnx
 from onnx import TensorProto, helper
@@ -28,6 +29,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from onnx_writer import Writer  # noqa: E402
 
 OPSET = 24
+BLOCK = 32  # neighbours along the inputs of a matrix that share a scale, of weights of 4 bits
 
 
 @dataclasses.dataclass
@@ -116,10 +118,33 @@ def write_choice(w, shape, logits, last, choices):
     w.add("GatherElements", tokens, chosen, to="next", axis=1)
 
 
-def write(shape, weights, path, floats=np.float32, choices=40):
+def quantized(array, kind):
+    """Levels of a matrix [inputs, outputs] and their scales: of int4 for each block of inputs, of int8 for each output."""
+    rows, columns = array.shape
+    block, most, dtype = (BLOCK, 7, ml_dtypes.int4) if kind == "int4" else (rows, 127, np.int8)
+    blocks = np.zeros((-(-rows // block), block, columns), np.float32)
+    blocks.reshape(-1, columns)[:rows] = array
+    scales = np.maximum(np.abs(blocks).max(1), 1e-6) / most
+    levels = np.rint(blocks / scales[:, None]).astype(np.int8).reshape(-1, columns)[:rows]
+    return levels.astype(dtype), scales if kind == "int4" else scales[0]
+
+
+def write_matrix(w, name, array, kind, floats):
+    """A matrix that is dequantised where it is multiplied."""
+    levels, scales = quantized(array, kind)
+    w.constant(f"{name}.levels", levels)
+    w.constant(f"{name}.scales", scales.astype(floats))
+    attributes = {"axis": 0, "block_size": BLOCK} if kind == "int4" else {"axis": 1}
+    w.add("DequantizeLinear", f"{name}.levels", f"{name}.scales", to=name, **attributes)
+
+
+def write(shape, weights, path, floats=np.float32, choices=40, quantize=None):
     w = Writer()
     for name, array in weights.items():
-        w.constant(name, array.astype(floats))
+        if quantize and array.ndim == 2 and name != "embedding":
+            write_matrix(w, name, array, quantize, floats)
+        else:
+            w.constant(name, array.astype(floats))
     for name, table in zip(("cosines", "sines"), rotations(shape)):
         w.constant(name, table.astype(floats))
     length = w.add("Shape", "tokens", start=1)
@@ -163,6 +188,8 @@ def main():
         parser.add_argument(f"--{field.name.replace('_', '-')}", type=int, default=field.default,
                             help=f"of random weights ({field.default})")
     parser.add_argument("--f16", action="store_true", help="weights and caches of 16 bits")
+    parser.add_argument("--quantize", choices=("int4", "int8"), help="matrices of so many bits, dequantised where they are "
+                        "multiplied; the embedding stays as it is")
     parser.add_argument("--choices", type=int, default=40, help="how many tokens chance may choose from (40)")
     options = parser.parse_args()
     if options.weights:
@@ -172,7 +199,8 @@ def main():
     else:
         shape = Shape(*(getattr(options, field.name) for field in dataclasses.fields(Shape)))
         weights = random_weights(shape)
-    write(shape, weights, options.file, np.float16 if options.f16 else np.float32, options.choices)
+    write(shape, weights, options.file, np.float16 if options.f16 else np.float32, options.choices,
+          options.quantize)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text from a decoder that decoder.py has written, with the public headers only: one engine reads the prompt in its
-// first profile and makes a token in each run of the second. The caches stay where they are, for an output that shares
-// an input's memory (getAliasedInputTensor()) is given its address; the token goes from the output to the input on the
-// device, and the whole of a step is one CUDA graph.
+// Text from a decoder that decoder.py has written, with the public headers only: one engine makes a token in each run
+// of its first profile, which kernels are chosen for, and reads the prompt in the second. The caches stay where they
+// are, for an output that shares an input's memory (getAliasedInputTensor()) is given its address; the token goes from
+// the output to the input on the device, and the whole of a step is one CUDA graph.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -103,8 +103,8 @@ std::vector<char> build(const Options& options, ILogger& logger) {
   if (!options.target.empty() && !lathe::setTarget(*config, options.target.c_str())) return {};
   if (options.is_half) lathe::setPrecision(*config, DataType::kHALF);
   const auto prompt = static_cast<int64_t>(options.prompt.size());
-  if (!add_profile(*builder, *network, *config, options.batch, prompt) ||
-      !add_profile(*builder, *network, *config, options.batch, 1))
+  if (!add_profile(*builder, *network, *config, options.batch, 1) ||
+      !add_profile(*builder, *network, *config, options.batch, prompt))
     return {};
   std::unique_ptr<IHostMemory> plan(builder->buildSerializedNetwork(*network, *config));
   if (!plan) return {};
@@ -130,7 +130,7 @@ class Decoder {
 
   // Memory for all inputs and outputs; `longest` = tokens of the longest prompt.
   bool prepare(int64_t longest) {
-    for (int32_t profile : {kPrompt, kStep}) {
+    for (int32_t profile : {kStep, kPrompt}) {
       contexts_[profile].reset(engine_.createExecutionContext());
       if (!contexts_[profile] || !contexts_[profile]->setOptimizationProfileAsync(profile, device_.stream()))
         return false;
@@ -173,7 +173,7 @@ class Decoder {
   }
 
  private:
-  static constexpr int32_t kPrompt = 0, kStep = 1;  // profiles
+  static constexpr int32_t kStep = 0, kPrompt = 1;  // profiles
 
   bool set_length(int32_t profile, int64_t length) {
     for (int32_t i = 0; i < engine_.getNbIOTensors(); ++i) {

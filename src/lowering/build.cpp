@@ -12,6 +12,7 @@
 #include "lowering/step_cost.h"
 #include "lowering/tensor_report.h"
 #include "passes/pins.h"
+#include "passes/stays_packed.h"
 
 namespace lathe {
 namespace {
@@ -21,10 +22,10 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 }
 
 // A quantised network on a target that multiplies floats: what becomes of it.
-void warn_of_quantization(const ir::Graph& graph, Log& log) {
+void warn_of_quantization(const ir::Graph& graph, const Arithmetic& arithmetic, Log& log) {
   int64_t weights = 0, bytes = 0, others = 0;
   for (const auto& node : graph.nodes()) {
-    if (!node->is(OpKind::dequantize)) continue;
+    if (!node->is(OpKind::dequantize) || stays_packed(*node, arithmetic)) continue;
     const Tensor* constant = node->input(0)->constant();
     (constant ? weights : others) += 1;
     bytes += constant ? static_cast<int64_t>(constant->bytes()) : 0;
@@ -38,11 +39,13 @@ void warn_of_quantization(const ir::Graph& graph, Log& log) {
 }
 
 // Weights of types that no kernel reads become floats, which are larger.
-void warn_of_storage_types(const ir::Graph& graph, Log& log) {
+void warn_of_storage_types(const ir::Graph& graph, const Arithmetic& arithmetic, Log& log) {
   int64_t weights = 0, stored = 0, floats = 0;
   for (const auto& node : graph.nodes()) {
     const Tensor* constant = node->num_inputs() > 0 && node->input(0) ? node->input(0)->constant() : nullptr;
-    if (!constant || !is_storage_only(constant->dtype()) || !node->has_trait(kConverts)) continue;
+    if (!constant || !is_storage_only(constant->dtype()) || !node->has_trait(kConverts) ||
+        stays_packed(*node, arithmetic))
+      continue;
     ++weights;
     stored += static_cast<int64_t>(constant->bytes());
     floats += bytes_of(node->output()->dtype(), constant->volume()).value_or(0);
@@ -89,7 +92,7 @@ void report_notes(const PassContext& context, Log& log, BuildReport& report) {
 Result<> optimize(ir::Graph& graph, const BuildOptions& options, PassContext& context, BuildReport& report) {
   LATHE_ASSIGN(const std::vector<PassReport> passes, run_passes(graph, context));
   if (report.passes.empty()) report.passes = passes;
-  if (options.traits.fuses_narrow_types) LATHE_TRY(duplicate_dequantization(graph));
+  LATHE_TRY(duplicate_dequantization(graph, options.traits));
   if (options.traits.fuses_movement) LATHE_TRY(duplicate_movement(graph));
   const std::string dumps = std::exchange(context.dump_directory, {});  // show the network as a whole
   for (const auto& node : graph.nodes()) {
@@ -157,9 +160,10 @@ Result<std::unique_ptr<BuiltPlan>> build_plan(SettledGraph settled, const BuildO
   ir::Graph& graph = settled.graph;
   auto built = std::make_unique<BuiltPlan>();
   built->plan.constraints = std::move(settled.constraints);
-  if (options.optimize && !options.traits.arithmetic.integer_products)
-    warn_of_quantization(graph, options.log ? *options.log : null_log());
-  if (options.optimize) warn_of_storage_types(graph, options.log ? *options.log : null_log());
+  const Arithmetic& arithmetic = options.traits.arithmetic;
+  Log& log = options.log ? *options.log : null_log();
+  if (options.optimize && !arithmetic.integer_products) warn_of_quantization(graph, arithmetic, log);
+  if (options.optimize) warn_of_storage_types(graph, arithmetic, log);
   std::vector<plan::RefitWeights> weights;
   if (options.refit.kind != plan::RefitKind::none) {
     LATHE_ASSIGN(weights, mark_weights(graph, options.refit));
@@ -168,10 +172,10 @@ Result<std::unique_ptr<BuiltPlan>> build_plan(SettledGraph settled, const BuildO
   const auto start = std::chrono::steady_clock::now();
   PassContext context = options.passes;
   if (options.optimize) {
-    context.arithmetic = options.traits.arithmetic;
+    context.arithmetic = arithmetic;
     LATHE_TRY(apply_pins(graph, context));
     LATHE_TRY(optimize(graph, options, context, built->report));
-    LATHE_TRY(report_unmet_pins(graph, context, options.log ? *options.log : null_log()));
+    LATHE_TRY(report_unmet_pins(graph, context, log));
   }
   graph.erase_dead_nodes();
   built->report.seconds_passes = seconds_since(start);
@@ -181,13 +185,13 @@ Result<std::unique_ptr<BuiltPlan>> build_plan(SettledGraph settled, const BuildO
   tuning.largest = largest_of(profiles);
   Tuner tuner(tuning);
   LATHE_TRY(lower_graph(graph, profiles, tuner, options, *built));
-  report_notes(context, options.log ? *options.log : null_log(), built->report);
+  report_notes(context, log, built->report);
   if (options.refit.kind != plan::RefitKind::none) write_refit(*built, std::move(weights), options.refit);
   built->plan.target = options.target;
   built->plan.tuned_on = options.tuner.timing_key;
   built->plan.threads = static_cast<uint32_t>(options.tuner.target.least_cores);
   if (!options.tactics.empty()) {
-    warn_of_evaluations(built->report, options.log ? *options.log : null_log());
+    warn_of_evaluations(built->report, log);
     built->plan.metadata.emplace_back(kEvaluatedShareKey, fmt::format("{:.4f}", evaluated_share(built->report)));
   }
   built->report.seconds_tuning = tuner.seconds();

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "passes/stays_packed.h"
+
 namespace lathe {
 
 using ir::Node;
@@ -40,10 +42,13 @@ bool is_for_expressions(const Value* value) {
 
 }  // namespace
 
-Result<> duplicate_dequantization(ir::Graph& graph) {
+Result<> duplicate_dequantization(ir::Graph& graph, const BackendTraits& traits) {
   std::vector<const Node*> nodes;
-  for (const auto& node : graph.nodes())
-    if (node->is(OpKind::dequantize) && is_byte_integer(node->input(0)->dtype())) nodes.push_back(node.get());
+  for (const auto& node : graph.nodes()) {
+    const bool is_of_bytes = node->is(OpKind::dequantize) && is_byte_integer(node->input(0)->dtype());
+    if ((is_of_bytes && traits.fuses_narrow_types) || stays_packed(*node, traits.arithmetic))
+      nodes.push_back(node.get());
+  }
   for (const Node* node : nodes) LATHE_TRY(duplicate(graph, *node));
   return {};
 }

@@ -3,11 +3,12 @@
 #pragma once
 
 #include "ir/graph.h"
+#include "tuning/backend_traits.h"
 
 namespace lathe {
 
-// Dequantised values: integers are read instead of floats.
-Result<> duplicate_dequantization(ir::Graph& graph);
+// Dequantised values: integers are read instead of floats. Those of weights that stay packed, or of all bytes.
+Result<> duplicate_dequantization(ir::Graph& graph, const BackendTraits& traits);
 
 // Transposed values and views of slices that expressions alone read: memory is read in another order, and nothing
 // copied. Example: rotary positions read the heads of a product forwards and backwards.

@@ -12,6 +12,7 @@
 #include "lowering/producers.h"
 #include "lowering/program_builder.h"
 #include "lowering/region.h"
+#include "passes/stays_packed.h"
 
 namespace lathe {
 namespace {
@@ -62,12 +63,14 @@ class Grouper {
         movement_(options.fuse && options.traits.fuses_movement),
         narrow_types_(options.traits.fuses_narrow_types),
         integer_products_(options.traits.arithmetic.weighted_products),
+        arithmetic_(options.traits.arithmetic),
         costs_(costs),
         narrow_(narrow_types_ || integer_products_) {}
 
   std::vector<Region> run() {
     for (auto it = graph_.nodes().rbegin(); it != graph_.nodes().rend(); ++it)
       if (takes_epilogue(**it) && !owner_.contains(it->get())) take_epilogue(it->get());
+    if (fuse_) join_packed_weights();
     if (movement_) join_movement();
     for (auto it = graph_.nodes().rbegin(); it != graph_.nodes().rend(); ++it)
       if (starts_expression(**it) && !owner_.contains(it->get())) take_expression(it->get());
@@ -238,6 +241,19 @@ class Grouper {
     return owner_[&root];
   }
 
+  // Weights that products dequantise as they read them.
+  void join_packed_weights() {
+    for (size_t i = 0; i < regions_.size(); ++i) {
+      const Node& root = *regions_[i].root;
+      if (!root.is(OpKind::matmul) || refused_.has_producer(root, 1)) continue;
+      Node* node = root.input(1)->producer();
+      if (!node || owner_.contains(node) || !stays_packed(*node, arithmetic_)) continue;
+      Region weights;
+      weights.nodes = {node};
+      join(weights, i, 1, packed_weights(*node, order_));
+    }
+  }
+
   // What only moves elements before a kernel that alone reads them, where nothing else writes them in that order.
   void join_movement() {
     for (size_t i = 0; i < regions_.size(); ++i)
@@ -304,6 +320,7 @@ class Grouper {
   bool movement_;
   bool narrow_types_;
   bool integer_products_;
+  const Arithmetic arithmetic_;
   CostModel& costs_;
   bool narrow_;  // whether small integers belong to the region that is being made
   std::vector<Region> regions_;

@@ -4,6 +4,7 @@
 #include "indexing/access.h"
 #include "lowering/layouts.h"
 #include "lowering/plan_tensors.h"
+#include "passes/stays_packed.h"
 
 namespace lathe {
 
@@ -115,8 +116,20 @@ void Problems::add_operands(const Region& region, Problem& problem) const {
   for (const Value* output : region.outputs) problem.outputs.push_back(operand_of(output));
 }
 
+// Weights that a kernel dequantises as it reads them.
+Operand Problems::packed(const Expression& producer, const ir::Node& dequantize) const {
+  Operand operand = operand_of(producer.operands[0]);
+  operand.program = producer.program;
+  for (size_t i = 1; i < producer.operands.size(); ++i) {
+    operand.operands.push_back(operand_of(producer.operands[i]));
+    operand.operands.back().blocks = blocks_of(dequantize, i);
+  }
+  return operand;
+}
+
 // What a kernel reads in place of an input of its root.
 Operand Problems::produced(const Expression& producer, const Value& input) const {
+  if (stays_packed(*input.producer(), options_.traits.arithmetic)) return packed(producer, *input.producer());
   const bool moves = producer.moves_elements(input.shape());
   const auto read = [&](size_t i) {
     return moves ? along_axes(operand_of(producer.operands[i]), producer.reads[i], producer.space)

@@ -30,6 +30,7 @@ class Problems {
   void add_moved(const Region& region, Problem& problem) const;
   Operand operand_in(const Region& region, const ir::Value* value, const Shape& dims) const;
   Operand produced(const Expression& producer, const ir::Value& input) const;
+  Operand packed(const Expression& producer, const ir::Node& dequantize) const;
   Operand along_axes(Operand operand, const Read& read, const Space& space) const;
   Operand operand_of(const ir::Value* value, const Shape* broadcast_to = nullptr) const;
   Operand with_optimum(Operand operand) const;

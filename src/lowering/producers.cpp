@@ -5,6 +5,7 @@
 
 #include "lowering/expression_builder.h"
 #include "lowering/moved_epilogue.h"
+#include "passes/stays_packed.h"
 #include "tuning/problem.h"
 
 namespace lathe {
@@ -95,6 +96,31 @@ std::optional<Region> movement_before(const Node& root, size_t input, const Node
       producer && source->has_single_use() && !permutes_elements(*producer) && may_join(*producer);
   if (source->content() || is_written_so || (root.has_trait(kReduction) && !keeps_runs(*region))) return std::nullopt;
   return region;
+}
+
+Expression packed_weights(const Node& dequantize, const NodeOrder& order) {
+  Expression expression;
+  Space space(order.symbols);
+  const Shape index = space.add(dequantize.output()->shape());
+  expression.space = std::move(space);
+  expression.operands = {dequantize.input(0)};
+  expression.reads.push_back({{index, {}}, {}});
+  for (size_t i = 1; i < dequantize.num_inputs(); ++i) {
+    if (!dequantize.input(i)) continue;
+    const Dims blocks = blocks_of(dequantize, i);
+    const size_t rank = dequantize.input(i)->shape().size();
+    Shape own;
+    for (size_t d = index.size() - rank; d < index.size(); ++d) own.push_back(floordiv(index[d], blocks[d]));
+    expression.operands.push_back(dequantize.input(i));
+    expression.reads.push_back({{std::move(own), {}}, {}});
+  }
+  const auto inputs = static_cast<uint16_t>(expression.operands.size());
+  Program& program = expression.program;
+  program.num_inputs = inputs;
+  if (inputs == 3) program.code.push_back({Opcode::sub, {0, 2}, {}});
+  program.code.push_back({Opcode::mul, {static_cast<uint16_t>(inputs == 3 ? 3 : 0), 1}, {}});
+  program.outputs = {static_cast<uint16_t>(inputs + program.code.size() - 1)};
+  return expression;
 }
 
 bool pays_to_recompute(const Region& region, CostModel& costs) {

@@ -12,6 +12,10 @@ namespace lathe {
 std::optional<Region> movement_before(const ir::Node& root, size_t input, const NodeOrder& order,
                                       const MayJoin& may_join);
 
+// What a product computes of packed weights as it reads them: level and scale, and a zero point if there is one, of the
+// same block. The dequantisation stays_packed().
+Expression packed_weights(const ir::Node& dequantize, const NodeOrder& order);
+
 // Whether it costs less when all readers of the expression's result, kernels that can, compute it as they read
 // it: each then reads the operands in its place, as often as it reads an element, and it is neither written nor read.
 bool pays_to_recompute(const Region& region, CostModel& costs);

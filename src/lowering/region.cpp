@@ -64,6 +64,16 @@ const Expression* Region::producer_of(size_t input) const {
   return it == producers.end() ? nullptr : &it->second;
 }
 
+std::vector<size_t> Region::produced_inputs() const {
+  std::vector<size_t> inputs;
+  for (auto it = producers.rbegin(); it != producers.rend(); ++it) inputs.push_back(it->first);
+  std::stable_partition(inputs.begin(), inputs.end(), [&](size_t i) {
+    const std::vector<Value*>& operands = producers.at(i).operands;
+    return operands.empty() || !operands[0]->content();
+  });
+  return inputs;
+}
+
 Value* Region::input(size_t i) const {
   const Expression* producer = producer_of(i);
   return producer ? producer->operands[0] : root->input(i);
@@ -92,7 +102,7 @@ void RefusedFusions::add(const Region& region, const std::vector<std::string>& r
   const bool is_kernel = region.kind == RegionKind::kernel;
   const auto note = [&](std::string what) { notes_.push_back({region.root, std::move(what), reasons}); };
   if (!region.producers.empty()) {
-    if (!input) input = region.producers.rbegin()->first;
+    if (!input) input = region.produced_inputs()[0];
     producers_.emplace(region.root, *input);
     note(fmt::format("input {} is written before it is read", *input));
   } else if (is_kernel && region.moves_elements()) {

@@ -86,6 +86,9 @@ struct Region {
   bool moves_elements() const;
   bool is_bias(const ir::Value& operand) const;       // of a convolution: along dimension 1 of its result
   const Expression* producer_of(size_t input) const;  // nullptr = it is read as it is
+  // Inputs with producers in the order in which they are given up: the last first, packed weights, which would be
+  // evaluated in each run, at the end.
+  std::vector<size_t> produced_inputs() const;
   // What is in memory of the root's inputs.
   ir::Value* input(size_t i) const;
 

@@ -107,10 +107,10 @@ std::vector<std::string> RegionLowering::match(const Region& region) {
 
 // The input of the root without whose producer a tactic takes the region; the last of several.
 std::optional<size_t> RegionLowering::refused_producer(const Region& region) const {
-  for (auto producer = region.producers.rbegin(); producer != region.producers.rend(); ++producer) {
+  for (const size_t input : region.produced_inputs()) {
     Region without = region;
-    without.producers.erase(producer->first);
-    if (Matches(problems_.of(without), tactics_).any()) return producer->first;
+    without.producers.erase(input);
+    if (Matches(problems_.of(without), tactics_).any()) return input;
   }
   return std::nullopt;
 }

@@ -8,12 +8,13 @@
 #include "passes/match.h"
 #include "passes/quantization.h"
 #include "passes/reshape_target.h"
+#include "passes/stays_packed.h"
 
 namespace lathe {
 namespace {
 
 Result<bool> fold_dequantized(Rewrite& r) {
-  if (!r.context.arithmetic.integer_products || !r.input(0)->constant())
+  if (!r.context.arithmetic.integer_products || !r.input(0)->constant() || stays_packed(*r.node, r.context.arithmetic))
     return false;  // fold_constants did it otherwise
   std::vector<Tensor> inputs;
   for (const ir::Value* input : r.node->inputs()) {
@@ -97,7 +98,7 @@ std::optional<SplitShapes> split_at_blocks(const Shape& x, const Ints& blocks) {
 template <class A>
 Result<bool> split_blocks(Rewrite& r) {
   A attrs = r.node->attrs<A>();
-  if (attrs.blocks.empty()) return false;
+  if (attrs.blocks.empty() || stays_packed(*r.node, r.context.arithmetic)) return false;
   const std::optional<SplitShapes> split = split_at_blocks(r.input(0)->shape(), attrs.blocks);
   constexpr size_t kMostAxes = 8;
   if (!split || split->x.size() > kMostAxes) return false;
@@ -112,6 +113,16 @@ Result<bool> split_blocks(Rewrite& r) {
   return result ? r.finish(result) : false;
 }
 
+// Weights that stay packed are dequantised to the type of what they are multiplied by.
+Result<bool> dequantize_to_type(Rewrite& r) {
+  const ir::Node* inner = made_by(r.input(0), OpKind::dequantize);
+  if (!inner || !r.input(0)->has_single_use() || !stays_packed(*inner, r.context.arithmetic)) return false;
+  DequantizeAttrs attrs = inner->attrs<DequantizeAttrs>();
+  attrs.to = r.output()->dtype();
+  r.absorb(inner);
+  return r.finish(r.add(attrs, inner->inputs()));
+}
+
 }  // namespace
 
 Result<bool> lower_quantization(ir::Graph& graph, PassContext& context) {
@@ -119,6 +130,7 @@ Result<bool> lower_quantization(ir::Graph& graph, PassContext& context) {
       {"dequantize(c, s) = c * s", OpKind::dequantize, fold_dequantized},
       {"quantize(x, s by blocks) = join(quantize(split(x), s))", OpKind::quantize, split_blocks<QuantizeAttrs>},
       {"dequantize(q, s by blocks) = join(dequantize(split(q), s))", OpKind::dequantize, split_blocks<DequantizeAttrs>},
+      {"cast(dequantize(c, s)) = dequantize{to}(c, s)", OpKind::cast, dequantize_to_type},
       {"dequantize(quantize(x, s), t) = clip(round(x / s)) * t", OpKind::dequantize, round_in_floats},
   };
   return apply_rules(graph, context, rules);

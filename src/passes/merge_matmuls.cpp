@@ -6,6 +6,7 @@
 #include "passes/match.h"
 #include "passes/pins.h"
 #include "passes/rewrite.h"
+#include "passes/stays_packed.h"
 
 namespace lathe {
 namespace {
@@ -18,12 +19,22 @@ constexpr int64_t kVector = 8;  // elements that kernels read at once
 // x w + bias, of which the sum's elements are only moved afterwards.
 struct BiasedMatmul {
   Node* matmul;
-  Value* bias;  // null = none
+  const Node* packed;                  // what dequantises w, if it stays packed; null = w is constant
+  std::vector<const Tensor*> weights;  // w, or levels, scales and zero points
+  Value* bias;                         // null = none
   Value* result;
   int64_t columns;
 };
 
-const Tensor& weight(const BiasedMatmul& biased) { return *biased.matmul->input(1)->constant(); }
+// Of w, which nothing else reads, the constants that it is or is made of; empty = others.
+std::vector<const Tensor*> weights_of(const Value* w, const Node* packed) {
+  if (!w->has_single_use()) return {};
+  if (!packed) return w->constant() ? std::vector{w->constant()} : std::vector<const Tensor*>();
+  std::vector<const Tensor*> tensors;
+  for (const Value* input : packed->inputs())
+    if (input) tensors.push_back(input->constant());
+  return tensors;
+}
 
 // Whether what follows is no computation that the matmul's kernel could take in.
 bool is_only_moved(const Value* value) {
@@ -33,14 +44,20 @@ bool is_only_moved(const Value* value) {
 }
 
 // A weight that others read, too, would be in memory twice.
-std::optional<BiasedMatmul> moved_matmul_of(Node* node) {
+std::optional<BiasedMatmul> moved_matmul_of(Node* node, const PassContext& context) {
   if (!node->is(OpKind::matmul) || node->attrs<MatmulAttrs>().transpose_a) return std::nullopt;
-  const Tensor* constant = node->input(1)->constant();
-  if (!constant || constant->rank() != 2 || !node->input(1)->has_single_use() || node->input(0)->constant() ||
-      node->input(0)->rank() < 2 || !is_floating(constant->dtype()))
+  const Value* w = node->input(1);
+  const Node* producer = w->producer();
+  const Node* packed = producer && stays_packed(*producer, context.arithmetic) ? producer : nullptr;
+  const std::vector<const Tensor*> weights = weights_of(w, packed);
+  if (weights.empty() || node->input(0)->constant() || node->input(0)->rank() < 2 || w->rank() != 2 ||
+      !is_floating(w->dtype()))
     return std::nullopt;
-  const bool transposed = node->attrs<MatmulAttrs>().transpose_b;
-  BiasedMatmul biased{node, nullptr, node->output(), constant->dims()[transposed ? 0 : 1]};
+  const size_t axis = node->attrs<MatmulAttrs>().transpose_b ? 0 : 1;
+  const int64_t columns = weights[0]->dims()[axis];
+  for (const Tensor* tensor : weights)  // a scale for all columns is none for those of another matrix
+    if (tensor->rank() != 2 || tensor->dims()[axis] != columns) return std::nullopt;
+  BiasedMatmul biased{node, packed, weights, nullptr, node->output(), columns};
   if (biased.result->has_single_use()) {
     const Node* add = biased.result->uses()[0].node;
     Value* bias = is(add, ElementwiseOp::add) ? add->input(1) : nullptr;
@@ -56,15 +73,19 @@ bool are_alike(const BiasedMatmul& a, const BiasedMatmul& b, PassContext& contex
   const std::optional<DType> pin = pinned_precision(*a.matmul, context);
   for (const Node* node : {a.result->producer(), b.matmul, b.result->producer()})
     if (pinned_precision(*node, context) != pin) return false;
-  return a.matmul->attrs<MatmulAttrs>().transpose_b == b.matmul->attrs<MatmulAttrs>().transpose_b &&
-         weight(a).dtype() == weight(b).dtype() && !a.bias == !b.bias;
+  if (a.matmul->attrs<MatmulAttrs>().transpose_b != b.matmul->attrs<MatmulAttrs>().transpose_b ||
+      a.weights.size() != b.weights.size() || !a.packed != !b.packed || !a.bias != !b.bias)
+    return false;
+  for (size_t i = 0; i < a.weights.size(); ++i)
+    if (a.weights[i]->dtype() != b.weights[i]->dtype()) return false;
+  return !a.packed || equal(a.packed->attributes(), b.packed->attributes());
 }
 
 // Those of the same left operand, in the order of their uses.
 std::vector<BiasedMatmul> matmuls_like(const BiasedMatmul& first, PassContext& context) {
   std::vector<BiasedMatmul> matmuls;
   for (const ir::Use& use : first.matmul->input(0)->uses())
-    if (const std::optional<BiasedMatmul> other = use.index == 0 ? moved_matmul_of(use.node) : std::nullopt)
+    if (const std::optional<BiasedMatmul> other = use.index == 0 ? moved_matmul_of(use.node, context) : std::nullopt)
       if (are_alike(*other, first, context)) matmuls.push_back(*other);
   return matmuls;
 }
@@ -77,21 +98,27 @@ Result<Tensor> joined(const std::vector<Tensor>& tensors, int64_t axis) {
 }
 
 Value* merged(Rewrite& r, const std::vector<BiasedMatmul>& matmuls) {
-  std::vector<Tensor> weights, biases;
+  const auto& attrs = r.node->attrs<MatmulAttrs>();
+  std::vector<Value*> weights;
+  for (size_t i = 0; i < matmuls[0].weights.size(); ++i) {
+    std::vector<Tensor> parts;
+    for (const BiasedMatmul& biased : matmuls) parts.push_back(*biased.weights[i]);
+    weights.push_back(r.constant(joined(parts, attrs.transpose_b ? 0 : 1)));
+  }
+  std::vector<Tensor> biases;
   for (const BiasedMatmul& biased : matmuls) {
-    weights.push_back(weight(biased));
     if (biased.bias) biases.push_back(*biased.bias->constant());
     r.absorb(biased.matmul);
     r.absorb(biased.result->producer());
   }
-  const auto& attrs = r.node->attrs<MatmulAttrs>();
-  Value* y = r.add(attrs, {r.input(0), r.constant(joined(weights, attrs.transpose_b ? 0 : 1))});
+  Value* w = matmuls[0].packed ? r.add(matmuls[0].packed->attributes(), std::move(weights)) : weights[0];
+  Value* y = r.add(attrs, {r.input(0), w});
   return biases.empty() ? y : r.plus(y, r.constant(joined(biases, 0)));
 }
 
 // The first of them in the graph's order is the first that is asked, so that the new nodes come before all readers.
 Result<bool> merge(Rewrite& r) {
-  const std::optional<BiasedMatmul> first = moved_matmul_of(r.node);
+  const std::optional<BiasedMatmul> first = moved_matmul_of(r.node, r.context);
   if (!first) return false;
   const std::vector<BiasedMatmul> matmuls = matmuls_like(*first, r.context);
   if (matmuls.size() < 2) return false;

@@ -174,7 +174,8 @@ bool shrink(Problem& problem) {
   if (!set_whole_dims(output, *dims)) return false;
   for (Operand& operand : problem.operands) set_dims(operand, output.opt_dims);
   for (Operand& input : problem.inputs)
-    for (Operand& operand : input.operands) set_dims(operand, input.opt_dims);
+    for (Operand& operand : input.operands)
+      if (operand.blocks.empty()) set_dims(operand, input.opt_dims);
   return true;
 }
 

@@ -60,6 +60,8 @@ std::string operand_text(const Operand& operand) {
   if (mod(operand.offset, kWidest) != Expr(0)) text += "+" + mod(operand.offset, kWidest).to_string();
   if (operand.weights) text += operand.constant ? "!" : "?";
   for (const size_t count : operand.reassociation) text += fmt::format("/{}", count);
+  for (size_t d = 0; d < operand.blocks.size(); ++d)
+    text += fmt::format("{}{}", d == 0 ? " by " : "x", operand.blocks[d]);
   if (operand.padding) text += fmt::format(" in {} from {}", operand.padding->value, to_string(operand.padding->begin));
   return text;
 }
@@ -103,8 +105,11 @@ std::vector<const Operand*> tensors_of(const Problem& problem) {
 
 std::optional<std::string> unsupported_feature(const Problem& problem, const Features& supported) {
   const auto has = [](uint32_t set, size_t input) { return input < 32 && (set >> input & 1) != 0; };
+  const bool has_packed = problem.inputs.size() > 1 && problem.inputs[1].is_scaled_by_blocks();
+  if (has_packed != supported.packed_weights)
+    return has_packed ? "weights that are dequantised as they are read" : "weights that are not packed";
   for (const Operand* tensor : tensors_of(problem))
-    if (is_storage_only(tensor->dtype))
+    if (is_storage_only(tensor->dtype) && !has_packed)
       return fmt::format("elements of {}, which no kernel computes with", name_of(tensor->dtype));
   if (problem.outputs.size() > 1 && !supported.several_results) return "several results";
   if (problem.attributes && !problem.outputs[0].reassociation.empty() && !supported.reassociated_result)
@@ -114,13 +119,13 @@ std::optional<std::string> unsupported_feature(const Problem& problem, const Fea
     if (!has(supported.permuted_inputs, i)) return "an input in another order";
     if (is_collapsed(problem.inputs[i])) return "an input in another order, with dimensions of several axes";
   }
-  for (size_t i = 1; problem.attributes && i < problem.inputs.size() && !supported.mixed_factors; ++i)
+  for (size_t i = 1; problem.attributes && i < problem.inputs.size() && !supported.mixed_factors && !has_packed; ++i)
     if (is_factor(op_info(problem.attributes->kind()), i) && problem.inputs[i].dtype != problem.inputs[0].dtype)
       return "factors of two types";
   for (const Operand& operand : problem.operands)
     if (operand.padding && !supported.fill) return "an operand with padding";
   for (size_t i = 0; i < problem.inputs.size(); ++i)
-    if (problem.inputs[i].is_computed())
+    if (problem.inputs[i].is_computed() && !(has_packed && i == 1))
       if (auto reason = unsupported_prologue(problem, problem.inputs[i], has(supported.prologues, i))) return reason;
   return std::nullopt;
 }

@@ -43,9 +43,14 @@ struct Operand {
   // others are those of `operands`, which broadcast to it. Without inputs = it is read as it is.
   Program program;
   std::vector<Operand> operands;
+  // Of such an operand, where it does not broadcast: how many neighbours along each dimension share one of its elements
+  // (ops quantize and dequantize). The input is then a matrix of packed levels (tuning/packed_weights.h), whose program
+  // takes off the zero point, operand 1 if there is one, and multiplies by the scale, operand 0.
+  Dims blocks;
 
   int rank() const { return static_cast<int>(dims.size()); }
   bool is_computed() const { return program.num_inputs > 0; }
+  bool is_scaled_by_blocks() const { return !operands.empty() && !operands[0].blocks.empty(); }
 };
 
 // Whether some dimension of the op consists of several, or of none.
@@ -88,6 +93,7 @@ struct Features {
   uint32_t permuted_inputs = 0;      // in another order, each dimension still at one stride
   uint32_t reassociated_inputs = 0;  // in another order, with dimensions of several axes
   uint32_t prologues = 0;            // Operand::program
+  bool packed_weights = false;       // of a product: Operand::is_scaled_by_blocks(), its second factor
 };
 std::optional<std::string> unsupported_feature(const Problem& problem, const Features& supported);
 

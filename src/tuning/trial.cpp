@@ -9,6 +9,7 @@
 
 #include "ops/rules.h"
 #include "tuning/needs.h"
+#include "tuning/packed_weights.h"
 
 namespace lathe {
 namespace {
@@ -185,6 +186,17 @@ Result<Tensor> padded(const Tensor& content, const Dims& begin, float value, con
   return result;
 }
 
+// Packed weights as the op sees them.
+Result<Tensor> dequantized(const Operand& operand) {
+  LATHE_ASSIGN(Tensor result, Tensor::allocate(DType::f32, operand.opt_dims));
+  const PackedWeights weights(operand, false);
+  auto* to = result.mutable_as<float>();
+  for (int64_t k = 0; k < weights.k(); ++k)
+    for (int64_t n = 0; n < weights.n(); ++n)
+      *to++ = (static_cast<float>(weights.code(k, n)) - weights.zero(k, n)) * weights.scale(k, n);
+  return result;
+}
+
 // How far f32 arithmetic in another order may be off, as a part of the largest operand.
 constexpr float kRounding = 1e-6f;
 
@@ -257,6 +269,10 @@ Result<Expected> TrialData::expected(double tolerance) const {
         inputs.emplace_back();
         continue;
       }
+      if (problem_.inputs[i].is_scaled_by_blocks()) {
+        LATHE_ASSIGN(inputs.emplace_back(), dequantized(problem_.inputs[i]));
+        continue;
+      }
       const Tensor memory = inputs_[i].memory.reshaped({inputs_[i].memory.volume()});
       const int64_t first = inputs_[i].first;
       LATHE_ASSIGN(const Tensor dense,
@@ -264,7 +280,7 @@ Result<Expected> TrialData::expected(double tolerance) const {
       inputs.push_back(dense.reshaped(opt_whole_dims(problem_.inputs[i])));
     }
     for (size_t i = 0; i < inputs.size(); ++i) {
-      if (!problem_.inputs[i].is_computed()) continue;
+      if (!problem_.inputs[i].is_computed() || problem_.inputs[i].is_scaled_by_blocks()) continue;
       const Program& program = problem_.inputs[i].program;
       Tensor& input = inputs[i];
       std::vector<Tensor> before = {input};

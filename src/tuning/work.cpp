@@ -12,6 +12,7 @@ namespace {
 // What is read of an operand; a dimension that repeats it is read once.
 double bytes_of(const Operand& operand) {
   if (operand.omitted) return 0;
+  if (is_packed(operand.dtype)) return static_cast<double>(operand.constant->bytes());
   double bytes = static_cast<double>(size_of(operand.dtype));
   for (size_t d = 0; d < operand.opt_dims.size(); ++d)
     if (d >= operand.opt_strides.size() || operand.opt_strides[d] != 0)

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """How fast decoders of random weights make tokens on a GPU: Lathe by examples/llm, PyTorch with static caches beside it, its
-step captured in a CUDA graph, both in float16. Prints a table; the floor is the time to read all weights once.
+step captured in a CUDA graph, both in float16. Lathe also with matrices of 4 and 8 bits, which it is compared with itself
+for. Prints a table; the floor is the time to read all weights once.
 
-  python3 tools/gpu_check/decoders.py --build build [--networks small llama_1b] [--batches 1 8]
+  python3 tools/gpu_check/decoders.py --build build [--networks small llama_1b] [--batches 1 8] [--weights f16 int4 int8]
 """
 import argparse
 import json
@@ -119,11 +120,59 @@ def lathe_ms(options, model, batch):
     return batch * 1000 / float(found[1])
 
 
+def bytes_of(weights, kind):
+    """Of what a step reads of them: matrices but for the embedding, whose scales are of 16 bits, and vectors."""
+    def one(name, array):
+        if array.ndim == 1 or kind == "f16":
+            return 2 * array.size
+        blocks = -(-array.shape[0] // decoder.BLOCK) if kind == "int4" else 1
+        return array.size * (0.5 if kind == "int4" else 1) + 2 * blocks * array.shape[1]
+    return sum(one(name, array) for name, array in weights.items() if name != "embedding")
+
+
+class Comparison:
+    """Of one network, row by row."""
+
+    def __init__(self, options, name, folder, bandwidth):
+        self.options, self.name, self.shape, self.bandwidth = options, name, NETWORKS[name], bandwidth
+        self.weights, self.folder = cheap_random_weights(self.shape), folder
+        self.rows = []
+
+    def caches(self, batch):
+        shape = self.shape
+        return 2 * 2 * batch * shape.layers * shape.key_heads * shape.context * shape.size
+
+    def run(self, kind):
+        model = f"{self.folder}/{self.name}.{kind}.onnx"
+        decoder.write(self.shape, self.weights, model, np.float16, quantize=None if kind == "f16" else kind)
+        for batch in self.options.batches:
+            floor = (bytes_of(self.weights, kind) + self.caches(batch)) / self.bandwidth * 1e3 if self.bandwidth else float("nan")
+            row = {"network": self.name, "weights": kind, "batch": batch, "floor_ms": floor,
+                   "lathe_ms": lathe_ms(self.options, model, batch)}
+            if kind == "f16" and self.options.peers:
+                row["torch_graph_ms"], row["torch_compiled_ms"] = Peer(self.shape, self.weights, batch).best()
+                torch.cuda.empty_cache()
+            self.rows.append(row)
+            self.show(row)
+
+    def show(self, row):
+        peers = [row[key] for key in ("torch_graph_ms", "torch_compiled_ms") if key in row]
+        halves = [other["lathe_ms"] for other in self.rows if other["weights"] == "f16" and other["batch"] == row["batch"]]
+        numbers = " | ".join(f"{peer:.3f}" for peer in peers) if peers else "|"
+        against = f"{min(peers) / row['lathe_ms']:.2f}x" if peers else ""
+        own = f"{halves[0] / row['lathe_ms']:.2f}x" if halves else ""
+        print(f"| {self.name} | {row['weights']} | {row['batch']} | {row['floor_ms']:.3f} | {row['lathe_ms']:.3f} | {numbers} | "
+              f"{against} | {own} | {row['floor_ms'] / row['lathe_ms']:.0%} |",
+              flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build")
     parser.add_argument("--networks", nargs="+", default=list(NETWORKS), choices=NETWORKS)
     parser.add_argument("--batches", nargs="+", type=int, default=(1, 8))
+    parser.add_argument("--weights", nargs="+", default=("f16",), choices=("f16", "int4", "int8"))
+    parser.add_argument("--no-peers", dest="peers", action="store_false", help="Lathe alone")
     parser.add_argument("--seconds", type=float, default=200, help="limit of each build and run")
     parser.add_argument("--json", type=pathlib.Path)
     options = parser.parse_args()
@@ -131,25 +180,14 @@ def main():
     bandwidth = next((speed for name, speed in BYTES_PER_SECOND.items() if name in device), None)
     rows = []
     print(f"{device}, float16, {TOKENS} tokens, milliseconds for each\n\n"
-          "| network | batch | floor | Lathe | PyTorch, graph | compiled | speed | of the floor |\n"
-          "| --- | --- | --- | --- | --- | --- | --- | --- |")
+          "| network | weights | batch | floor | Lathe | PyTorch, graph | compiled | speed | against f16 | of the floor |\n"
+          "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |")
     for name in options.networks:
-        shape = NETWORKS[name]
-        weights = cheap_random_weights(shape)
-        read = sum(array.nbytes for key, array in weights.items() if key != "embedding")
         with tempfile.TemporaryDirectory() as folder:
-            model = f"{folder}/{name}.onnx"
-            decoder.write(shape, weights, model, np.float16)
-            for batch in options.batches:
-                caches = 2 * 2 * batch * shape.layers * shape.key_heads * shape.context * shape.size
-                floor = (read + caches) / bandwidth * 1e3 if bandwidth else float("nan")
-                lathe = lathe_ms(options, model, batch)
-                graph, compiled = Peer(shape, weights, batch).best()
-                rows.append({"network": name, "batch": batch, "floor_ms": floor, "lathe_ms": lathe, "torch_graph_ms": graph,
-                             "torch_compiled_ms": compiled})
-                print(f"| {name} | {batch} | {floor:.3f} | {lathe:.3f} | {graph:.3f} | {compiled:.3f} | "
-                      f"{min(graph, compiled) / lathe:.2f}x | {floor / lathe:.0%} |", flush=True)
-                torch.cuda.empty_cache()
+            comparison = Comparison(options, name, folder, bandwidth)
+            for kind in options.weights:
+                comparison.run(kind)
+            rows += comparison.rows
     if options.json:
         options.json.write_text(json.dumps(rows, indent=1))
 

@@ -115,6 +115,23 @@ LATHE_DEVICE unsigned ballot(bool predicate) {
   return mask;
 }
 
+template <class T, class F>
+LATHE_DEVICE unsigned lathe_emulated_pairs(unsigned a, unsigned b, F f) {
+  const auto one = [&](int shift) {
+    const T x{static_cast<uint16>(a >> shift)}, y{static_cast<uint16>(b >> shift)};
+    return static_cast<unsigned>(from_float<T>(f(to_float(x), to_float(y))).bits) << shift;
+  };
+  return one(0) | one(16);
+}
+template <class T>
+LATHE_DEVICE unsigned subtract_pairs(unsigned a, unsigned b, T) {
+  return lathe_emulated_pairs<T>(a, b, [](float x, float y) { return x - y; });
+}
+template <class T>
+LATHE_DEVICE unsigned multiply_pairs(unsigned a, unsigned b, T) {
+  return lathe_emulated_pairs<T>(a, b, [](float x, float y) { return x * y; });
+}
+
 LATHE_DEVICE void mma_m16n8k16(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2], f16) {
   lathe_emulated_mma("m16n8k16 f16", d, a, b);
 }

@@ -2,10 +2,9 @@
 #include <algorithm>
 
 #include "base/divide.h"
-#include "kernels/cpu/copy/copy.h"
 #include "kernels/cpu/gemm/gemm.h"
 #include "kernels/cpu/gemm/matrices.h"
-#include "kernels/cpu/gemm/row_map.h"
+#include "kernels/cpu/gemm/matrix_rows.h"
 #include "kernels/cpu/kernel_table.h"
 #include "kernels/cpu/loop_nest.h"
 
@@ -14,54 +13,10 @@ namespace {
 
 using namespace gemm;
 
-constexpr int kStreams = 2 + kMaxEpilogueOperands;  // A, out, operands
-
-// Rows of A that are contiguous along k, and the output and operand rows that belong to them.
-class MatrixRows final : public RowSource {
- public:
-  MatrixRows(const float* a, float* out, const BoundEpilogue& epilogue, const Tap* taps)
-      : a_(a), out_(out), epilogue_(epilogue), taps_(taps) {}
-
-  RowMap<kStreams> map;
-
-  TileTaps fill(int64_t first, int count, TileScratch& scratch) const override {
-    map.fill(first, count, [&](int stream, int row, int64_t offset) {
-      if (stream == 0)
-        scratch.a_rows[row] = a_ + offset;
-      else if (stream == 1)
-        scratch.where.out[row] = out_ + offset;
-      else if (epilogue_.operands[stream - 2].varies_by_row)
-        scratch.where.operand[stream - 2][row] = epilogue_.operands[stream - 2].data + offset;
-    });
-    return {scratch.a_rows, taps_};
-  }
-
- private:
-  const float* a_;
-  float* out_;
-  const BoundEpilogue& epilogue_;
-  const Tap* taps_;
-};
-
 // Offsets into the workspace.
 struct Layout {
   size_t taps, a, b, threads, total;
 };
-
-// A with its k contiguous, dense.
-TensorArg repack(const TensorArg& a, float* to, ThreadPool& pool) {
-  TensorArg dense = a;
-  dense.data = to;
-  int64_t stride = 1;
-  for (int d = a.rank - 1; d >= 0; --d) {
-    dense.strides[d] = stride;
-    stride *= a.dims[d];
-  }
-  copy_tensor(dense, a, pool);
-  return dense;
-}
-
-bool repacks(const TensorArg& a) { return a.strides[a.rank - 1] != 1 && a.dims[a.rank - 1] != 1; }
 
 class GemmKernel final : public Kernel {
  public:
@@ -194,14 +149,7 @@ void GemmKernel::run_shared(const Launch& launch, const TensorArg& a, const Layo
   }
   const BoundEpilogue epilogue = bind_epilogue(epilogue_, operands, out, out.rank - 1);
   MatrixRows rows(a.as<float>(), out.as<float>(), epilogue, taps);
-  rows.map.streams = 2 + epilogue.count;
-  for (int d = 0; d < out.rank - 1; ++d) {
-    rows.map.add_dim(out.dims[d]);
-    rows.map.set_stride(0, d, d < out.rank - 2 ? broadcast_stride_at(a, d, out.rank) : a.strides[a.rank - 2]);
-    rows.map.set_stride(1, d, out.strides[d]);
-    for (int i = 0; i < epilogue.count; ++i) rows.map.set_stride(2 + i, d, broadcast_stride(operands[i], d));
-  }
-  rows.map.collapse();
+  rows.map_rows(a, out, operands);
   const int64_t count = out.dims[out.rank - 2] * leading(out);
   run_problem(make_problem(panels, blocking_, taps, tap_count(panels.k), count, weights, epilogue, rows),
               launch.workspace + where.threads, launch.pool);

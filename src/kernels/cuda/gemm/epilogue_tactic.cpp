@@ -23,7 +23,7 @@ Expr partial_pitch(const Ending& e) { return ceildiv(e.n, kPartialVector) * kPar
 Sink fused_sink(Source& source, const Ending& e) {
   const Operand& out = e.problem.outputs[0];
   source.output(0, out, "C");
-  source.fusion(e.problem, 2);
+  source.fusion(e.problem, e.first_operand);
   const std::string rows =
       e.rows ? e.rows(source) : fmt::format("gemm::AllRows<{}, {}>{{batch * m}}", e.dimension, e.column_dims);
   Sink sink{.text = fmt::format("gemm::fused_sink<{}, {}, {}, {}>(C_, fusion_, {}, {})", e.dimension, e.column_dims,

@@ -52,6 +52,7 @@ struct Ending {
   std::string_view header = "gemm/gemm.cuh";  // declares what `rows` names
   bool weights_first = false;                 // B is constant
   size_t column_dims = 1;                     // of the output's dimensions: the columns
+  size_t first_operand = 2;                   // of the emission's inputs: the program's
 };
 
 // Columns of the fused output that are finished at once; 1 also where neighbouring threads take neighbouring rows.

@@ -20,24 +20,11 @@ gemm::Ending ending_of(const Product& p, DType dtype) {
   return ending;
 }
 
-// The element at the batch's first row and column, as text.
-std::string batch_offset(Source& source, const Product& p, const gemm::Matrix& matrix) {
-  std::string text;
-  for (size_t d = 0; d < p.batch.size(); ++d) {
-    if (matrix.batch_strides[d] == Expr(0)) continue;
-    Expr inner = 1;
-    for (size_t i = d + 1; i < p.batch.size(); ++i) inner *= p.batch[i];
-    text += fmt::format(" + batch / {} % {} * {}", source.number(inner), source.number(p.batch[d]),
-                        source.number(matrix.batch_strides[d]));
-  }
-  return text;
-}
-
 gemm::DenseOperand dense_operand(Source& source, const Product& p, bool first) {
   const gemm::Matrix& matrix = first ? p.a : p.b;
   return {first ? "a" : "b",
           first ? "A" : "B",
-          batch_offset(source, p, matrix),
+          gemm::batch_offset(source, p, matrix),
           matrix.pitch,
           matrix.width,
           matrix.major,
@@ -74,7 +61,7 @@ Result<Emission> emit(const Problem& problem, const Product& p, const Config& co
   std::string body =
       gemm::declare_product(source, tile, gemm::tile_type(tile, dtype, p.a.major, p.b.major), p.m, p.n, p.k);
   body += p.a.has_several_strides()
-              ? gemm::collapsed_loader(source, problem.inputs[0], p.a, batch_offset(source, p, p.a))
+              ? gemm::collapsed_loader(source, problem.inputs[0], p.a, gemm::batch_offset(source, p, p.a))
               : gemm::left_loader(source, problem, problem.inputs[0].dims.size() - 1, dense_operand(source, p, true),
                                   tile, emission);
   body += gemm::dense_loader(source, dense_operand(source, p, false), tile);

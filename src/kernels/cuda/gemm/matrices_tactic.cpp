@@ -5,6 +5,7 @@
 
 #include "base/divide.h"
 #include "kernels/cuda/gemm/collapsed_tactic.h"
+#include "kernels/cuda/source.h"
 #include "kernels/pack_tactic.h"
 #include "shape/broadcast.h"
 
@@ -202,6 +203,18 @@ Extent extent_of(const Problem& problem, const Product& p) {
   for (size_t d = 0; d < p.batch.size(); ++d) e.batch *= out[d];
   e.m = e.batch == 0 ? 0 : rows / e.batch;
   return e;
+}
+
+std::string batch_offset(Source& source, const Product& p, const Matrix& matrix) {
+  std::string text;
+  for (size_t d = 0; d < p.batch.size(); ++d) {
+    if (matrix.batch_strides[d] == Expr(0)) continue;
+    Expr inner = 1;
+    for (size_t i = d + 1; i < p.batch.size(); ++i) inner *= p.batch[i];
+    text += fmt::format(" + batch / {} % {} * {}", source.number(inner), source.number(p.batch[d]),
+                        source.number(matrix.batch_strides[d]));
+  }
+  return text;
 }
 
 Result<Tensor> pack_weights(const Problem& problem) {

@@ -9,6 +9,10 @@
 #include "kernels/cuda/gemm/tile_tactic.h"
 #include "tuning/problem.h"
 
+namespace lathe::cuda {
+class Source;
+}
+
 namespace lathe::cuda::gemm {
 
 struct StridedAxis {
@@ -48,6 +52,9 @@ bool describe(const Operand& operand, const Expr& outer, const Expr& outer_strid
               const Shape& batch_strides, Matrix& out);
 
 Extent extent_of(const Problem& problem, const Product& product);  // as the cost model sees it
+
+// Where the matrix `batch` of an operand begins, as text behind its address: "" or " + ...".
+std::string batch_offset(Source& source, const Product& product, const Matrix& matrix);
 
 // Constant B of a matmul as `weights` describes it.
 Result<Tensor> pack_weights(const Problem& problem);

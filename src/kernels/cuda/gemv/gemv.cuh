@@ -164,11 +164,11 @@ LATHE_DEVICE void finish(const Tile& tile, const Sink& sink, const gemm::Block& 
   }
   barrier();
   for (int i = thread_x(); i < Tile::kM * kVectors; i += Tile::kThreads) {
-    const int row = i / kVectors, v = i % kVectors * W;
-    const long column = block.column + v;
+    const int at = i / kVectors, v = i % kVectors * W;
+    const long row = block.row + at, column = block.column + v;
     if (row >= m || column >= n) continue;
     float values[W];
-    gemm::read_staged(shared + row * Tile::kN + v, values);
+    gemm::read_staged(shared + at * Tile::kN + v, values);
     sink.put(values, row, column, gemm::min_of(n - column, W));
   }
 }

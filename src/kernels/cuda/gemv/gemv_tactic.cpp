@@ -26,13 +26,15 @@ struct Gemv {
   size_t column_dims = 1;
   Expr pitch;           // elements between rows
   bool stream = false;  // 16-bit elements on tensor cores; otherwise f32
-  int64_t m = 0, n = 0, k = 0;
-  int64_t rows() const {  // of a tile
-    if (stream) return round_up(m, 8);
-    return m <= 2 ? m : round_up(m, 4);
+  Expr m;
+  int64_t opt_m = 0, n = 0, k = 0;  // M under the shapes that the tuner measures
+  int64_t rows() const {            // of a tile; where M is larger, the weights are read for each of several
+    if (stream) return round_up(opt_m, 8);
+    return opt_m <= 2 ? opt_m : round_up(opt_m, 4);
   }
+  Expr tiles() const { return ceildiv(m, rows()) * column_tiles(); }
+  int64_t column_tiles() const { return ceil_div(n, columns()); }
   int64_t columns() const { return stream ? kStreamColumns : kDotColumns; }
-  int64_t tiles() const { return ceil_div(n, columns()); }
   int64_t panel() const { return stream ? kStreamPanel : kDotPanel; }
 };
 
@@ -41,7 +43,7 @@ std::optional<std::string> describe_product(const Problem& problem, Gemv& gemv) 
   if (auto reason = gemm::describe(problem, p)) return reason;
   if (!p.weights) return "the weights are not constant";
   if (!p.batch.empty()) return "a batch of weights";
-  gemv.m = p.m.as_constant().value_or(0), gemv.n = *p.n.as_constant(), gemv.k = *p.k.as_constant();
+  gemv.m = p.m, gemv.n = *p.n.as_constant(), gemv.k = *p.k.as_constant();
   if (p.a.major == gemm::Major::mn) return "the elements of a row are not neighbours";
   if (p.a.has_several_strides()) return "collapsed columns";
   gemv.pitch = p.a.pitch;
@@ -67,7 +69,7 @@ std::optional<std::string> describe_convolution(const Problem& problem, Gemv& ge
   Expr pixels = y.dims[0];
   for (size_t d = 2; d < y.dims.size(); ++d) pixels *= y.dims[d];
   const Dims& weights = problem.inputs[1].constant->dims();
-  gemv.m = pixels.as_constant().value_or(0), gemv.n = weights[0], gemv.k = weights[1];
+  gemv.m = pixels, gemv.n = weights[0], gemv.k = weights[1];
   gemv.pitch = conv::pixel_pitch(x);
   gemv.dimension = 1;
   gemv.problem = problem;
@@ -83,7 +85,8 @@ std::optional<std::string> describe(const Problem& problem, Gemv& gemv) {
   if (auto reason = is_convolution ? describe_convolution(problem, gemv) : describe_product(problem, gemv))
     return reason;
   const int64_t most = gemv.stream ? 16 : 8;
-  if (gemv.m < 1 || gemv.m > most) return fmt::format("the rows are not 1 to {}", most);
+  gemv.opt_m = gemv.m.evaluate(problem.symbols).value_or(0);
+  if (gemv.opt_m < 1 || gemv.opt_m > most) return fmt::format("the rows are not 1 to {}", most);
   if (gemv.n == 0 || gemv.k == 0) return "an empty dimension";
   const auto vector = static_cast<int64_t>(16 / size_of(a.dtype));
   if (gemm::copy_width(a.dtype, Shape{gemv.pitch, a.offset}) != vector) return "the rows do not begin at vectors";
@@ -127,11 +130,12 @@ std::vector<Config> configs(const Problem& problem, const Gemv& gemv) {
   const Target& target = problem.target;
   std::vector<Config> configs;
   for (int64_t splits : {1, 2, 4})
-    for (int64_t warps : {4, 8, 16}) {
-      if (splits > 1 && (gemv.tiles() * splits > 4 * target.cores || panels < 2 * splits)) continue;
+    for (int64_t warps : {2, 4, 8, 16}) {
+      if (warps == 2 && gemv.column_tiles() < 4 * target.cores) continue;
+      if (splits > 1 && (gemv.column_tiles() * splits > 4 * target.cores || panels < 2 * splits)) continue;
       const int64_t share = ceil_div(panels, splits);
       const double resident =
-          std::min(static_cast<double>(gemv.tiles() * splits) / target.cores, 32.0 / static_cast<double>(warps));
+          std::min(static_cast<double>(gemv.column_tiles() * splits) / target.cores, 32.0 / static_cast<double>(warps));
       const double flight = resident * static_cast<double>(std::min(warps, share)) * 4096;
       double time =
           target.launch_us + bytes / (kMemoryShare * target.memory_rate * std::min(1.0, flight / kBytesInFlight));
@@ -161,8 +165,10 @@ Result<Emission> emit(const Problem& problem, const Gemv& gemv, const Config& co
                                ? fmt::format("gemv::StreamTile<{}, {}, {}>", device_type(dtype), warps, gemv.rows() / 8)
                                : fmt::format("gemv::DotTile<{}, {}>", warps, gemv.rows());
   const std::string run =
-      gemv.stream ? fmt::format("B_.data, A_.data, {}, m, k, block", source.number(gemv.pitch))
-                  : fmt::format("B_.data, {}, A_.data, {}, m, n, k, block", pitch, source.number(gemv.pitch));
+      gemv.stream
+          ? fmt::format("B_.data, A_.data + block.row * {0}, {0}, m - block.row, k, block", source.number(gemv.pitch))
+          : fmt::format("B_.data, {0}, A_.data + block.row * {1}, {1}, m - block.row, n, k, block", pitch,
+                        source.number(gemv.pitch));
   const std::string call = fmt::format(
       "using Tile = {0};\n"
       "  const long m = {1}, n = {2}, k = {3}, batch = 0;\n"
@@ -170,7 +176,8 @@ Result<Emission> emit(const Problem& problem, const Gemv& gemv, const Config& co
       "  Tile tile;\n"
       "  tile.run({5});\n"
       "  gemv::finish<{6}, {7}>(tile, {8}, block, m, n, reinterpret_cast<float*>(dynamic_shared()));",
-      type, gemv.m, gemv.n, gemv.k, splits, run, std::min<int64_t>(sink.vector, gemv.columns()), warps, sink.text);
+      type, source.number(gemv.m), gemv.n, gemv.k, splits, run, std::min<int64_t>(sink.vector, gemv.columns()), warps,
+      sink.text);
   emission.launches.push_back(source.finish(call, {gemv.tiles() * splits, 1, 1}, static_cast<uint32_t>(warps * 32),
                                             static_cast<uint32_t>(warps * gemv.rows() * gemv.columns() * 4)));
   gemm::add_reduction(ending, splits, emission);

@@ -120,6 +120,30 @@ LATHE_DEVICE T shuffle_idx(T value, int lane) {
 }
 LATHE_DEVICE unsigned ballot(bool predicate) { return __ballot_sync(0xffffffffu, predicate); }
 
+// ---- pairs of 16-bit floats in a register: a - b and a * b, each rounded once
+
+LATHE_DEVICE unsigned subtract_pairs(unsigned a, unsigned b, f16) {
+  unsigned d;
+  asm("sub.rn.f16x2 %0, %1, %2;" : "=r"(d) : "r"(a), "r"(b));
+  return d;
+}
+LATHE_DEVICE unsigned multiply_pairs(unsigned a, unsigned b, f16) {
+  unsigned d;
+  asm("mul.rn.f16x2 %0, %1, %2;" : "=r"(d) : "r"(a), "r"(b));
+  return d;
+}
+// As b * -1 + a and a * b + -0, which sm_80 has, too.
+LATHE_DEVICE unsigned subtract_pairs(unsigned a, unsigned b, bf16) {
+  unsigned d;
+  asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(d) : "r"(b), "r"(0xbf80bf80u), "r"(a));
+  return d;
+}
+LATHE_DEVICE unsigned multiply_pairs(unsigned a, unsigned b, bf16) {
+  unsigned d;
+  asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(d) : "r"(a), "r"(b), "r"(0x80008000u));
+  return d;
+}
+
 // ---- matrix units: d += a * b, fragments as PTX states them for mma.sync row.col
 
 #define LATHE_MMA_16816(type)                                               \

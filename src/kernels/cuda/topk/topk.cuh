@@ -145,8 +145,11 @@ LATHE_DEVICE void select_among(const In& x, const uint64* candidates, const Valu
   dependency_wait();
   auto best = make_best_keys<Threads, Half, K>();
   const uint64* own = candidates + static_cast<long>(block_x()) * Parts * K;
-  for (int first = 0; first < Parts * K; first += Threads)
-    best.add(first + thread_x() < Parts * K ? own[first + thread_x()] : 0);
+  // The best of all parts, then the second best of all: few of the later ones are good enough to be sorted.
+  for (int first = 0; first < Parts * K; first += Threads) {
+    const int i = first + thread_x();
+    best.add(i < Parts * K ? own[i % Parts * K + i / Parts] : 0);
+  }
   best.finish();
   write_best<Kept>(best, x, values, indices, c);
 }

@@ -30,10 +30,11 @@ IndexSpace space_of(const Problem& problem) {
   return space;
 }
 
-// The choice.
+// The choice. Parts of a row are taken by fewer threads: what they sort is shorter, and so are the waits between.
 struct Split {
   int64_t threads = 256, splits = 1;  // of a row
 };
+constexpr int64_t kPartThreads = 128;
 
 struct Best {
   IndexSpace space;
@@ -59,12 +60,13 @@ struct Best {
 std::vector<Config> configs(const Problem& problem, const Best& best) {
   const int64_t length = best.space.opt_length(), rows = std::max<int64_t>(best.space.opt_rows(), 1);
   const Target& target = problem.target;
-  const int64_t splits = std::min<int64_t>({target.cores * 2 / rows, length / (8 * best.half_of(256)), 128});
+  const int64_t splits = std::min<int64_t>({target.cores * 2 / rows, length / (4 * best.half_of(kPartThreads)), 128});
   std::vector<Config> configs;
   const auto add = [&](const Split& split) {
-    const double waves = std::max(1.0, static_cast<double>(rows * split.splits) * static_cast<double>(split.threads) /
+    const int64_t threads = split.splits > 1 ? kPartThreads : split.threads;
+    const double waves = std::max(1.0, static_cast<double>(rows * split.splits) * static_cast<double>(threads) /
                                            static_cast<double>(target.busy_threads()));
-    const double steps = static_cast<double>(length) / static_cast<double>(split.splits * split.threads) + 20;
+    const double steps = static_cast<double>(length) / static_cast<double>(split.splits * threads) + 20;
     configs.push_back(
         {.text = fmt::format("{} threads", split.threads) +
                  (split.splits > 1 ? fmt::format(", {} splits", split.splits) : ""),
@@ -78,10 +80,8 @@ std::vector<Config> configs(const Problem& problem, const Best& best) {
 
 Result<Emission> emit(const Problem&, const Best& best, const Config& config) {
   const auto [threads, splits] = config.as<Split>();
-  const int64_t half = best.half_of(threads);
-  const auto shared = static_cast<uint32_t>(16 * half + 16);
-  const auto block = static_cast<uint32_t>(threads);
-  const std::string sizes = fmt::format("{}, {}, {}", threads, half, best.k);
+  const auto sizes = [&](int64_t count) { return fmt::format("{}, {}, {}", count, best.half_of(count), best.k); };
+  const auto shared = [&](int64_t count) { return static_cast<uint32_t>(16 * best.half_of(count) + 16); };
   Emission emission;
   emission.inputs = {{StepInput::input, 0}};
   Source source = best.begin();
@@ -90,17 +90,18 @@ Result<Emission> emit(const Problem&, const Best& best, const Config& config) {
     first.workspace("candidates", 0, "uint64");
     source.workspace("candidates", 0, "uint64");
     const std::string call = fmt::format("select_candidates<{}, {}, {}, {}>(X_, candidates);", best.space.kept(),
-                                         best.largest, sizes, splits);
-    emission.launches.push_back(first.finish(call, {best.space.rows(), splits, 1}, block, shared));
+                                         best.largest, sizes(kPartThreads), splits);
+    emission.launches.push_back(first.finish(call, {best.space.rows(), splits, 1}, kPartThreads, shared(kPartThreads)));
     emission.workspace = best.space.rows() * (splits * best.k * 8);
   }
   source.output(0, best.result_view(1), "Values");
   source.output(1, best.result_view(2), "Indices");
   const std::string call = splits > 1 ? fmt::format("select_among<{}, {}, {}>(X_, candidates, Values_, Indices_);",
-                                                    best.space.kept(), sizes, splits)
+                                                    best.space.kept(), sizes(threads), splits)
                                       : fmt::format("select_best<{}, {}, {}>(X_, Values_, Indices_);",
-                                                    best.space.kept(), best.largest, sizes);
-  emission.launches.push_back(source.finish(call, {best.space.rows(), 1, 1}, block, shared));
+                                                    best.space.kept(), best.largest, sizes(threads));
+  emission.launches.push_back(
+      source.finish(call, {best.space.rows(), 1, 1}, static_cast<uint32_t>(threads), shared(threads)));
   return emission;
 }
 

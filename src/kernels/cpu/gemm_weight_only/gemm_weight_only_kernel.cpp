@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "kernels/cpu/gemm/matrices.h"
+#include "kernels/cpu/gemm/matrix_rows.h"
+#include "kernels/cpu/gemm_weight_only/gemm_weight_only.h"
+#include "kernels/cpu/kernel_table.h"
+
+namespace lathe::cpu {
+namespace {
+
+using namespace gemm;
+
+class GemmWeightOnly final : public Kernel {
+ public:
+  GemmWeightOnly(const PackedPanels& panels, Epilogue epilogue) : panels_(panels), epilogue_(std::move(epilogue)) {}
+
+  Result<> check(std::span<const TensorArg> inputs, std::span<const TensorArg> outputs) const override;
+  size_t workspace_bytes(std::span<const TensorArg> inputs, std::span<const TensorArg>, int) const override {
+    return repacks(inputs[0]) ? static_cast<size_t>(inputs[0].volume()) * sizeof(float) : 0;
+  }
+  void run(const Launch& launch) const override;
+
+ private:
+  const PackedPanels panels_;
+  const Epilogue epilogue_;
+};
+
+Result<> GemmWeightOnly::check(std::span<const TensorArg> inputs, std::span<const TensorArg> outputs) const {
+  if (inputs.size() < 2 || outputs.size() != 1)
+    return fail(ErrorCode::plan_malformed, "gemm_weight_only has {} inputs and {} outputs; it takes A, B and gives one",
+                inputs.size(), outputs.size());
+  const TensorArg &a = inputs[0], &b = inputs[1], &out = outputs[0];
+  if (a.dtype != DType::f32 || out.dtype != DType::f32 || b.dtype != DType::u8)
+    return fail(ErrorCode::type_mismatch,
+                "gemm_weight_only multiplies f32 by packed u8, A is {}, B {} and the output {}", name_of(a.dtype),
+                name_of(b.dtype), name_of(out.dtype));
+  const int r = out.rank;
+  if (a.rank < 2 || r < 2 || !is_matrix_of(a, out, out.dims[r - 2], panels_.k) || out.dims[r - 1] != panels_.n ||
+      (out.strides[r - 1] != 1 && panels_.n != 1) || b.rank != 1 || b.dims[0] < panels_.bytes() ||
+      (b.strides[0] != 1 && b.dims[0] != 1))
+    return fail(ErrorCode::shape_mismatch, "gemm_weight_only: A, B and the output do not fit K {} and N {}", panels_.k,
+                panels_.n);
+  return check_epilogue(epilogue_, inputs.subspan(2), out);
+}
+
+void GemmWeightOnly::run(const Launch& launch) const {
+  static const auto& kernel = LATHE_ISA_SELECT(weight_only_kernel)();
+  static const auto finish = LATHE_ISA_SELECT(finish_tile);
+  const TensorArg& out = launch.outputs[0];
+  if (out.volume() == 0) return;
+  const auto operands = launch.inputs.subspan(2);
+  TensorArg a = launch.inputs[0];
+  if (repacks(a)) a = repack(a, reinterpret_cast<float*>(launch.workspace), launch.pool);
+  const BoundEpilogue epilogue = bind_epilogue(epilogue_, operands, out, out.rank - 1);
+  MatrixRows source(a.as<float>(), out.as<float>(), epilogue, nullptr);
+  source.map_rows(a, out, operands);
+  const int64_t rows = out.dims[out.rank - 2] * leading(out);
+  const std::byte* packed = launch.inputs[1].as<std::byte>();
+  const double flops = 2.0 * static_cast<double>(rows * panels_.k) * static_cast<double>(panels_.n);
+  const int64_t grain = flops < kMinParallelFlops ? panels_.panels() : 1;
+  // All rows by a panel, which stays in the cache, before the next.
+  launch.pool.parallel_for(panels_.panels(), grain, [&](int64_t begin, int64_t end, int) {
+    alignas(64) float sums[kMostPanelRows * PackedPanels::kColumns];
+    const float* a_rows[kMaxTileRows];
+    TileScratch tile;
+    tile.a_rows = a_rows;
+    for (int64_t panel = begin; panel < end; ++panel)
+      for (int64_t first = 0; first < rows; first += kernel.most_rows) {
+        const int count = static_cast<int>(std::min<int64_t>(kernel.most_rows, rows - first));
+        source.fill(first, count, tile);
+        kernel.multiply({panels_, packed + panel * panels_.panel_bytes(), a_rows, sums}, count);
+        const int64_t column = panel * PackedPanels::kColumns;
+        finish(epilogue, tile.where, sums, PackedPanels::kColumns, count, column,
+               static_cast<int>(std::min<int64_t>(PackedPanels::kColumns, panels_.n - column)));
+      }
+  });
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Kernel>> make_gemm_weight_only(const Record& record) {
+  const auto params = decode_counts<WeightOnlyParams>(record.params);
+  if (!params) return refuse_params("gemm_weight_only");
+  const PackedPanels panels{params->k,         params->n,          params->block, static_cast<int>(params->bits),
+                            params->has_zeros, params->half_scales};
+  constexpr double kMaxBytes = 1e12;
+  const bool fits = panels.k > 0 && panels.n > 0 && (panels.bits == 4 || panels.bits == 8) && panels.block > 0 &&
+                    (panels.block == panels.k || (panels.block < panels.k && panels.block % 16 == 0)) &&
+                    static_cast<double>(panels.k) * static_cast<double>(panels.n + PackedPanels::kColumns) < kMaxBytes;
+  if (!fits) return refuse_params("gemm_weight_only");
+  LATHE_ASSIGN(Epilogue epilogue, compile_epilogue(record.program));
+  return std::unique_ptr<Kernel>(new GemmWeightOnly(panels, std::move(epilogue)));
+}
+
+}  // namespace lathe::cpu

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cpu/gemm_weight_only/gemm_weight_only.h"
+#include "kernels/cpu/simd.h"
+
+namespace lathe::cpu::LATHE_ISA {
+namespace {
+
+using gemm::PackedPanels;
+using gemm::PanelKernel;
+using gemm::PanelProduct;
+
+constexpr int kColumns = PackedPanels::kColumns;
+constexpr int kVectors = kVecRegisters == 32 && kVecBytes == 64 ? 4 : 2;  // of columns that are multiplied together
+constexpr int kRows = kVectors == 4 ? gemm::kMostPanelRows : 4;
+constexpr int64_t kAhead = 4096;  // bytes that are fetched before they are read: what a core has on the way from memory
+
+// Codes number i of the words, less half of the codes.
+template <int kBits>
+LATHE_INLINE Vec levels(IntVec words, int i) {
+  if constexpr (kBits == 8) {
+    return __builtin_convertvector((words << (24 - 8 * i)) >> 24, Vec);
+  } else {
+#if defined(LATHE_ISA_LEVEL_avx512)
+    const __m512 table = _mm512_setr_ps(-8, -7, -6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7);
+    return _mm512_permutexvar_ps(_mm512_srli_epi32(reinterpret_cast<__m512i>(words), static_cast<unsigned>(4 * i)),
+                                 table);
+#else
+    return __builtin_convertvector(((words >> (4 * i)) & 15) - 8, Vec);
+#endif
+  }
+}
+
+// f16 as f32: the exponents' biases differ by 112.
+LATHE_INLINE Vec load_halves(const uint16_t* from) {
+  IntVec bits;
+  for (int i = 0; i < kLanes; ++i) bits[i] = from[i];
+  const Vec magnitude = as_float((bits & 0x7fff) << 13) * broadcast(0x1p112f);
+  return as_float(as_int(magnitude) | (bits & 0x8000) << 16);
+}
+
+LATHE_INLINE Vec load_scales(const PackedPanels& panels, const std::byte* block, int column) {
+  return panels.half_scales ? load_halves(reinterpret_cast<const uint16_t*>(block) + column)
+                            : load(reinterpret_cast<const float*>(block) + column);
+}
+
+LATHE_INLINE Vec load_zeros(const PackedPanels& panels, const std::byte* block, int column) {
+  const auto* bytes = reinterpret_cast<const uint8_t*>(block + panels.scale_bytes()) + column;
+  IntVec zeros;
+  for (int i = 0; i < kLanes; ++i) zeros[i] = bytes[i];
+  return __builtin_convertvector(zeros, Vec);
+}
+
+// The levels of a word of each column, the first `count` of them, times A from column k on.
+template <int kBits, bool kZeros, int kCount>
+LATHE_INLINE void multiply_words(Vec (&sums)[kCount][kVectors], const int32_t* words, const Vec (&zeros)[kVectors],
+                                 const float* const (&a)[kCount], int64_t k, int count) {
+  IntVec loaded[kVectors];
+  LATHE_UNROLL
+  for (int v = 0; v < kVectors; ++v) loaded[v] = load_int(words + v * kLanes);
+  LATHE_UNROLL
+  for (int i = 0; i < 32 / kBits; ++i) {
+    if (i >= count) break;
+    Vec columns[kVectors];
+    LATHE_UNROLL
+    for (int v = 0; v < kVectors; ++v) {
+      columns[v] = levels<kBits>(loaded[v], i);
+      if constexpr (kZeros) columns[v] -= zeros[v];
+    }
+    LATHE_UNROLL
+    for (int r = 0; r < kCount; ++r) {
+      const Vec row = broadcast(a[r][k + i]);
+      LATHE_UNROLL
+      for (int v = 0; v < kVectors; ++v) sums[r][v] = mul_add(row, columns[v], sums[r][v]);
+    }
+  }
+}
+
+// The sums of a block's levels, times A.
+template <int kBits, bool kZeros, int kCount>
+LATHE_INLINE void multiply_block(Vec (&sums)[kCount][kVectors], const std::byte* codes, const Vec (&zeros)[kVectors],
+                                 const float* const (&a)[kCount], int64_t depth) {
+  constexpr int kPerWord = 32 / kBits;
+  const auto* words = reinterpret_cast<const int32_t*>(codes);
+  int64_t k = 0;
+  for (; k + kPerWord <= depth; k += kPerWord, words += kColumns) {
+    for (int line = 0; line < kVectors * kVecBytes; line += 64)
+      prefetch_l2(reinterpret_cast<const char*>(words) + kAhead + line);
+    multiply_words<kBits, kZeros, kCount>(sums, words, zeros, a, k, kPerWord);
+  }
+  if (k < depth) multiply_words<kBits, kZeros, kCount>(sums, words, zeros, a, k, static_cast<int>(depth - k));
+}
+
+template <int kBits, bool kZeros, int kCount>
+void multiply_columns(const PanelProduct& product, int column) {
+  const PackedPanels& panels = product.panels;
+  const float* a[kCount];
+  for (int r = 0; r < kCount; ++r) a[r] = product.a[r];
+  Vec totals[kCount][kVectors];
+  for (auto& row : totals)
+    for (Vec& total : row) total = zero();
+  const std::byte* block = product.panel;
+  for (int64_t b = 0; b < panels.blocks(); ++b, block += panels.block_bytes()) {
+    const int64_t rest = panels.k - b * panels.block, depth = rest < panels.block ? rest : panels.block;
+    Vec sums[kCount][kVectors], zeros[kVectors];
+    LATHE_UNROLL
+    for (int v = 0; v < kVectors; ++v) {
+      if constexpr (kZeros)
+        zeros[v] = load_zeros(panels, block, column + v * kLanes) - static_cast<float>(1 << (kBits - 1));
+      LATHE_UNROLL
+      for (int r = 0; r < kCount; ++r) sums[r][v] = zero();
+    }
+    const std::byte* codes = block + panels.scale_bytes() + panels.zero_bytes() + column * 4;
+    multiply_block<kBits, kZeros, kCount>(sums, codes, zeros, a, depth);
+    LATHE_UNROLL
+    for (int v = 0; v < kVectors; ++v) {
+      const Vec scale = load_scales(panels, block, column + v * kLanes);
+      LATHE_UNROLL
+      for (int r = 0; r < kCount; ++r) totals[r][v] = mul_add(sums[r][v], scale, totals[r][v]);
+    }
+    for (int r = 0; r < kCount; ++r) a[r] += depth;
+  }
+  for (int r = 0; r < kCount; ++r)
+    for (int v = 0; v < kVectors; ++v) store(product.sums + r * kColumns + column + v * kLanes, totals[r][v]);
+}
+
+template <int kBits, bool kZeros, int kCount>
+void multiply_panel(const PanelProduct& product) {
+  for (int column = 0; column < kColumns; column += kVectors * kLanes)
+    multiply_columns<kBits, kZeros, kCount>(product, column);
+}
+
+template <int kBits, bool kZeros>
+void multiply_rows(const PanelProduct& product, int rows) {
+  static constexpr void (*functions[])(const PanelProduct&) = {
+      multiply_panel<kBits, kZeros, 1>, multiply_panel<kBits, kZeros, 2>, multiply_panel<kBits, kZeros, 3>,
+      multiply_panel<kBits, kZeros, 4>, multiply_panel<kBits, kZeros, kRows>};
+  functions[rows - 1](product);
+}
+
+template <int kBits>
+void multiply_bits(const PanelProduct& product, int rows) {
+  product.panels.has_zeros ? multiply_rows<kBits, true>(product, rows) : multiply_rows<kBits, false>(product, rows);
+}
+
+void multiply(const PanelProduct& product, int rows) {
+  product.panels.bits == 8 ? multiply_bits<8>(product, rows) : multiply_bits<4>(product, rows);
+}
+
+}  // namespace
+
+const PanelKernel& weight_only_kernel() {
+  static const PanelKernel kernel = {kRows, multiply};
+  return kernel;
+}
+
+}  // namespace lathe::cpu::LATHE_ISA

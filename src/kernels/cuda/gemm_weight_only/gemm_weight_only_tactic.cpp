@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products by constant weights of 4 and 8 bits, at the speed of memory where rows are few.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "base/divide.h"
+#include "kernels/cuda/gemm/epilogue_tactic.h"
+#include "kernels/cuda/gemm/matrices_tactic.h"
+#include "kernels/cuda/match.h"
+#include "ops/rules.h"
+#include "tuning/packed_weights.h"
+
+namespace lathe::cuda {
+namespace {
+
+constexpr double kMemoryShare = 0.875;  // of the memory's rate, as it is reached
+
+// As the tiles in gemm_weight_only.cuh have them.
+constexpr int64_t kColumns = 16, kPanel = 64;
+
+struct WeightOnly {
+  gemm::Product product;
+  PackedWeights weights;
+  DType dtype = DType::f16;
+  int width = 0;                // elements of A that are read at once; 0 = they lie apart
+  Expr row = {}, element = {};  // A's strides
+  int64_t opt_m = 0;
+  bool has_zeros = false;
+
+  int64_t tiles() const { return ceil_div(weights.n(), kColumns); }
+  int64_t panels() const { return ceil_div(weights.k(), kPanel); }
+  int offset() const {  // offset_of() in gemm_weight_only.cuh
+    return dtype == DType::f16 ? 1024 : dtype == DType::bf16 && weights.bits() == 4 ? 128 : 0;
+  }
+  int64_t blocks() const { return ceil_div(weights.k(), weights.block()); }
+};
+
+// ---- packing
+
+// Of a word, in which of a lane's columns and elements of K its codes are: see dequantize_step().
+Result<Tensor> pack_codes(const WeightOnly& form) {
+  const PackedWeights& weights = form.weights;
+  const int bits = weights.bits(), words = bits;  // of a lane: 16 elements of two columns
+  LATHE_ASSIGN(Tensor packed, Tensor::allocate(DType::u32, {form.tiles(), form.panels(), bits / 4, 32, 4}));
+  std::memset(packed.mutable_data(), 0, packed.bytes());
+  auto* to = packed.mutable_as<uint32_t>();
+  const int per_word = 32 / bits, pairs = per_word / 2;
+  for (int64_t tile = 0; tile < form.tiles(); ++tile)
+    for (int64_t panel = 0; panel < form.panels(); ++panel)
+      for (int lane = 0; lane < 32; ++lane)
+        for (int i = 0; i < words * per_word; ++i) {
+          const int word = i / per_word, code = i % per_word, step = word / (bits / 4);
+          const int pair = word % (bits / 4) * pairs + code % pairs, high = code / pairs;
+          const int64_t n = tile * kColumns + lane / 4 + pair % 2 * 8;
+          const int64_t k = panel * kPanel + lane % 4 * 16 + step * 4 + pair / 2 * 2 + high;
+          if (n >= weights.n() || k >= weights.k()) continue;
+          const int64_t at = (((tile * form.panels() + panel) * (bits / 4) + word / 4) * 32 + lane) * 4 + word % 4;
+          to[at] |= static_cast<uint32_t>(weights.code(k, n)) << (code % pairs * bits + high * 16);
+        }
+  return packed;
+}
+
+// Scales or zeros, [tile][block][lane / 4][2] of the type that is multiplied.
+template <class Of>
+Result<Tensor> pack_pairs(const WeightOnly& form, const Of& of) {
+  LATHE_ASSIGN(Tensor packed, Tensor::allocate(form.dtype, {form.tiles(), form.blocks(), 8, 2}));
+  std::vector<double> values;
+  values.reserve(static_cast<size_t>(packed.volume()));
+  for (int64_t tile = 0; tile < form.tiles(); ++tile)
+    for (int64_t block = 0; block < form.blocks(); ++block)
+      for (int64_t i = 0; i < 16; ++i) {
+        const int64_t n = tile * kColumns + i / 2 + i % 2 * 8;
+        values.push_back(n < form.weights.n() ? of(block * form.weights.block(), n) : 0);
+      }
+  from_doubles(values, packed);
+  return packed;
+}
+
+// ---- the choice
+
+struct Blocks {
+  int64_t warps = 8;
+};
+
+int64_t most_rows(DType dtype) { return dtype == DType::f32 ? 8 : 64; }
+
+// Of a tile for so many rows.
+int64_t tile_rows(DType dtype, int64_t rows) {
+  for (int64_t tile = dtype == DType::f32 ? 1 : 8; tile < most_rows(dtype); tile *= 2)
+    if (rows <= tile) return tile;
+  return most_rows(dtype);
+}
+
+std::vector<Config> configs(const Problem& problem, const WeightOnly& form) {
+  constexpr double kBytesInFlight = 32 * 1024;  // that a multiprocessor needs to keep memory busy
+  constexpr double kShareOfTensorCores = 0.2;
+  constexpr int64_t kMostWarps = 64;  // for each multiprocessor, in all
+  const PackedWeights& weights = form.weights;
+  const double products = static_cast<double>(weights.k()) * static_cast<double>(weights.n());
+  const double bytes = products * (weights.bits() / 8.0 + 2.0 / static_cast<double>(weights.block()));
+  const Target& target = problem.target;
+  const double each = form.dtype == DType::f32 ? target.products.f32 : target.products.matrix * kShareOfTensorCores;
+  const auto rows = static_cast<double>(std::max<int64_t>(form.opt_m, form.dtype == DType::f32 ? 1 : 8));
+  const double computing = products * rows / (std::max(each, 1.0) * target.cores * target.clock_mhz);
+  std::vector<Config> configs;
+  for (const int64_t warps : {1, 2, 4, 8, 16}) {
+    if (warps > 1 && (warps > form.panels() || form.tiles() * warps > kMostWarps * target.cores)) continue;
+    if (warps > 4 && tile_rows(form.dtype, form.opt_m) > 32) continue;  // shared memory
+    const double resident = std::min(static_cast<double>(form.tiles() * warps) / target.cores, 20.0);
+    const double flight = resident * 4096;
+    const double memory = bytes / (kMemoryShare * target.memory_rate * std::min(1.0, flight / kBytesInFlight));
+    configs.push_back({.text = fmt::format("warps={}", warps),
+                       .predicted_us = target.launch_us + std::max(memory, computing),
+                       .choice = Blocks{warps}});
+  }
+  return best_first(std::move(configs));
+}
+
+// ---- the text
+
+struct Tile {
+  int64_t rows, warps;
+};
+
+SourceLaunch launch_of(const Problem& problem, const WeightOnly& form, const Tile& tile, const Expr& is_wanted,
+                       Emission& emission) {
+  const PackedWeights& weights = form.weights;
+  const gemm::Product& p = form.product;
+  Source source("gemm_weight_only/gemm_weight_only.cuh");
+  source.input(0, problem.inputs[0], "A");
+  source.input(1, packed_operand(emission.packed[0]), "B");
+  source.input(2, packed_operand(emission.packed[1]), "S");
+  if (form.has_zeros) source.input(3, packed_operand(emission.packed[2]), "Z");
+  gemm::Ending ending{p.problem, form.dtype, p.problem.outputs[0].rank() - 1, p.m, p.n, volume(p.batch), {}};
+  ending.column_dims = p.column_dims();
+  ending.first_operand = form.has_zeros ? 4 : 3;
+  const gemm::Sink sink = gemm::declare_sink(source, ending, 1, emission);
+  const bool is_scalar = form.dtype == DType::f32;
+  const std::string_view type = device_type(form.dtype);
+  const std::string parameters = fmt::format("{}, {}, {}, {}, {}", weights.bits(), tile.warps,
+                                             is_scalar ? tile.rows : tile.rows / 8, form.width, form.has_zeros);
+  const std::string call = fmt::format(
+      "using Tile = weight_only::{0};\n"
+      "  const long m = {1}, n = {2}, k = {3};\n"
+      "  const gemm::Block block = gemm::block_of<Tile>(m, n, k, 1);\n"
+      "  const long batch = block.batch;\n"
+      "  Tile tile;\n"
+      "  tile.run({{B_.data, S_.data, {4}, {5}}}, {{A_.data{6}, {7}, {8}, m, {3}}}, block);\n"
+      "  gemv::finish<{9}, {10}>(tile, {11}, block, m, n, reinterpret_cast<float*>(dynamic_shared()));",
+      is_scalar ? fmt::format("ScalarTile<{}>", parameters) : fmt::format("MmaTile<{}, {}>", type, parameters),
+      source.number(p.m), weights.n(), weights.k(), form.has_zeros ? "Z_.data" : "nullptr", weights.block(),
+      gemm::batch_offset(source, p, p.a), source.number(form.row), source.number(form.element),
+      std::min<int64_t>(sink.vector, kColumns), tile.warps, sink.text);
+  const Expr blocks = ceildiv(p.m, tile.rows) * form.tiles() * volume(p.batch) * is_wanted;
+  return source.finish(call, {blocks, 1, 1}, static_cast<uint32_t>(tile.warps * 32),
+                       static_cast<uint32_t>(tile.warps * tile.rows * kColumns * 4));
+}
+
+// Two launches where the rows are open, of which one has no blocks: few rows, as they are measured, and any.
+Result<Emission> emit(const Problem& problem, const WeightOnly& form, const Config& config) {
+  const int64_t warps = config.as<Blocks>().warps;
+  Emission emission;
+  emission.with_program = false;
+  emission.inputs = {{StepInput::input, 0}, {StepInput::packed, 0}, {StepInput::packed, 1}};
+  LATHE_ASSIGN(emission.packed.emplace_back(), pack_codes(form));
+  LATHE_ASSIGN(emission.packed.emplace_back(),
+               pack_pairs(form, [&](int64_t k, int64_t n) { return static_cast<double>(form.weights.scale(k, n)); }));
+  if (form.has_zeros) {
+    emission.inputs.push_back({StepInput::packed, 2});
+    LATHE_ASSIGN(emission.packed.emplace_back(), pack_pairs(form, [&](int64_t k, int64_t n) {
+                   return static_cast<double>(form.weights.zero(k, n)) + form.offset();
+                 }));
+  }
+  add_operand_inputs(problem, emission);
+  const Tile measured{tile_rows(form.dtype, form.opt_m), warps}, any{most_rows(form.dtype), 4};
+  const Expr& m = form.product.m;
+  if (m.is_constant() || measured.rows == any.rows) {
+    emission.launches.push_back(launch_of(problem, form, measured, 1, emission));
+    return emission;
+  }
+  const Expr are_more = min(max(m - measured.rows, 0), 1);
+  emission.launches.push_back(launch_of(problem, form, measured, Expr(1) - are_more, emission));
+  emission.launches.push_back(launch_of(problem, form, any, are_more, emission));
+  return emission;
+}
+
+}  // namespace
+
+Matched match_gemm_weight_only(const Problem& problem) {
+  if (!problem.is(OpKind::matmul)) return refuse("not a matrix product");
+  const Features supported{.reassociated_result = true, .reassociated_inputs = 1, .packed_weights = true};
+  if (auto reason = unsupported_feature(problem, supported)) return refuse(*std::move(reason));
+  const DType dtype = problem.inputs[0].dtype;
+  if (!is_short_float(dtype)) return refuse(fmt::format("elements of type {}", name_of(dtype)));
+  WeightOnly form{{}, PackedWeights(problem.inputs[1], problem.attrs<MatmulAttrs>().transpose_b), dtype};
+  if (auto reason = gemm::describe(problem, form.product)) return refuse(*std::move(reason));
+  const gemm::Matrix& a = form.product.a;
+  if (a.has_several_strides()) return refuse("collapsed rows of the first operand");
+  const bool is_along_k = a.major == gemm::Major::k;
+  form.width = is_along_k ? a.width : 0;
+  form.row = is_along_k ? a.pitch : Expr(1), form.element = is_along_k ? Expr(1) : a.pitch;
+  form.opt_m = form.product.m.evaluate(problem.symbols).value_or(1);
+  form.has_zeros = form.weights.has_other_zeros();
+  return match_form(problem, std::move(form), configs, emit);
+}
+
+}  // namespace lathe::cuda

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "passes/stays_packed.h"
+
+#include <algorithm>
+
+#include "passes/match.h"
+
+namespace lathe {
+namespace {
+
+using ir::Node;
+using ir::Value;
+
+constexpr int64_t kRun = 16;  // neighbours along K that kernels scale alike
+
+bool is_packable(DType dtype) {
+  return dtype == DType::i4 || dtype == DType::u4 || dtype == DType::i8 || dtype == DType::u8;
+}
+
+bool is_product_float(DType dtype) { return dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16; }
+
+// Whether the operands are constant matrices, or broadcast to one.
+bool has_known_scales(const Node& node) {
+  const Tensor* levels = node.input(0)->constant();
+  if (!levels || levels->rank() != 2 || levels->volume() == 0 || !is_packable(levels->dtype())) return false;
+  for (size_t i = 1; i < node.num_inputs(); ++i)
+    if (node.input(i) && (!node.input(i)->constant() || node.input(i)->rank() > 2)) return false;
+  return is_product_float(node.input(1)->dtype());
+}
+
+bool fits_kernels(const Node& node, size_t k_dim) {
+  const int64_t k = node.input(0)->constant()->dims()[k_dim];
+  for (size_t i = 1; i < node.num_inputs(); ++i) {
+    if (!node.input(i)) continue;
+    const int64_t block = blocks_of(node, i)[k_dim];
+    if (block < k && block % kRun != 0) return false;
+  }
+  return true;
+}
+
+bool is_second_factor(const ir::Use& use) {
+  const Node& matmul = *use.node;
+  return use.index == 1 && !matmul.input(0)->content() && matmul.input(0)->rank() > 0 &&
+         is_product_float(matmul.output()->dtype());
+}
+
+bool is_multiplied_alone(const Node& node, const Value* value, bool is_transposed) {
+  if (value->is_graph_output() || value->uses().empty() || !is_product_float(value->dtype())) return false;
+  return std::ranges::all_of(value->uses(), [&](const ir::Use& use) {
+    if (use.node->is(OpKind::matmul))
+      return is_second_factor(use) &&
+             fits_kernels(node, use.node->attrs<MatmulAttrs>().transpose_b == is_transposed ? 0 : 1);
+    if (use.node->is(OpKind::transpose)) {
+      const bool swaps =
+          use.node->output()->shape().size() == 2 && use.node->attrs<TransposeAttrs>().perm != Ints{0, 1};
+      return is_multiplied_alone(node, use.node->output(), is_transposed != swaps);
+    }
+    return use.node->is(OpKind::cast) && is_multiplied_alone(node, use.node->output(), is_transposed);
+  });
+}
+
+}  // namespace
+
+bool stays_packed(const Node& node, const Arithmetic& arithmetic) {
+  return arithmetic.packed_weights && node.is(OpKind::dequantize) && has_known_scales(node) &&
+         is_multiplied_alone(node, node.output(), false);
+}
+
+Dims blocks_of(const Node& dequantize, size_t operand) {
+  const Dims& dims = dequantize.input(0)->constant()->dims();
+  const Dims& have = dequantize.input(operand)->constant()->dims();
+  const Ints& blocks = dequantize.attrs<DequantizeAttrs>().blocks;
+  Dims result = dims;
+  for (size_t d = 0; d < dims.size(); ++d) {
+    if (!blocks.empty()) {
+      if (blocks[d] > 0) result[d] = std::min(blocks[d], dims[d]);
+    } else if (const size_t lead = dims.size() - have.size(); d >= lead && have[d - lead] != 1) {
+      result[d] = 1;
+    }
+  }
+  return result;
+}
+
+}  // namespace lathe
