@@ -22,18 +22,6 @@ Result<size_t> merge_file(KernelCache& cache, const std::string& path) {
   return file->bytes().size();
 }
 
-// Of writers that were killed: whoever holds the lock is the only one.
-void remove_leftovers(const fs::path& path) {
-  const std::string start = path.filename().string() + ".";
-  const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
-  std::error_code error;
-  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-    const std::string name = it->path().filename().string();
-    std::error_code ignored;
-    if (name.starts_with(start) && name.ends_with(".tmp")) fs::remove(it->path(), ignored);
-  }
-}
-
 }  // namespace
 
 Result<size_t> load_kernels(KernelCache& cache, const std::string& path) {

@@ -64,17 +64,6 @@ uint64_t remove_files(const fs::path& engine) {
   return freed;
 }
 
-// What writers have begun that were killed: whoever holds the lock is the only one.
-void remove_leftovers(const fs::path& engine) {
-  const std::string start = engine.filename().string() + ".";
-  std::error_code error;
-  for (fs::directory_iterator it(engine.parent_path(), error), end; !error && it != end; it.increment(error)) {
-    const std::string name = it->path().filename().string();
-    std::error_code ignored;
-    if (name.starts_with(start) && name.ends_with(".tmp")) fs::remove(it->path(), ignored);
-  }
-}
-
 }  // namespace
 
 fs::path note_of(const fs::path& engine) { return with_ending(engine, ".json"); }
