@@ -4,7 +4,7 @@
 
 A file belongs to the row with the longest prefix of its folder; files named *_tactic.{h,cpp} and backend.cpp under kernels/ belong to
 the row `kernels/*_tactic`. A row's files may include their own row and the folders that the row lists, subfolders
-included. Kinds of devices (src/device/families.def) are known to device/, kernels/ and the worker alone, and none knows
+included. Kinds of devices (src/device/families.def) are known to device/, kernels/, the worker and the wrapper alone, and none knows
 another. Folders may not include each other in a circle. tools/, serve/, python/ and examples/ see include/ only.
 """
 import argparse
@@ -91,7 +91,7 @@ def check_inside(root, rows, problems):
                 if row_of(target, rows) != row and not any(under(target, allowed) for allowed in rows[row]):
                     problems.append(f"src/{path}: '{row}' may not include {target}")
                 own, other = device_of(path, devices), device_of(target, devices)
-                if other and not any(under(path, top) for top in ("device", "kernels", "worker")):
+                if other and not any(under(path, top) for top in ("device", "kernels", "worker", "wrapper")):
                     problems.append(f"src/{path}: is for all devices and may not include {target}")
                 if own and other and own != other:
                     problems.append(f"src/{path}: is for {own} and may not include {target}")

@@ -1,6 +1,6 @@
 # What other projects find where this one is installed: files for find_package() and pkg-config, and Debian packages. Components
 # of the installation: the libraries `full`, `lean` and `dispatch`, each with its twin for generation 10 of the interface and its
-# TensorRT names (lib/compat); `tools`, the command lines; and `dev`, what compiling against any of the libraries takes.
+# TensorRT names (lib/compat); `wrapper`, the engine wrapper for both generations; `tools`, the command lines; and `dev`, what compiling against any of the libraries takes.
 include(CMakePackageConfigHelpers)
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/lathe)
 configure_package_config_file(cmake/lathe-config.cmake.in ${CMAKE_CURRENT_BINARY_DIR}/lathe-config.cmake
@@ -24,11 +24,13 @@ function(lathe_add_pkgconfig LATHE_LIBRARY LATHE_DESCRIPTION)
 endfunction()
 set(full_text "Builds, loads and runs plans of neural networks")
 set(lean_text "Loads and runs plans of neural networks")
+set(wrapper_text "Engines as frameworks keep them, with any of the runtime libraries")
 set(dispatch_text "Has plans of neural networks run by the runtime that they hold, or by the one that is installed")
 foreach(suffix "" _10)
   lathe_add_pkgconfig(lathe${suffix} ${full_text})
   lathe_add_pkgconfig(lathe_lean${suffix} ${lean_text})
   lathe_add_pkgconfig(lathe_dispatch${suffix} ${dispatch_text})
+  lathe_add_pkgconfig(lathe_wrapper${suffix} ${wrapper_text})
 endforeach()
 
 set(CPACK_GENERATOR DEB)
@@ -38,7 +40,7 @@ set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "Compiler and runtime for deep-learning in
 set(CPACK_RESOURCE_FILE_LICENSE ${CMAKE_SOURCE_DIR}/LICENSE)
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_STRIP_FILES ON)
-set(CPACK_COMPONENTS_ALL full lean dispatch tools dev)
+set(CPACK_COMPONENTS_ALL full lean dispatch wrapper tools dev)
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
@@ -53,6 +55,8 @@ set(CPACK_COMPONENT_LEAN_DESCRIPTION ${lean_text})
 set(CPACK_DEBIAN_DISPATCH_PACKAGE_NAME liblathe-dispatch0)
 set(CPACK_DEBIAN_DISPATCH_PACKAGE_RECOMMENDS liblathe-lean0)
 set(CPACK_COMPONENT_DISPATCH_DESCRIPTION ${dispatch_text})
+set(CPACK_DEBIAN_WRAPPER_PACKAGE_NAME liblathe-wrapper0)
+set(CPACK_COMPONENT_WRAPPER_DESCRIPTION ${wrapper_text})
 set(CPACK_DEBIAN_TOOLS_PACKAGE_NAME lathe)
 set(CPACK_DEBIAN_TOOLS_PACKAGE_SECTION utils)
 set(CPACK_DEBIAN_TOOLS_PACKAGE_DEPENDS "liblathe0 ${same_version}")
@@ -61,6 +65,6 @@ set(CPACK_DEBIAN_DEV_PACKAGE_NAME liblathe-dev)
 set(CPACK_DEBIAN_DEV_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_DEV_PACKAGE_SHLIBDEPS OFF)
 set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS
-    "liblathe0 ${same_version}, liblathe-lean0 ${same_version}, liblathe-dispatch0 ${same_version}")
+    "liblathe0 ${same_version}, liblathe-lean0 ${same_version}, liblathe-dispatch0 ${same_version}, liblathe-wrapper0 ${same_version}")
 set(CPACK_COMPONENT_DEV_DESCRIPTION "Headers, and files for CMake and pkg-config")
 include(CPack)

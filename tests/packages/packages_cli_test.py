@@ -14,7 +14,7 @@ import numpy as np
 
 BUILD = pathlib.Path(os.environ["LATHE_BUILD_DIR"])
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-CLIENT = (ROOT / "tests/packages/client.cpp", ROOT / "tests/api/run_plan.h")
+CLIENT = (ROOT / "tests/packages/client.cpp", ROOT / "tests/packages/wrapper_client.cpp", ROOT / "tests/api/run_plan.h")
 CACHE = (BUILD / "CMakeCache.txt").read_text()
 VERSION = re.search("CMAKE_PROJECT_VERSION:STATIC=(.*)", CACHE)[1]
 PROJECT = """cmake_minimum_required(VERSION 3.20)
@@ -30,8 +30,10 @@ COMPONENTS = {"full": "lathe", "lean": "lathe-lean", "dispatch": "lathe-dispatch
 PACKAGES = {"liblathe0": ["usr/lib/liblathe.so.0", "usr/lib/compat/11/libnvinfer.so.11", "usr/libexec/lathe/lathe-compiler"],
             "liblathe-lean0": ["usr/lib/liblathe_lean.so.0", "usr/lib/compat/10/libnvinfer_lean.so.10"],
             "liblathe-dispatch0": ["usr/lib/liblathe_dispatch.so.0", "usr/lib/compat/11/libnvinfer_dispatch.so.11"],
+            "liblathe-wrapper0": ["usr/lib/liblathe_wrapper.so.0", "usr/lib/liblathe_wrapper_10.so.0"],
             "lathe": ["usr/bin/lathe", "usr/bin/trtexec"],
-            "liblathe-dev": ["usr/include/NvInfer.h", "usr/include/lathe.h", "usr/lib/liblathe_lean.so",
+            "liblathe-dev": ["usr/include/NvInfer.h", "usr/include/lathe.h", "usr/include/lathe_wrapper.h",
+                              "usr/lib/liblathe_lean.so", "usr/lib/liblathe_wrapper.so",
                              "usr/lib/cmake/lathe/lathe-config.cmake", "usr/lib/pkgconfig/lathe-lean.pc",
                              "usr/lib/compat/11/libnvinfer.so"]}
 
@@ -74,7 +76,7 @@ class Installed(unittest.TestCase):
         cls.addClassCleanup(folder.cleanup)
         cls.folder = pathlib.Path(folder.name)
         cls.prefix = cls.folder / "installed"
-        install(cls.prefix, "full", "lean", "dispatch", "tools", "dev")
+        install(cls.prefix, "full", "lean", "dispatch", "wrapper", "tools", "dev")
         cls.given = cls.folder / "given"
         cls.given.mkdir()
         np.random.default_rng(3).standard_normal((4, 1, 8, 8), np.float32).tofile(cls.given / "image")
@@ -96,7 +98,8 @@ class Installed(unittest.TestCase):
 
     # S176, S177, S178.
     def test_components_hold_what_is_theirs(self):
-        for component, library in (("full", "lathe"), ("lean", "lathe_lean"), ("dispatch", "lathe_dispatch")):
+        for component, library in (("full", "lathe"), ("lean", "lathe_lean"), ("dispatch", "lathe_dispatch"),
+                                   ("wrapper", "lathe_wrapper")):
             prefix = self.folder / f"only_{component}"
             install(prefix, component)
             there = {path.name for path in (prefix / "lib").glob("*.so*")}
@@ -114,6 +117,31 @@ class Installed(unittest.TestCase):
                    for component in COMPONENTS}
         self.assertEqual(len(answers), 1)
 
+    # The wrapper goes with any runtime, by CMake and by pkg-config, and needs none of their functions.
+    def test_wrapper(self):
+        project = PROJECT.replace("client_${{component}} client.cpp", "client_${{component}} wrapper_client.cpp")
+        project += """foreach(component full lean dispatch)
+  target_link_libraries(client_${{component}} PRIVATE lathe::wrapper)
+  target_link_libraries(client_${{component}}_10 PRIVATE lathe::wrapper_10)
+endforeach()
+"""
+        project = project.replace("COMPONENTS {components})", "COMPONENTS {components} wrapper wrapper_10)")
+        sources = self.folder / "wraps"
+        shutil.copytree(self.sources, sources, ignore=shutil.ignore_patterns("CMakeLists.txt"))
+        (sources / "CMakeLists.txt").write_text(project.format(version=VERSION, components=" ".join(COMPONENTS)))
+        checked("cmake", "-S", sources, "-B", sources / "built", f"-DCMAKE_PREFIX_PATH={self.prefix}")
+        checked("cmake", "--build", sources / "built")
+        image = self.given / "image"
+        told = {checked(sources / f"built/client_{component}", self.plan, image) for component in COMPONENTS}
+        self.assertEqual(told, {"equal records, equal answers: 4 rows that sum up to 1\n"})
+        variables = os.environ | {"PKG_CONFIG_PATH": f"{self.prefix}/lib/pkgconfig"}
+        flags = checked("pkg-config", "--cflags", "--libs", "lathe-wrapper", "lathe-lean", env=variables).split()
+        client = self.folder / "wraps_by_pkg_config"
+        checked("g++", "-std=c++17", sources / "wrapper_client.cpp", *flags, f"-Wl,-rpath,{self.prefix}/lib", "-o", client)
+        self.assertIn(checked(client, self.plan, image), told)
+        undefined = checked("nm", "-D", "--undefined-only", self.prefix / "lib/liblathe_wrapper.so.0")
+        self.assertNotRegex(undefined, "nvinfer|createInfer|lathe")
+
     def configure(self, prefix, components):
         sources = self.folder / f"asks_{components}_{prefix.name}"
         shutil.copytree(self.sources, sources, ignore=shutil.ignore_patterns("CMakeLists.txt"))
@@ -124,7 +152,7 @@ class Installed(unittest.TestCase):
         small = self.folder / "small"
         install(small, "lean", "dev")
         self.assertEqual(self.configure(small, "lean").returncode, 0)
-        for prefix, component in ((small, "full"), (small, "dispatch"), (self.prefix, "leaner")):
+        for prefix, component in ((small, "full"), (small, "dispatch"), (small, "wrapper"), (self.prefix, "leaner")):
             refused = self.configure(prefix, component)
             self.assertNotEqual(refused.returncode, 0)
             words = " ".join(refused.stderr.split())
