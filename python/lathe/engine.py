@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from lathe import _tensorrt
 from lathe import tensorrt as trt
+from lathe._device_arrays import Place, place_of
 
 Array = NDArray[Any]
 Shape = Sequence[int]
@@ -50,8 +51,8 @@ def build(model: str | os.PathLike[str] | bytes, *, shapes: Mapping[str, Shape |
     """Compiles an ONNX model, a path or the bytes of a ModelProto, into an Engine.
 
     shapes: for inputs with open sizes, {name: (min, opt, max)}, or {name: shape} for one shape only. target: 'cpu',
-    or another CPU that lathe::setTarget takes; an Engine is for the CPU. precision: what float32
-    may be narrowed to, trt.float16 or trt.bfloat16. budget: seconds for the search. threads: what the engine is tuned for
+    'cuda' or another one that lathe::setTarget takes. precision: what float32 may be narrowed to,
+    trt.float16 or trt.bfloat16. budget: seconds for the search. threads: what the engine is tuned for
     and runs on; 0 for all cores that the process may use. Raises Error.
     """
     reports = _Reports()
@@ -101,9 +102,11 @@ def load(path: str | os.PathLike[str], threads: int = 0) -> 'Engine':
 
 
 class Engine:
-    """A compiled model for host arrays. One thread at a time; engines made from the same plan share nothing.
+    """A compiled model for arrays of the host, or of a GPU where the plan is for one (`is_on_gpu`). One thread at a time;
+    engines made from the same plan share nothing.
 
-    plan: the bytes of a plan. threads: what it runs on; 0 for all cores that the process may use. `inputs` and `outputs` are {name: (dtype, shape)}, where -1 is an open size.
+    plan: the bytes of a plan. threads: what it runs on, on a CPU; 0 for all cores that the process may use. `inputs` and
+    `outputs` are {name: (dtype, shape)}, where -1 is an open size.
     """
 
     inputs: dict[str, tuple[Any, tuple[int, ...]]]
@@ -116,9 +119,9 @@ class Engine:
             target = json.loads(_tensorrt._plan_json(self.plan))['target']
         except RuntimeError as error:
             raise Error(str(error)) from None
-        if not target.startswith('cpu'):
-            raise Error(f'the plan is for {target}, and lathe.Engine runs those for the CPU: build with target="cpu", or '
-                        'run it through lathe.tensorrt')
+        self.is_on_gpu = target.startswith(('cuda', 'sm_'))
+        if not self.is_on_gpu and not target.startswith('cpu'):
+            raise Error(f'the plan is for {target}, and lathe.Engine runs those for the CPU and for GPUs of CUDA')
         self._runtime = trt.Runtime(self._reports)
         try:
             self._runtime._set_cpu_threads(threads)
@@ -134,7 +137,8 @@ class Engine:
             described = trt.nptype(self._engine.get_tensor_dtype(name)), tuple(self._engine.get_tensor_shape(name))
             (self.inputs if is_input else self.outputs)[name] = described
         self._context = self._new_context()
-        self._results = {name: _HostOutput(dtype) for name, (dtype, _) in self.outputs.items()}
+        self._writing: trt.IExecutionContext | None = None
+        self._results = {} if self.is_on_gpu else {name: _HostOutput(dtype) for name, (dtype, _) in self.outputs.items()}
         for name, allocator in self._results.items():
             if not self._context.set_output_allocator(name, allocator):
                 raise self._reports.error(f'output {name} cannot be given memory')
@@ -157,63 +161,103 @@ class Engine:
         results = tuple(self.run(dict(zip(self.inputs, arrays))).values())
         return results[0] if len(results) == 1 else results
 
-    def run(self, feeds: Mapping[str, Any]) -> dict[str, Array]:
+    def run(self, feeds: Mapping[str, Any], outputs: Mapping[str, Any] | None = None, stream: int = 0) -> dict[str, Any]:
         """{output name: array} of {input name: array}; inputs are read in place where they are contiguous.
 
-        Arrays are NumPy's or come from DLPack on the CPU. Raises TypeError for missing names, other element types and arrays
-        on other devices, Error where the library refuses shapes or fails.
+        On the CPU, arrays are NumPy's or come from DLPack. outputs: arrays to write into, of all outputs; they are contiguous
+        and of the shape that the inputs give them (output_shapes()). Without them there are new ones.
+        On a GPU, arrays have __cuda_array_interface__ or DLPack, and outputs must be given. The run is put on the stream, an
+        address as CUDA, PyTorch and CuPy have it; arrays stay as they are until it is done there.
+        Raises TypeError for missing names, other element types and arrays on other devices, Error where the library
+        refuses shapes or fails.
         """
         if feeds.keys() != self.inputs.keys():
             raise TypeError(f'takes inputs {sorted(self.inputs)}, got {sorted(feeds)}')
-        held = [self._bind_input(self._context, name, array) for name, array in feeds.items()]
-        self._check_shapes(self._context)
-        if not self._context.execute_async_v3(0):
+        self._check_stream(stream)
+        if outputs is None and self.is_on_gpu:
+            raise TypeError('outputs of an engine for a GPU are given as arrays of its memory: run(feeds, outputs)')
+        context = self._context if outputs is None else self._context_to_write()
+        held = [self._bind_input(context, name, array, stream) for name, array in feeds.items()]
+        self._check_shapes(context)
+        if outputs is not None:
+            held += self._bind_outputs(context, outputs, stream)
+        if not context.execute_async_v3(stream):
             raise self._reports.error('the run failed')
         del held
-        return {name: allocator.take() for name, allocator in self._results.items()}
+        return dict(outputs) if outputs is not None else {name: result.take() for name, result in self._results.items()}
 
-    def bind(self, arrays: Mapping[str, Any]) -> Callable[[], None]:
+    def output_shapes(self, shapes: Mapping[str, Shape]) -> dict[str, tuple[int, ...]]:
+        """The shapes of outputs for {input name: shape}; -1 for sizes that only a run tells. Raises Error."""
+        context = self._context_to_write()
+        for name, shape in shapes.items():
+            if not context.set_input_shape(name, tuple(shape)):
+                raise self._reports.error(f'input {name} cannot have shape {tuple(shape)}')
+        return {name: tuple(context.get_tensor_shape(name)) for name in self.outputs}
+
+    def bind(self, arrays: Mapping[str, Any], stream: int = 0) -> Callable[[], None]:
         """A function without arguments that reads these inputs and writes these outputs, {name: array} of all of both.
 
         It checks and looks up nothing, takes some microseconds less than run(), and may run at the same time as others of this
         engine. Arrays stay where they are while it lives: what the program writes into them is what the next run
-        reads. Outputs must be contiguous and of the shape that the inputs give them. Raises as run().
+        reads. Outputs must be contiguous and of the shape that the inputs give them. On a GPU, runs are put on the stream, as
+        run() does. Raises as run().
         """
         if arrays.keys() != self.inputs.keys() | self.outputs.keys():
             raise TypeError(f'takes arrays for {sorted(self.inputs.keys() | self.outputs.keys())}, got {sorted(arrays)}')
+        self._check_stream(stream)
         context = self._new_context()
-        held = [self._bind_input(context, name, arrays[name], copies=False) for name in self.inputs]
+        held = [self._bind_input(context, name, arrays[name], stream, copies=False) for name in self.inputs]
         self._check_shapes(context)
-        for name, (dtype, _) in self.outputs.items():
-            array, shape = _host_array(name, arrays[name], dtype), tuple(context.get_tensor_shape(name))
-            if array.shape != shape or not array.flags.c_contiguous or not array.flags.writeable:
-                raise TypeError(f'output {name} takes a contiguous array of shape {shape} that can be written to')
-            if not context.set_tensor_address(name, _address(array)):
-                raise self._reports.error(f'output {name} cannot be written')
-            held.append(array)
+        held += self._bind_outputs(context, {name: arrays[name] for name in self.outputs}, stream)
         execute, reports = context.execute_async_v3, self._reports
 
-        def bound_run(held: list[Array] = held) -> None:
-            if not execute(0):
+        def bound_run(held: list[Place] = held) -> None:
+            if not execute(stream):
                 raise reports.error('the run failed')
         return bound_run
+
+    def _context_to_write(self) -> trt.IExecutionContext:
+        """A context whose outputs are given by address; on the CPU that of run() without outputs has allocators instead."""
+        if self.is_on_gpu:
+            return self._context
+        if self._writing is None:
+            self._writing = self._new_context()
+        return self._writing
+
+    def _check_stream(self, stream: int) -> None:
+        if stream and not self.is_on_gpu:
+            raise Error('a stream is of a GPU, and this engine is for the CPU')
 
     def _check_shapes(self, context: trt.IExecutionContext) -> None:
         missing = context.infer_shapes()
         if missing:
             raise self._reports.error(f'these inputs have no shape or values: {missing}')
 
-    def _bind_input(self, context: trt.IExecutionContext, name: str, value: Any, copies: bool = True) -> Array:
-        array = _host_array(name, value, self.inputs[name][0])
-        if not array.flags.c_contiguous:
-            if not copies:
-                raise TypeError(f'input {name} takes a contiguous array, which stays where it is')
-            array = np.ascontiguousarray(array)
-        if not context.set_input_shape(name, array.shape):
-            raise self._reports.error(f'input {name} cannot have shape {array.shape}')
-        if not context.set_tensor_address(name, _address(array)):
+    def _bind_input(self, context: trt.IExecutionContext, name: str, value: Any, stream: int, copies: bool = True) -> Place:
+        dtype = self.inputs[name][0]
+        place = place_of(name, value, dtype, stream) if self.is_on_gpu else _host_place(name, value, dtype, copies)
+        if not context.set_input_shape(name, place.shape):
+            raise self._reports.error(f'input {name} cannot have shape {place.shape}')
+        if not context.set_tensor_address(name, place.address):
             raise self._reports.error(f'input {name} cannot be read')
-        return array
+        return place
+
+    def _bind_outputs(self, context: trt.IExecutionContext, outputs: Mapping[str, Any], stream: int) -> list[Place]:
+        if outputs.keys() != self.outputs.keys():
+            raise TypeError(f'takes outputs {sorted(self.outputs)}, got {sorted(outputs)}')
+        places = []
+        for name, (dtype, _) in self.outputs.items():
+            shape = tuple(context.get_tensor_shape(name))
+            if self.is_on_gpu:
+                place = place_of(name, outputs[name], dtype, stream, writes=True)
+            else:
+                place = _host_place(name, outputs[name], dtype, copies=False)
+            if place.shape != shape or not self.is_on_gpu and not place.keeper.flags.writeable:
+                raise TypeError(f'output {name} takes a contiguous array of shape {shape} that can be written to')
+            if not context.set_tensor_address(name, place.address):
+                raise self._reports.error(f'output {name} cannot be written')
+            places.append(place)
+        return places
 
     def __repr__(self) -> str:
         def listed(tensors: dict[str, tuple[Any, tuple[int, ...]]]) -> str:
@@ -226,6 +270,15 @@ class Engine:
                        for kind, tensors in (('input', self.inputs), ('output', self.outputs))
                        for name, (dtype, shape) in tensors.items())
         return f'<table><tr><th></th><th>name</th><th>type</th><th>shape</th></tr>{rows}</table>'
+
+
+def _host_place(name: str, value: Any, dtype: Any, copies: bool) -> Place:
+    array = _host_array(name, value, dtype)
+    if not array.flags.c_contiguous:
+        if not copies:
+            raise TypeError(f'{name} takes a contiguous array, which stays where it is')
+        array = np.ascontiguousarray(array)
+    return Place(_address(array), array.shape, array)
 
 
 def _address(array: Array) -> int:
