@@ -3,7 +3,7 @@
 set(dispatch_sources base/deflate.cpp base/file.cpp base/hash.cpp base/hex.cpp base/library_note.cpp base/log.cpp base/own_file.cpp
     base/format.cpp base/result.cpp plan/compatibility.cpp plan/foreign_prefix.cpp plan/header.cpp plan/public_keys.cpp)
 file(GLOB dispatch_api_sources CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} api/guest/*.cpp api/dispatch/*.cpp)
-list(APPEND dispatch_api_sources api/convert.cpp api/entry_point.cpp api/living_products.cpp api/report.cpp api/settings.cpp
+list(APPEND dispatch_api_sources api/convert.cpp api/deprecation.cpp api/entry_point.cpp api/living_products.cpp api/report.cpp api/settings.cpp
      api/runtime/entry_points.cpp api/runtime/other_versions.cpp api/runtime/plan_bytes.cpp api/runtime/runtime.cpp
      api/runtime/trust_policy.cpp api/runtime/version_text.cpp plugin/registry.cpp)
 

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <filesystem>
 #include <system_error>
 #include <thread>
 
@@ -37,19 +36,6 @@ Result<FileLock> FileLock::take(const std::string& path, Kind kind, std::chrono:
 
 FileLock::~FileLock() {
   if (descriptor_ >= 0) ::close(descriptor_);  // which gives the lock back
-}
-
-void remove_leftovers(const std::string& path) {
-  namespace fs = std::filesystem;
-  const fs::path file(path);
-  const std::string start = file.filename().string() + ".";
-  const fs::path folder = file.has_parent_path() ? file.parent_path() : fs::path(".");
-  std::error_code error;
-  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-    const std::string name = it->path().filename().string();
-    std::error_code ignored;
-    if (name.starts_with(start) && name.ends_with(".tmp")) fs::remove(it->path(), ignored);
-  }
 }
 
 }  // namespace lathe

@@ -29,8 +29,4 @@ class FileLock {
   int descriptor_;
 };
 
-// Removes what write_file_atomically() of writers that were killed has left beside the file at `path`. To be called
-// under its exclusive lock: whoever holds it is the only one.
-void remove_leftovers(const std::string& path);
-
 }  // namespace lathe

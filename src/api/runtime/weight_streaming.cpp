@@ -2,6 +2,7 @@
 // Budgets of weights that are copied to the device while the engine runs.
 #include <algorithm>
 
+#include "api/deprecation.h"
 #include "api/runtime/cuda_engine.h"
 
 namespace lathe::api {
