@@ -154,12 +154,16 @@ LATHE_DEVICE void tensor_scatter(const Update& update, const First& first, const
     long to[kCoordinates<Out>];
     LATHE_UNROLL
     for (int i = 0; i < Out::kRank; ++i) to[i] = c[i];
-    if constexpr (kPlaced) to[kAxis] += first(c[0]);
+    long start = kPlaced ? long(first(c[0])) : 0;
     if constexpr (kCircular) {
       if (update.dim(kAxis) - c[kAxis] > extent) return;
-      to[kAxis] = (to[kAxis] % extent + extent) % extent;
+      start = (start % extent + extent) % extent;  // before the sum, which has no room for the greatest of all indices
+      to[kAxis] = (start + to[kAxis]) % extent;
+    } else {
+      if (start < 0 || start >= extent - to[kAxis]) return;
+      to[kAxis] += start;
     }
-    if (to[kAxis] >= 0 && to[kAxis] < extent) element(out, to) = element(update, c);
+    element(out, to) = element(update, c);
   });
 }
 
