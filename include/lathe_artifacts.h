@@ -34,7 +34,8 @@ namespace lathe {
 TENSORRTAPI nvinfer1::IHostMemory* artifactPlan(const char* requestJson, nvinfer1::ILogger& logger,
                                                 int64_t mostBytes = 0) noexcept;
 // {"engine", "hit", "differences": [{"part", "then", "now"}], "key"}: whether artifactPlan() would find the engine, and
-// what has changed if it would not. Nothing is built or changed.
+// what has changed if it would not; part "files" stands for files of no use, and "then" for why. Nothing is built or
+// changed.
 TENSORRTAPI nvinfer1::IHostMemory* artifactExplainJson(const char* requestJson) noexcept;
 // The engines below a directory: [{"engine", "bytes", "used", "problem", "key"}]. `used` is in seconds since 1970.
 // "problem" is null, or why the engine would not be used on any machine; with `verify` its bytes are read for that,

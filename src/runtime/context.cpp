@@ -175,9 +175,8 @@ Result<> Context::run_steps(Queue& queue) {
   for (const plan::Binding& binding : plan.bindings) addresses.push_back(storage_.base(plan.tensors[binding.tensor]));
   if (graphs_ == GraphPolicy::of_each_run) replay_.add_sizes(shapes_.symbols());
   Result<bool> held = replay_.hold([this](Queue& recorder) -> Result<> {
-    if (cached_bytes_ >
-        0)  // launches take it along; a driver that does not allow it here has the window while it replays
-      (void)recorder.keep_in_cache(memory_.base(), std::min(cached_bytes_, memory_.size()));
+    // Launches take it along; a driver that does not allow it here has the window while it replays.
+    if (cached_bytes_ > 0) (void)recorder.keep_in_cache(memory_.base(), std::min(cached_bytes_, memory_.size()));
     return execution_.run(recorder, Execution::Mode::capturing);
   });
   if (!held && execution_.has_plugins()) {

@@ -35,6 +35,7 @@ Result<bool> Replay::hold(const std::function<Result<>(Queue&)>& work) {
   const auto held = std::ranges::find(graphs_, current_, &Captured::run);
   if (held != graphs_.end()) {
     std::rotate(graphs_.begin(), held, held + 1);
+    if (most_ == 1) seen_.front().clear();  // it is not the last run any more: buffers that take turns cost no graphs
     return true;
   }
   return is_seen() ? capture(work) : Result<bool>(false);

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Engines that are kept beside their models: when one is used and when it is built, by one process or by many."""
+import fcntl
 import hashlib
 import json
 import os
@@ -133,7 +134,8 @@ class Artifacts(unittest.TestCase):
                        lambda: engine.write_bytes(good[:100]), lambda: note.write_bytes(note.read_bytes()[:50]), deepen,
                        lambda: note.write_text(json.dumps({**json.loads(note.read_text()), "key": [1]}))):
             damage()
-            self.lathe("verify", self.folder, status=1)
+            problem = self.lathe("verify", self.folder, status=1).splitlines()[0].split(": ", 1)[1]
+            self.assertIn(f"\n  {problem}\n", self.explain(status=1))
             self.assertIn("is built again" if engine.exists() or note.exists() else "is not there yet", self.get())
             self.assertIn("1 engines, 0 of no use", self.lathe("verify", self.folder))
 
@@ -144,6 +146,15 @@ class Artifacts(unittest.TestCase):
         built = sum("is not there yet" in errors for _, errors in said)
         used = sum("is used" in errors for _, errors in said)
         self.assertEqual((built, used), (1, 7))
+
+    def test_who_waits_says_so(self):
+        self.engine().parent.mkdir(parents=True)
+        with open(f"{self.engine()}.lock", "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            waiting = self.start("get", self.model, "--target=cpu", "--budget=0")
+            self.assertIn("is being built by another process", waiting.stderr.readline())
+        self.assertIn("is not there yet", waiting.communicate(timeout=120)[1])
+        self.assertEqual(waiting.returncode, 0)
 
     def test_a_builder_that_is_killed_leaves_nothing(self):
         killed = 0
@@ -211,7 +222,8 @@ class Artifacts(unittest.TestCase):
         self.assertIn("precision", self.lathe("get", self.model, "--precision=fp7", status=1))
         self.assertIn("batch", self.lathe("get", self.model, "--batch=0", status=1))
         self.assertIn("not known", self.lathe("get", self.model, "--target=abacus", status=1))
-        self.assertIn("--budget", self.lathe("get", self.model, "--budget=-1", status=2))
+        for value in ("-1", "nan", "inf", "x"):
+            self.assertIn(f"'{value}' is no number from 0 on", self.lathe("get", self.model, f"--budget={value}", status=2))
         self.lathe("get", self.folder / "missing.onnx", status=1)
         self.lathe("ls", self.folder / "missing", status=1)
 

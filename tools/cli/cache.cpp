@@ -78,9 +78,12 @@ int explain_artifact(const CacheCommand& command) {
     return 0;
   }
   fmt::print("{}: would be built\n", report["engine"].get<std::string>());
-  for (const Json& change : report["differences"])
-    fmt::print("  {}: was {}, and is {}\n", change["part"].get<std::string>(), change["then"].dump(),
-               change["now"].dump());
+  for (const Json& change : report["differences"]) {
+    if (change["part"] == "files")
+      fmt::print("  {}\n", text_at(change, "then"));
+    else
+      fmt::print("  {}: was {}, and is {}\n", text_at(change, "part"), change["then"].dump(), change["now"].dump());
+  }
   return 1;
 }
 

@@ -45,7 +45,7 @@ void add_cache(CLI::App& app, std::function<int()>& chosen) {
   group->get_subcommand("prune")
       ->add_option("--mostBytes", prune->most_bytes, "How much may stay")
       ->required()
-      ->check(CLI::NonNegativeNumber);
+      ->check(kNotNegative);
   const auto explain = add(*group, chosen, "explain",
                            "Tell whether a model's engine would be used, and what has changed if not: exit status 1",
                            kModel, explain_artifact);
@@ -53,10 +53,9 @@ void add_cache(CLI::App& app, std::function<int()>& chosen) {
   const auto get = add(*group, chosen, "get", "Use a model's engine, or build it", kModel, get_artifact);
   auto* command = group->get_subcommand("get");
   add_request(*command, *get);
-  command->add_option("--budget", get->settings.budget, "Seconds for the search, if it is built")
-      ->check(CLI::NonNegativeNumber);
+  command->add_option("--budget", get->settings.budget, "Seconds for the search, if it is built")->check(kNotNegative);
   command->add_option("--mostBytes", get->most_bytes, "Engines not used for longest go beyond so much; 0: none")
-      ->check(CLI::NonNegativeNumber);
+      ->check(kNotNegative);
   command->add_option("-o,--output", get->output, "Where a copy of the engine goes");
   group->footer(
       "An engine lies in PRECISION/bsBATCH beside its model, and beside it a JSON file says what it depends on.\n\n"

@@ -227,7 +227,7 @@ void add_compare(CLI::App& app, std::function<int()>& chosen) {
           "With --fp16 or the like: find layers to keep in float32, so that the error of each output, relative to its "
           "greatest value in f64, is no more than this. Builds many engines, which measure nothing unless "
           "--buildBudget is given")
-      ->check(CLI::NonNegativeNumber);
+      ->check(kNotNegative);
   command->add_option("--saveLayerPrecisions", options->kept,
                       "File for the arguments that keep these layers in float32, for `lathe build`");
   command->add_option("--rtol", options->rtol, "Relative tolerance; 1e-3 unless given");

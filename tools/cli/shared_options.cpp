@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shared_options.h"
 
+#include <fmt/core.h>
+
+#include <cmath>
+
 namespace lathe::cli {
 namespace {
 
@@ -55,6 +59,14 @@ void add_passes(CLI::App& command, BuildSettings& settings) {
 
 }  // namespace
 
+const CLI::Validator kNotNegative(
+    [](const std::string& text) {
+      double number = -1;
+      const bool is_valid = CLI::detail::lexical_cast(text, number) && std::isfinite(number) && number >= 0;
+      return is_valid ? "" : fmt::format("'{}' is no number from 0 on", text);
+    },
+    "NONNEGATIVE");
+
 void add_shapes(CLI::App& command, BuildSettings& settings) {
   command.add_option("--minShapes", settings.min_shapes, "Least sizes of dynamic inputs: name:1x3x224x224,...")
       ->group(kHowToBuild);
@@ -69,7 +81,7 @@ void add_build_options(CLI::App& command, BuildSettings& settings, bool shapes) 
   command
       .add_option("--buildBudget", settings.budget,
                   "Seconds to spend on measuring; 0 measures nothing and trusts the cost model")
-      ->check(CLI::NonNegativeNumber)
+      ->check(kNotNegative)
       ->group(group);
   command
       .add_option("--builderOptimizationLevel", settings.level,

@@ -8,6 +8,8 @@
 
 namespace lathe::cli {
 
+extern const CLI::Validator kNotNegative;  // in place of CLI11's, which says what the largest double is
+
 // Of the optimization profile.
 void add_shapes(CLI::App& command, BuildSettings& settings);
 // `shapes`: also those of the optimization profile.

@@ -12,7 +12,6 @@
 namespace lathe {
 namespace {
 
-namespace nv = nvinfer1;
 using api::silent;
 
 class TensorList final : public ITensorList {

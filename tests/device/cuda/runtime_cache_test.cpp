@@ -192,7 +192,7 @@ TEST_F(RuntimeCacheTest, FilesOfNoUseAreAWarning) {
   }
 }
 
-// The whole of a run as a graph, of each of the sizes that come again.
+// The whole of a run as a graph.
 TEST_F(RuntimeCacheTest, GraphStrategies) {
   AllLog log;
   const Engine engine = load_engine(log);

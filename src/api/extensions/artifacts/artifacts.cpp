@@ -19,19 +19,26 @@ using artifacts::Look;
 using nlohmann::json;
 using Plan = std::unique_ptr<nv::IHostMemory>;
 
+// Of an artifact whose files are of no use, and why.
+constexpr const char* kFiles = "files";
+
 json changes_of(const Artifact& artifact, const json& key) {
   json changes = artifacts::differences(artifact.note.is_object() ? artifact.note.value("key", json()) : json(), key);
   if (!artifact.problem.empty())
-    changes.insert(changes.begin(), json{{"part", "files"}, {"then", artifact.problem}, {"now", nullptr}});
+    changes.insert(changes.begin(), json{{"part", kFiles}, {"then", artifact.problem}, {"now", nullptr}});
   return changes;
 }
 
 void tell_miss(const std::filesystem::path& engine, const Artifact& artifact, const json& changes, Log& log) {
   const bool is_new = artifact.note.is_null() && !std::filesystem::exists(engine);
   if (is_new) return log.print(Severity::info, "artifact '{}' is not there yet: it is built", engine.string());
-  for (const json& change : changes)
-    log.print(Severity::info, "artifact '{}' is built again: {} was {}, and is {}", engine.string(),
-              change["part"].get<std::string>(), change["then"].dump(), change["now"].dump());
+  for (const json& change : changes) {
+    const auto part = change["part"].get<std::string>();
+    const std::string why =
+        part == kFiles ? change["then"].get<std::string>()
+                       : fmt::format("{} was {}, and is {}", part, change["then"].dump(), change["now"].dump());
+    log.print(Severity::info, "artifact '{}' is built again: {}", engine.string(), why);
+  }
 }
 
 // TF32 is of compute capability 8.0 and later.
@@ -71,7 +78,7 @@ Result<nv::IHostMemory*> find_or_build(const ArtifactRequest& request, nv::ILogg
   json changes = find(artifact);
   std::optional<FileLock> lock;
   if (!changes.empty()) {
-    LATHE_ASSIGN(lock, artifacts::lock(engine));
+    LATHE_ASSIGN(lock, artifacts::lock(engine, log));
     changes = find(artifact);  // another one may have built it meanwhile
   }
   if (changes.empty()) {

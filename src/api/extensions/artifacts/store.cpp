@@ -59,6 +59,10 @@ json read_note(const fs::path& path) {
   return note.is_object() ? note : json();
 }
 
+Result<FileLock> take_lock(const fs::path& engine, std::chrono::milliseconds patience) {
+  return FileLock::take(with_ending(engine, ".lock").string(), FileLock::Kind::exclusive, patience);
+}
+
 uint64_t remove_files(const fs::path& engine) {
   uint64_t freed = 0;
   for (const fs::path& file : {note_of(engine), engine}) {
@@ -119,10 +123,13 @@ Result<> write(const fs::path& engine, std::span<const std::byte> plan, json not
   return write_file_atomically(note_of(engine).string(), std::as_bytes(std::span(text)));
 }
 
-Result<FileLock> lock(const fs::path& engine) {
+Result<FileLock> lock(const fs::path& engine, Log& log) {
   std::error_code ignored;  // the lock file tells
   fs::create_directories(engine.parent_path(), ignored);
-  return FileLock::take(with_ending(engine, ".lock").string(), FileLock::Kind::exclusive, kPatience);
+  Result<FileLock> held = take_lock(engine, kNone);
+  if (held || held.error().code != ErrorCode::invalid_state) return held;
+  log.print(Severity::info, "artifact '{}' is being built by another process: this one waits for it", engine.string());
+  return take_lock(engine, kPatience);
 }
 
 uint64_t prune(const fs::path& directory, uint64_t most_bytes, const fs::path& keep) {
@@ -134,7 +141,7 @@ uint64_t prune(const fs::path& directory, uint64_t most_bytes, const fs::path& k
   for (const Artifact& artifact : all) {
     if (artifact.problem.empty() && bytes <= most_bytes) break;
     if (artifact.engine == keep) continue;
-    const auto held = FileLock::take(with_ending(artifact.engine, ".lock").string(), FileLock::Kind::exclusive, kNone);
+    const auto held = take_lock(artifact.engine, kNone);
     if (!held && held.error().code == ErrorCode::invalid_state) continue;  // it is being built
     const uint64_t gone = remove_files(artifact.engine);
     bytes -= std::min(bytes, gone);

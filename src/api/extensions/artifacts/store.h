@@ -10,6 +10,7 @@
 
 #include "base/file.h"
 #include "base/file_lock.h"
+#include "base/log.h"
 
 namespace lathe::api::artifacts {
 
@@ -35,8 +36,9 @@ std::vector<std::byte> use(const Artifact& artifact);
 // Both files, the engine first; without a plan the note alone, and no engine. The caller holds the lock.
 Result<> write(const std::filesystem::path& engine, std::span<const std::byte> plan, nlohmann::json note);
 
-// Makes the folder. Of all processes one builds an engine; a builder that dies gives the lock back.
-Result<FileLock> lock(const std::filesystem::path& engine);
+// Makes the folder. Of all processes one builds an engine; a builder that dies gives the lock back. Tells when others
+// have it, and waits.
+Result<FileLock> lock(const std::filesystem::path& engine, Log& log);
 
 // Gives the bytes that were freed. `keep` stays.
 uint64_t prune(const std::filesystem::path& directory, uint64_t most_bytes, const std::filesystem::path& keep = {});

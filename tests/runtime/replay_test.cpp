@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which runs are replayed from graphs, and which graph gives way to a new one.
+#include "runtime/replay.h"
+
+#include <gtest/gtest.h>
+
+#include <optional>
+
+#include "device/null/null_device.h"
+
+namespace lathe {
+namespace {
+
+// Its graphs tell which of them is replayed.
+class GraphDevice final : public null::NullDevice {
+ public:
+  struct Graph final : CapturedGraph {
+    Graph(GraphDevice& device, int number) : device(device), number(number) {}
+    Result<> replay(Queue&) override {
+      device.replayed = number;
+      return {};
+    }
+    Result<> update(const std::function<Result<>(Queue&)>& work) override {
+      ++device.updates;
+      return work(*device.queue);
+    }
+    GraphDevice& device;
+    const int number;
+  };
+  Result<std::unique_ptr<CapturedGraph>> capture(const std::function<Result<>(Queue&)>& work) override {
+    if (!has_graphs) return nullptr;
+    LATHE_TRY(work(*queue));
+    return std::make_unique<Graph>(*this, ++captures);
+  }
+
+  std::unique_ptr<Queue> queue = *make_queue();
+  bool has_graphs = true;
+  int captures = 0, updates = 0, replayed = 0;
+};
+
+class ReplayTest : public testing::Test {
+ protected:
+  // The number of the graph that has replayed a run of this size; 0 where it went step by step.
+  int run(Replay& replay, int64_t size, bool fails = false) {
+    replay.begin().push_back(&device_);
+    replay.add_sizes({{size}});
+    const Result<bool> held = replay.hold([&](Queue&) -> Result<> {
+      return fails ? Result<>(fail(ErrorCode::invalid_state, "the capture fails")) : Result<>();
+    });
+    EXPECT_EQ(!held, fails);
+    if (!held || !*held) return 0;
+    EXPECT_TRUE(replay.replay(*device_.queue));
+    return device_.replayed;
+  }
+  GraphDevice device_;
+};
+
+TEST_F(ReplayTest, OneGraphIsOfARunThatRepeatsTheLastOne) {
+  Replay replay(device_, 1, 1);
+  for (const int64_t size : {1, 2, 1, 2}) EXPECT_EQ(run(replay, size), 0);
+  EXPECT_EQ(run(replay, 2), 1);
+  EXPECT_EQ(run(replay, 1), 0);
+  EXPECT_EQ(run(replay, 2), 1) << "the graph is still there";
+  EXPECT_EQ(run(replay, 1), 0);
+  EXPECT_EQ(run(replay, 1), 1) << "and now of other sizes";
+  EXPECT_EQ(device_.captures, 1);
+  EXPECT_EQ(device_.updates, 1);
+  replay.forget();
+  EXPECT_EQ(run(replay, 1), 0);
+  EXPECT_EQ(run(replay, 1), 1);
+}
+
+TEST_F(ReplayTest, SeveralGraphsAreOfTheRunsThatWereHeldLast) {
+  Replay replay(device_, 1, 1);
+  replay.hold_most(3);
+  for (const int64_t size : {1, 2, 3}) EXPECT_EQ(run(replay, size), 0);
+  for (const int64_t size : {1, 2, 3, 1}) EXPECT_EQ(run(replay, size), size) << "sizes that take turns";
+  EXPECT_EQ(run(replay, 4), 0);
+  EXPECT_EQ(run(replay, 4), 2) << "in place of the one that was not held for longest";
+  EXPECT_EQ(run(replay, 1), 1);
+  EXPECT_EQ(run(replay, 3), 3);
+  EXPECT_EQ(device_.captures, 3);
+  EXPECT_EQ(device_.updates, 1);
+}
+
+TEST_F(ReplayTest, AFailedCaptureHoldsNothing) {
+  Replay replay(device_, 1, 1);
+  constexpr bool kFails = true;
+  EXPECT_EQ(run(replay, 1), 0);
+  EXPECT_EQ(run(replay, 1, kFails), 0);
+  EXPECT_EQ(run(replay, 1), 1);
+  EXPECT_EQ(run(replay, 2), 0);
+  EXPECT_EQ(run(replay, 2, kFails), 0);
+  EXPECT_EQ(run(replay, 1), 0) << "the graph was to be of size 2, and is of none";
+  EXPECT_EQ(run(replay, 1), 1);
+}
+
+TEST_F(ReplayTest, WithoutGraphsEachRunGoesStepByStep) {
+  device_.has_graphs = false;
+  Replay replay(device_, 1, 1);
+  replay.hold_most(2);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(run(replay, 1), 0);
+}
+
+}  // namespace
+}  // namespace lathe
