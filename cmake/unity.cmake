@@ -1,5 +1,5 @@
 # Sources of a folder compile together, as far as that cannot change what they mean: see cmake/unity_groups.py. Lint
-# compiles each by itself, so each includes what it uses.
+# compiles each of src/ and tools/ by itself, so each includes what it uses.
 option(LATHE_UNITY "Compile sources of a folder together" ON)
 find_program(LATHE_PYTHON NAMES python3)
 
@@ -25,7 +25,7 @@ function(lathe_compile_together)
   endforeach()
   file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/unity_sources.txt "${lines}")
   execute_process(COMMAND ${LATHE_PYTHON} ${CMAKE_SOURCE_DIR}/cmake/unity_groups.py --root ${CMAKE_SOURCE_DIR}/src
-    --root ${CMAKE_SOURCE_DIR}/include --root ${CMAKE_SOURCE_DIR}/tools
+    --root ${CMAKE_SOURCE_DIR}/include --root ${CMAKE_SOURCE_DIR}/tools --root ${CMAKE_SOURCE_DIR}/tests
     INPUT_FILE ${CMAKE_CURRENT_BINARY_DIR}/unity_sources.txt OUTPUT_VARIABLE rows COMMAND_ERROR_IS_FATAL ANY)
   string(REGEX MATCHALL "[^\n]+" rows "${rows}")
   foreach(row IN LISTS rows)

@@ -29,7 +29,9 @@ DECLARED = re.compile(r"(?<![\w:~])([A-Za-z_]\w*)\s*(?=[(\[={;]|$)")
 WORD = re.compile(r"(?<!\w)(?<!::)(?<!\.)(?<!->)[A-Za-z_]\w*")
 NOT_NAMES = {"operator", "decltype", "requires", "alignas", "noexcept", "__attribute__", "sizeof", "default", "template",
              "const", "override", "final", "auto", "void", "bool", "char", "int", "float", "double", "size_t", "ptrdiff_t",
-             *(f"{sign}int{bits}_t" for sign in ("", "u") for bits in (8, 16, 32, 64))}
+             *(f"{sign}int{bits}_t" for sign in ("", "u") for bits in (8, 16, 32, 64)),
+             *(f"{kind}TEST{suffix}" for kind in ("", "TYPED_") for suffix in ("", "_F", "_P")),
+             "TYPED_TEST_SUITE", "INSTANTIATE_TEST_SUITE_P"}
 
 
 def using_name(statement):

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Brings f32 computation down to f16 or bf16 where the context allows it. Kernels accumulate in f32 all the same; what
 // is narrowed are the tensors between them. The network's inputs and outputs keep their types.
+//
+// What may lie beyond f16's range becomes its largest number, not infinity: a mask of f32's lowest number would else turn rows
+// that it hides wholly into NaN where softmax subtracts their largest, and PyTorch's own f16 models mask with f16's lowest.
 #include <cmath>
 #include <map>
 #include <unordered_set>
@@ -22,9 +25,10 @@ bool is_conversion(const Node& node) {
 // Single numbers cost nothing in f32, and shapes may hang on them.
 bool is_single(const Value& value) { return volume(value.shape()) == Expr(1); }
 
+constexpr float kLargestHalf = 65504;
+
 bool fits(const Tensor& constant, DType narrow) {
   if (narrow != DType::f16) return true;
-  constexpr float kLargestHalf = 65504;
   const float* values = constant.as<float>();
   for (int64_t i = 0; i < constant.volume(); ++i)
     if (std::isfinite(values[i]) && std::fabs(values[i]) > kLargestHalf) return false;
@@ -41,7 +45,7 @@ class PrecisionLowering {
     for (Node* node : nodes) {
       const DType type = type_for(*node);
       if (type == DType::f32)
-        LATHE_TRY(widen_inputs(*node));
+        LATHE_TRY(keep_wide(*node));
       else
         LATHE_TRY(lower(*node, type));
     }
@@ -100,11 +104,19 @@ class PrecisionLowering {
     return {};
   }
 
-  Result<> widen_inputs(Node& node) {
+  bool exceeds_half(const Value& value) const {
+    return beyond_half_.contains(&value) ||
+           (value.dtype() == DType::f32 && value.content() && !fits(*value.content(), DType::f16));
+  }
+
+  Result<> keep_wide(Node& node) {
     std::vector<Value*> inputs = node.inputs();
     bool changed = false;
     for (Value*& input : inputs) {
-      if (!input || !lowered_.contains(input)) continue;
+      if (!input) continue;
+      if (exceeds_half(*input))
+        for (size_t i = 0; i < node.num_outputs(); ++i) beyond_half_.insert(node.output(i));
+      if (!lowered_.contains(input)) continue;
       LATHE_ASSIGN(input, cast(input, DType::f32, &node));
       changed = true;
     }
@@ -115,15 +127,23 @@ class PrecisionLowering {
   Result<Value*> cast(Value* value, DType to, Node* before) {
     if (value->dtype() == to) return value;
     Value*& made = casts_[{value, to}];
-    if (!made) {
-      LATHE_ASSIGN(made, add_named_cast(graph_, value, to, {}, before));
+    if (made) return made;
+    Value* source = value;
+    if (to == DType::f16 && exceeds_half(*value)) {
+      ActivationAttrs attrs;
+      attrs.op = ActivationOp::clip;
+      attrs.alpha = -kLargestHalf;
+      attrs.beta = kLargestHalf;
+      LATHE_ASSIGN(source, graph_.add_value(attrs, {value}, {fmt::format("{}_clipped", value->name()), {}, {}}, before));
     }
+    LATHE_ASSIGN(made, add_named_cast(graph_, source, to, {}, before));
     return made;
   }
 
   ir::Graph& graph_;
   PassContext& context_;
-  std::unordered_set<const Value*> lowered_;  // f32 before
+  std::unordered_set<const Value*> lowered_;      // f32 before
+  std::unordered_set<const Value*> beyond_half_;  // stayed f32, and may be larger than f16's largest number
   std::map<std::pair<const Value*, DType>, Value*> casts_;
 };
 
