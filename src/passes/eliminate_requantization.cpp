@@ -95,6 +95,16 @@ bool is_on(const Grid& grid, const ir::Value* value) {
   return true;
 }
 
+// The pair in front of an activation that x is the result of, where nothing else reads it: the quantize node.
+const ir::Node* pair_before(const ir::Value* x, const Grid& grid) {
+  const ir::Node* activation = made_by(x, OpKind::activation);
+  if (!activation || !x->has_single_use() || !activation->input(0)->has_single_use()) return nullptr;
+  const ir::Node* floats = made_by(activation->input(0), OpKind::dequantize);
+  const ir::Node* levels = floats ? made_by(floats->input(0), OpKind::quantize) : nullptr;
+  if (!levels || !floats->input(0)->has_single_use()) return nullptr;
+  return grid_of(*levels, floats->input(0), levels->input(0)) == grid ? levels : nullptr;
+}
+
 Result<bool> drop(Rewrite& r) {
   const ir::Node* inner = made_by(r.input(0), OpKind::quantize);
   if (!inner) return false;
@@ -104,6 +114,15 @@ Result<bool> drop(Rewrite& r) {
   const std::optional<Grid> grid = grid_of(*r.node, r.input(0), r.output());
   if (!grid || grid_of(*inner, r.input(0), x) != grid) return false;
   if (!keeps_levels(grid->scale, grid->integers, grid->floats) || !is_on(*grid, x)) return false;
+  // Of pairs on either side of an activation the one behind it stays: what multiplies integers reads that.
+  if (const ir::Node* before = pair_before(x, *grid)) {
+    r.absorb(before);
+    r.absorb(x->producer());
+    std::vector<ir::Value*> levels = inner->inputs(), floats = r.node->inputs();
+    levels[0] = r.add(x->producer()->attributes(), {before->input(0)});
+    floats[0] = r.add(inner->attributes(), std::move(levels));
+    return r.finish(r.add(r.node->attributes(), std::move(floats)));
+  }
   r.absorb(inner);
   return r.finish(x);
 }

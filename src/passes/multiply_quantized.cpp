@@ -3,8 +3,9 @@
 #include <algorithm>
 
 #include "base/divide.h"
-#include "ops/rules.h"
+#include "ops/windows.h"
 #include "passes/linear.h"
+#include "passes/match.h"
 #include "passes/pins.h"
 #include "passes/quantization.h"
 
@@ -24,6 +25,75 @@ ir::Value* channel_bias(Rewrite& r, ir::Value* bias) {
   return r.reshape(bias, dims);
 }
 
+// Sums of the weights for each output channel and, of convolutions, each place of the filter.
+struct SumsOfWeights {
+  int64_t channels = 1, taps = 1;
+  std::vector<int64_t> sums;  // [channels][taps]
+};
+
+SumsOfWeights sums_of_weights(const QuantizedProduct& product, const ir::Node& node) {
+  const Tensor& w = *product.w.integers->constant();
+  SumsOfWeights result;
+  result.channels = w.dims()[product.dimension];
+  for (size_t d = 2; node.is(OpKind::convolution) && d < w.dims().size(); ++d) result.taps *= w.dims()[d];
+  int64_t inner = 1;
+  for (size_t d = product.dimension + 1; d < w.dims().size(); ++d) inner *= w.dims()[d];
+  result.sums.resize(static_cast<size_t>(result.channels * result.taps));
+  const int8_t* weights = w.as<int8_t>();
+  for (int64_t i = 0; i < w.volume(); ++i)
+    result.sums[static_cast<size_t>(i / inner % result.channels * result.taps + i % result.taps)] += weights[i];
+  return result;
+}
+
+// A zero point of the sums, which broadcasts to them.
+Result<Tensor> levels_of_sums(const std::vector<int64_t>& values, Dims dims) {
+  LATHE_ASSIGN(Tensor tensor, Tensor::allocate(DType::i32, std::move(dims)));
+  for (size_t i = 0; i < values.size(); ++i) tensor.mutable_as<int32_t>()[i] = static_cast<int32_t>(values[i]);
+  return tensor;
+}
+
+// zero * the sum of the weights that each output channel has: what the products are too large by where every level of
+// x is.
+Result<Tensor> zero_point_of(const QuantizedProduct& product, const ir::Node& node, int64_t zero) {
+  const SumsOfWeights weights = sums_of_weights(product, node);
+  std::vector<int64_t> values(static_cast<size_t>(weights.channels));
+  for (size_t i = 0; i < weights.sums.size(); ++i)
+    values[i / static_cast<size_t>(weights.taps)] += zero * weights.sums[i];
+  Dims dims(static_cast<size_t>(node.output()->rank()) - product.axis, 1);
+  dims[0] = weights.channels;
+  return levels_of_sums(values, std::move(dims));
+}
+
+// The same for each place of the result of a convolution that is padded with zeros: those weights count that meet the
+// image there.
+Result<Tensor> zero_points_where_padded(const QuantizedProduct& product, const ir::Node& node, int64_t zero) {
+  const SumsOfWeights weights = sums_of_weights(product, node);
+  const auto sizes = [](const Shape& shape) {
+    Dims dims;
+    for (size_t d = 2; d < shape.size(); ++d) dims.push_back(*shape[d].as_constant());
+    return dims;
+  };
+  const Dims kernel = sizes(product.w.integers->shape()), output = sizes(node.output()->shape());
+  LATHE_ASSIGN(const WindowAttrs attrs, window_attrs(node.attrs<ConvolutionAttrs>(), kernel.size()));
+  const std::vector<WindowAxis> axes = window_axes(sizes(product.x.integers->shape()), output, kernel, attrs);
+  int64_t places = 1;
+  for (const int64_t size : output) places *= size;
+  std::vector<int64_t> values(static_cast<size_t>(weights.channels * places));
+  Ints tap(kernel.size(), 0);
+  for (int64_t t = 0; t < weights.taps; ++t) {
+    for_each_run(axes, tap, [&](int64_t, int64_t first, int64_t count, int64_t) {
+      for (int64_t c = 0; c < weights.channels; ++c)
+        for (int64_t i = 0; i < count; ++i)
+          values[static_cast<size_t>(c * places + first + i)] +=
+              zero * weights.sums[static_cast<size_t>(c * weights.taps + t)];
+    });
+    for (size_t d = tap.size(); d-- > 0 && ++tap[d] == kernel[d];) tap[d] = 0;
+  }
+  Dims dims{weights.channels};
+  dims.insert(dims.end(), output.begin(), output.end());
+  return levels_of_sums(values, std::move(dims));
+}
+
 // How much is added at the beginning of each dimension of an image, then at the ends.
 struct Pads {
   explicit Pads(size_t rank) : values(2 * rank, 0), rank(rank) {}
@@ -41,13 +111,15 @@ struct Pads {
   size_t rank;
 };
 
-// A convolution of the integers. What it has beyond their ends are levels that stand for 0, where its own padding would
-// be zeros. Kernels that multiply four channels at once get channels in fours, of which the last are multiplied by 0.
+// A convolution of the integers. On CPUs, what it has beyond their ends are levels that stand for 0, where its own
+// padding would be zeros; and as kernels multiply four channels at once, channels come in fours, of which the last are
+// multiplied by 0.
 Result<ir::Value*> convolution_of(Rewrite& r, const QuantizedProduct& product) {
   ConvolutionAttrs attrs = r.node->attrs<ConvolutionAttrs>();
   ir::Value *x = product.x.integers, *w = product.w.integers, *zero_point = product.x.zero_point;
   Pads pads(static_cast<size_t>(x->rank()));
-  if (r.context.arithmetic.weighted_products && attrs.groups == 1) {
+  if (!r.context.arithmetic.weighted_products) return r.add(attrs, {x, w});
+  if (attrs.groups == 1) {
     pads.channels_end() = round_up<int64_t>(w->constant()->dims()[1], 4) - w->constant()->dims()[1];
     if (!pads.is_none()) {
       const std::vector<Tensor> operands{*w->constant(), *r.ints(pads.values)->constant()};
@@ -84,12 +156,12 @@ Result<bool> multiply(Rewrite& r) {
   DequantizeAttrs attrs;
   attrs.to = r.output()->dtype();
   std::vector<ir::Value*> operands = {sums, factor};
-  if (!product->zero_point.empty()) {
-    Dims dims(static_cast<size_t>(r.output()->rank()) - product->axis, 1);
-    dims[0] = static_cast<int64_t>(product->zero_point.size());
-    LATHE_ASSIGN(Tensor zero_point, Tensor::allocate(DType::i32, dims));
-    std::copy(product->zero_point.begin(), product->zero_point.end(), zero_point.mutable_as<int32_t>());
-    operands.push_back(r.constant(std::move(zero_point)));
+  if (product->x.zero_point) {
+    const auto zero = static_cast<int64_t>(scalar_of(product->x.zero_point).value());
+    const bool pads_with_zeros =
+        r.node->is(OpKind::convolution) && is_padded(*r.node) && !r.context.arithmetic.weighted_products;
+    operands.push_back(r.constant(pads_with_zeros ? zero_points_where_padded(*product, *r.node, zero)
+                                                  : zero_point_of(*product, *r.node, zero)));
   }
   ir::Value* result = r.add(attrs, std::move(operands));
   if (ir::Value* bias = r.node->is(OpKind::convolution) ? r.input(2) : nullptr)

@@ -64,43 +64,35 @@ const char* refusal_of_cpu(const ir::Node& node, const Dequantized& w) {
   return groups == 1 && dims[1] == 1 ? "it has one input channel" : nullptr;
 }
 
-// Levels of one scale and, on CPUs, of any type and one zero point. What a convolution is padded with is the zero
-// point, so where the padding lies must be known.
-const char* refusal_of_activations(const ir::Node& node, const Dequantized& x, const PassContext& context) {
+// Levels of one scale and one zero point. What a convolution is padded with is the zero point: CPUs copy it to where it
+// must lie, elsewhere the sums are corrected where an image ends.
+const char* refusal_of_activations(const ir::Node& node, const Dequantized& x, const Dequantized& w,
+                                   const PassContext& context) {
+  const bool is_cpu = context.arithmetic.weighted_products;
+  if (!is_cpu && x.integers->dtype() != DType::i8) return "the activations are not i8";
   if (x.scale->volume() != 1) return "the activations have several scales";
-  if (!context.arithmetic.weighted_products) {
-    if (x.integers->dtype() != DType::i8) return "the activations are not i8";
-    return x.zero_point ? "the activations have a zero point" : nullptr;
-  }
   if (!x.zero_point) return nullptr;
   if (!scalar_of(x.zero_point)) return "the activations have several zero points";
-  const bool known_padding =
-      !node.is(OpKind::convolution) || node.attrs<ConvolutionAttrs>().padding_mode == PaddingMode::explicit_round_down;
-  return known_padding ? nullptr : "the activations have a zero point, and sizes decide where the padding lies";
+  if (!w.integers->constant()) return "the activations have a zero point, and the weights are computed";
+  if (!node.is(OpKind::convolution) || !is_padded(node)) return nullptr;
+  if (node.attrs<ConvolutionAttrs>().padding_mode != PaddingMode::explicit_round_down)
+    return "the activations have a zero point, and sizes decide where the padding lies";
+  const Shape& image = x.integers->shape();
+  const bool is_known =
+      std::all_of(image.begin() + 2, image.end(), [](const Expr& size) { return size.is_constant(); });
+  return is_cpu || is_known ? nullptr : "the activations have a zero point, and the sizes of the image are open";
 }
 
 // Of dequantised operands; null where integer kernels of the target multiply them.
 const char* refusal_of(const ir::Node& node, const Dequantized& x, const Dequantized& w, const PassContext& context) {
   if (w.integers->dtype() != DType::i8) return "the weights are not i8, nor is what their zero point leaves of them";
   if (w.zero_point) return "the weights have a zero point";
-  if (const char* why = refusal_of_activations(node, x, context)) return why;
+  if (const char* why = refusal_of_activations(node, x, w, context)) return why;
   if (context.arithmetic.weighted_products)
     if (const char* why = refusal_of_cpu(node, w)) return why;
   if (!node.is(OpKind::convolution)) return refusal_of_matmul(node, x, w);
   const bool fits = products_of_convolution(w.integers).value_or(kMostProducts + 1) <= kMostProducts;
   return fits ? nullptr : "its sums may exceed 32 bits";
-}
-
-// zero * the sum of the weights that each output channel has: what the products are too large by where every level of
-// x is.
-std::vector<int32_t> sums_of_weights(const Tensor& w, size_t dimension, double zero) {
-  int64_t inner = 1;
-  for (size_t d = dimension + 1; d < w.dims().size(); ++d) inner *= w.dims()[d];
-  std::vector<int32_t> sums(static_cast<size_t>(w.dims()[dimension]));
-  const int8_t* weights = w.as<int8_t>();
-  for (int64_t i = 0; i < w.volume(); ++i)
-    sums[static_cast<size_t>(i / inner % w.dims()[dimension])] += static_cast<int32_t>(zero) * weights[i];
-  return sums;
 }
 
 }  // namespace
@@ -114,6 +106,13 @@ std::optional<Dequantized> dequantized(const ir::Value* value) {
   for (double scale : to_doubles(*result.scale))
     if (!(scale > 0) || !std::isfinite(scale)) return std::nullopt;
   return result;
+}
+
+bool is_padded(const ir::Node& convolution) {
+  const auto& attrs = convolution.attrs<ConvolutionAttrs>();
+  const auto pads = [](int64_t pad) { return pad != 0; };
+  return attrs.padding_mode != PaddingMode::explicit_round_down || std::ranges::any_of(attrs.pads_begin, pads) ||
+         std::ranges::any_of(attrs.pads_end, pads);
 }
 
 std::optional<QuantizedProduct> quantized_product(const ir::Node& node, const PassContext& context, std::string* why) {
@@ -132,10 +131,7 @@ std::optional<QuantizedProduct> quantized_product(const ir::Node& node, const Pa
   if (!scale) return refuse("the scales of the weights are not those of output channels");
   for (double& each : *scale) each *= x->scale->at_double(0);
   const size_t axis = convolution ? 1 : static_cast<size_t>(node.output()->rank()) - 1;
-  QuantizedProduct product{*x, *w, *std::move(scale), {}, axis};
-  if (x->zero_point)
-    product.zero_point = sums_of_weights(*w->integers->constant(), dimension, scalar_of(x->zero_point).value());
-  return product;
+  return QuantizedProduct{*x, *w, *std::move(scale), axis, dimension};
 }
 
 // A level l, counted from the zero point, becomes l * s and that divided by s again, each rounded once. While no

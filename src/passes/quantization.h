@@ -21,13 +21,16 @@ std::optional<Dequantized> dequantized(const ir::Value* value);
 // A convolution or matrix product of dequantised 8-bit operands, which integer kernels can multiply as they are.
 struct QuantizedProduct {
   Dequantized x, w;
-  std::vector<double> scale;        // of a sum: one, or one for each output channel
-  std::vector<int32_t> zero_point;  // of a sum, one for each output channel; empty = 0
-  size_t axis = 0;                  // the output's channels
+  std::vector<double> scale;  // of a sum: one, or one for each output channel
+  size_t axis = 0;            // the output's channels
+  size_t dimension = 0;       // those of the weights
 };
 // `why` receives what is in the way of one.
 std::optional<QuantizedProduct> quantized_product(const ir::Node& node, const PassContext& context,
                                                   std::string* why = nullptr);
+
+// Whether a convolution reads beyond the ends of its images, or may.
+bool is_padded(const ir::Node& convolution);
 
 // Whether quantize(dequantize(q)) is q for every level q of the type, whatever the zero point.
 bool keeps_levels(double scale, DType integers, DType floats);
