@@ -244,6 +244,7 @@ bool GraphImporter::import_operator(const NodeProto& node, const std::string& na
   };
   NodeContext context(node, name, version, *scope.graph, inputs, scope.call, {inline_graph, make_body},
                       report_.branches);
+  if (plugin) warn_of_deprecated(node.op_type, report_.warnings);
   if (custom)
     options_.custom->import(context);
   else if (plugin)

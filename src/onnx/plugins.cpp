@@ -10,10 +10,11 @@ struct PluginRow {
   std::string_view name;
   int newest;
   void (*run)(NodeContext& c);
+  std::string_view replacement;
 };
 
 constexpr PluginRow kPlugins[] = {
-#define LATHE_PLUGIN(name, newest, function) {#name, newest, &import_##function},
+#define LATHE_PLUGIN(name, newest, function, replacement) {#name, newest, &import_##function, replacement},
 #include "onnx/plugins.def"
 };
 
@@ -26,6 +27,13 @@ const PluginRow* find_plugin(std::string_view name) {
 }  // namespace
 
 bool is_standard_plugin(std::string_view name) { return find_plugin(name) != nullptr; }
+
+void warn_of_deprecated(std::string_view plugin, std::vector<std::string>& warnings) {
+  const std::string_view replacement = find_plugin(plugin)->replacement;
+  if (replacement.empty()) return;
+  std::string text = fmt::format("plugin '{}' is deprecated, and works; export {}, in its place", plugin, replacement);
+  if (std::find(warnings.begin(), warnings.end(), text) == warnings.end()) warnings.push_back(std::move(text));
+}
 
 void import_standard_plugin(std::string_view name, NodeContext& c) {
   const PluginRow& row = *find_plugin(name);

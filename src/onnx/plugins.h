@@ -2,16 +2,21 @@
 // Standard plugins of TensorRT, made from plugins.def.
 #pragma once
 
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "onnx/node_context.h"
 
 namespace lathe::onnx {
 
-#define LATHE_PLUGIN(name, newest, function) void import_##function(NodeContext& c);
+#define LATHE_PLUGIN(name, newest, function, replacement) void import_##function(NodeContext& c);
 #include "onnx/plugins.def"
 
 bool is_standard_plugin(std::string_view name);
+
+// Adds a warning, once for each model, where TensorRT has deprecated the standard plugin.
+void warn_of_deprecated(std::string_view plugin, std::vector<std::string>& warnings);
 
 // Imports the node as the plugin of that name, which must be standard, in the version that its attribute plugin_version
 // asks for (1 if none).

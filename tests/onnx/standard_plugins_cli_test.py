@@ -128,6 +128,18 @@ class StandardPlugins(unittest.TestCase):
         self.nms({"boxes": boxes, "scores": scores[..., None]}, detections(boxes, scores, background=1, **how), background_class=1)
         self.nms({"boxes": boxes, "scores": scores}, detections(boxes, scores, agnostic=True, **how), class_agnostic=1)
 
+    # S249: it works, and is warned of, once for each model.
+    def test_efficient_nms_is_deprecated(self):
+        inputs = {"x": np.zeros((1, 4, 4), np.float32), "scores": np.zeros((1, 4, 2), np.float32)}
+        for op, count, fields in (("EfficientNMS_TRT", 1, self.NMS), ("LReLU_TRT", 0, {"negSlope": 0.5})):
+            given = inputs if op == "EfficientNMS_TRT" else {"x": inputs["x"]}
+            outputs = ["count", "boxes", "best", "classes"] if op == "EfficientNMS_TRT" else ["y"]
+            self.model(op, given, outputs, **fields)
+            built = self.build(given)
+            self.assertEqual(built.returncode, 0, built.stderr)
+            said = (built.stdout + built.stderr).count(f"plugin '{op}' is deprecated, and works; export NonMaxSuppression")
+            self.assertEqual(said, count, built.stderr)
+
     def test_efficient_nms_in_half_precision(self):
         boxes = corner_boxes(self.random, 2, 12, 1).astype(np.float16)
         scores = self.random.permutation(np.linspace(0, 1, 72)).reshape(2, 12, 3).astype(np.float16)
@@ -302,6 +314,7 @@ class StandardPlugins(unittest.TestCase):
                         constants={"w": weight, "b": bias}, stride=[2, 1], padding=[1, 0], dilation=[2, 1], group=groups,
                         deformable_group=offset_groups, plugin_version="2")
 
+    # S258: what is missing is named, with its library and what registers it.
     def test_refusals(self):
         x = np.zeros((1, 4, 4, 4), np.float32)
         self.refuse("GroupNormalizationPlugin", {"x": x}, "eps", constants={"g": np.ones(4, np.float32), "b": np.ones(4, np.float32)},

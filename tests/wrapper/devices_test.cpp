@@ -102,6 +102,62 @@ TEST_F(WrapperDevicesTest, SafeMode) {
   EXPECT_EQ(lines_with("'x' lies in memory that is not the engine's GPU's").size(), 1u);
 }
 
+// Each call of the driver may fail while an engine is loaded, run, recorded and let go: the answer is right or the
+// failure is told, and nothing is left.
+TEST_F(WrapperDevicesTest, EachCallOfTheDriverMayFail) {
+  auto* const calls = driver_function<size_t()>("fake_cuda_calls");
+  auto* const live = driver_function<size_t(const char*)>("fake_cuda_live");
+  auto* const failures = driver_function<size_t()>("fake_cuda_failures");
+  const size_t failed_before = failures();
+  constexpr int kOutOfMemory = 2, kNotSticky = 0;
+  const Batch batch(4);
+  const AppStream stream;
+  const EngineFields fields = fields_of();
+  listen(nv::ILogger::Severity::kERROR);
+  const auto use = [&] {  // whether all of it was done
+    const std::unique_ptr<EngineWrapper> wrapper =
+        EngineWrapper::create(shared_, bytes_, fields, {"", "none", "disabled"});
+    if (!wrapper) return false;
+    bool done = wrapper->setCudaGraphs(true);
+    for (const bool on_default : {false, true}) {
+      std::vector<OutputTensor> outputs;
+      const auto location = on_default ? kHost : kDevice;
+      if (!wrapper->run({batch.input(location)}, outputs, on_default ? nullptr : stream.get())) return false;
+      // On the emulated GPU the host reads what the engine has left, without a call.
+      done = done && static_cast<const float*>(outputs[0].data)[0] == batch.x[0] + batch.x[2];
+      EXPECT_TRUE(done) << "an answer that is wrong";
+    }
+    return done;
+  };
+  const auto left = [&] {
+    releaseIdleDevices();
+    std::vector<size_t> counts;
+    for (const char* kind : {"memory", "stream", "event", "graph", "executable", "module", "link", "context"})
+      counts.push_back(live(kind));
+    return counts;
+  };
+  ASSERT_TRUE(use()) << wrapperError();
+  const std::vector<size_t> before = left();
+  const size_t start = calls();
+  ASSERT_TRUE(use()) << wrapperError();
+  const size_t most = calls() - start;
+  ASSERT_EQ(left(), before);
+  size_t told = 0;
+  for (size_t nth = 1; nth <= most; ++nth) {
+    driver_function<void(const char*, size_t, int, int)>("fake_cuda_fail")(nullptr, nth, kOutOfMemory, kNotSticky);
+    logger.text.clear();
+    if (!use()) {
+      ++told;
+      EXPECT_EQ(std::string(wrapperError()).substr(0, 6), "LATHE-") << nth;
+      EXPECT_FALSE(logger.text.empty()) << nth;
+    }
+    ASSERT_EQ(left(), before) << nth;
+  }
+  EXPECT_GT(told, most / 4) << "the others give something back, or can be done without";
+  EXPECT_EQ(failures() - failed_before, most);
+  EXPECT_TRUE(use()) << wrapperError();
+}
+
 // S191: kernels that were compiled for a context are in the file when the
 // communicator is given up, and when the wrapper goes.
 TEST_F(WrapperDevicesTest, KernelsAreSavedBeforeAContextGoes) {

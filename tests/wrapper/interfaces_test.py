@@ -62,11 +62,10 @@ class Interfaces(unittest.TestCase):
         header = (ROOT / "include/lathe_wrapper.h").read_text()
         self.assertNotRegex(header, r"\bset(Specialization|DynamicShapes|CudaGraphStrategy|RuntimeCache)")
 
-    # S198, S205, S219: without IRuntimeConfig it compiles, runs, and writes records that say so. S232: it needs no macro
-    # but the generation's.
     @unittest.skipIf("LATHE_SANITIZE:STRING=\n" not in (BUILD / "CMakeCache.txt").read_text(),
                      "programs would have to be linked with the sanitizers, too")
     def test_without_runtime_config(self):
+        # S198, S205, S219: it compiles, runs, and writes records that say so. S232: it needs no macro but the generation's.
         with tempfile.TemporaryDirectory() as name:
             folder = pathlib.Path(name)
             shutil.copytree(ROOT / "include", folder / "include")

@@ -20,6 +20,7 @@ class WrappedRunTest : public WrapperTest {
   }
 };
 
+// S207: what tests look at are public functions.
 TEST_F(WrappedRunTest, IsRight) {
   const std::unique_ptr<EngineWrapper> wrapper = wrap();
   for (const int64_t rows : {4, 1, 8, 4}) expect_right(*wrapper, Batch(rows, static_cast<float>(rows)));
