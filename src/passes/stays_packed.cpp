@@ -38,8 +38,18 @@ bool fits_kernels(const Node& node, size_t k_dim) {
   return true;
 }
 
-bool is_second_factor(const ir::Use& use) {
+// Whether it is a tensor of 8 bits as floats, or was rounded to them: of a network that was quantised as a whole, whose
+// products are those of integers or, of many rows, of floats.
+bool has_levels(const Value* x) {
+  if (made_by(x, OpKind::dequantize)) return true;
+  const Node* scaled = made_by(x, ElementwiseOp::mul);
+  const Node* clip = scaled ? made_by(scaled->input(0), ActivationOp::clip) : nullptr;
+  return clip && made_by(clip->input(0), UnaryOp::round);
+}
+
+bool is_second_factor(const Node& node, const ir::Use& use) {
   const Node& matmul = *use.node;
+  if (!is_packed(node.input(0)->dtype()) && has_levels(matmul.input(0))) return false;
   return use.index == 1 && !matmul.input(0)->content() && matmul.input(0)->rank() > 0 &&
          is_product_float(matmul.output()->dtype());
 }
@@ -48,7 +58,7 @@ bool is_multiplied_alone(const Node& node, const Value* value, bool is_transpose
   if (value->is_graph_output() || value->uses().empty() || !is_product_float(value->dtype())) return false;
   return std::ranges::all_of(value->uses(), [&](const ir::Use& use) {
     if (use.node->is(OpKind::matmul))
-      return is_second_factor(use) &&
+      return is_second_factor(node, use) &&
              fits_kernels(node, use.node->attrs<MatmulAttrs>().transpose_b == is_transposed ? 0 : 1);
     if (use.node->is(OpKind::transpose)) {
       const bool swaps =

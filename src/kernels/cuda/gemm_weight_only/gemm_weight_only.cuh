@@ -90,7 +90,7 @@ struct Rows {
 };
 
 // The loop over panels that both kinds of tiles have. The warps of a block take panels in turn; each has kAhead of them
-// on the way. A is in the caches: all warps read it.
+// on the way. A is read for the panel after the one in turn.
 template <class T, int kBits, int kWarps, bool kZeros>
 struct PanelLoop {
   static constexpr int kAhead = 32 / kBits;
@@ -125,13 +125,15 @@ struct PanelLoop {
       to.zeros.at[0] = to.zeros.at[1] = from_float<T>(offset_of<T, kBits> + (1 << (kBits - 1)));
   }
 
-  // use(panel, its lane's first element of K) for each panel of the warp.
-  template <class Use>
-  LATHE_DEVICE_MEMBER void run(const Use& use) const {
+  // For each panel of the warp use(slot, panel, its lane's first element of K), and load(slot, that element) while the
+  // panel before is used: slots 0 and 1 in turns.
+  template <class Load, class Use>
+  LATHE_DEVICE_MEMBER void run(const Load& load, const Use& use) const {
     P ahead[kAhead] = {};
     LATHE_UNROLL
     for (int i = 0; i < kAhead; ++i) fetch(ahead[i], warp() + i * kWarps);
     dependency_wait();
+    if (warp() < count) load(0, element_of(warp()));
     for (int panel = warp(); panel < count; panel += kAhead * kWarps) {
       LATHE_UNROLL
       for (int i = 0; i < kAhead; ++i) {
@@ -139,7 +141,8 @@ struct PanelLoop {
         if (at >= count) break;
         const P now = ahead[i];
         fetch(ahead[i], at + kAhead * kWarps);
-        use(now, element_of(at));
+        if (at + kWarps < count) load((i + 1) % 2, element_of(at + kWarps));
+        use(i % 2, now, element_of(at));
       }
     }
   }
@@ -157,21 +160,26 @@ struct MmaTile {
     LATHE_UNROLL
     for (int j = 0; j < kTiles; ++j) LATHE_UNROLL
     for (int e = 0; e < 4; ++e) sums[j][e] = 0;
-    PanelLoop<T, kBits, kWarps, kZeros>(weights, block, rows.k).run([&](const Panel<T, kBits>& panel, int at) {
-      unsigned columns[4][4], row[8];
-      if constexpr (kTiles == 1) load_row(row, rows, block.row, at);  // on its way while codes become floats
-      LATHE_UNROLL
-      for (int step = 0; step < 4; ++step) dequantize_step<kBits>(columns[step], panel, step);
-      LATHE_UNROLL
-      for (int j = 0; j < kTiles; ++j) {
-        if constexpr (kTiles > 1) load_row(row, rows, block.row + j * 8, at);
-        LATHE_UNROLL
-        for (int step = 0; step < 4; ++step) {
-          const unsigned pair[2] = {row[step * 2], row[step * 2 + 1]};
-          mma_m16n8k16(sums[j], columns[step], pair, T{});
-        }
-      }
-    });
+    unsigned ahead[2][8];  // of one tile of rows; more are read as they are multiplied
+    const auto load = [&](int slot, int at) {
+      if constexpr (kTiles == 1) load_row(ahead[slot], rows, block.row, at);
+    };
+    PanelLoop<T, kBits, kWarps, kZeros>(weights, block, rows.k)
+        .run(load, [&](int slot, const Panel<T, kBits>& panel, int at) {
+          unsigned columns[4][4], row[8];
+          LATHE_UNROLL
+          for (int step = 0; step < 4; ++step) dequantize_step<kBits>(columns[step], panel, step);
+          LATHE_UNROLL
+          for (int j = 0; j < kTiles; ++j) {
+            if constexpr (kTiles > 1) load_row(row, rows, block.row + j * 8, at);
+            const unsigned(&from)[8] = kTiles > 1 ? row : ahead[slot];
+            LATHE_UNROLL
+            for (int step = 0; step < 4; ++step) {
+              const unsigned pair[2] = {from[step * 2], from[step * 2 + 1]};
+              mma_m16n8k16(sums[j], columns[step], pair, T{});
+            }
+          }
+        });
   }
 
   // [row][column], kM x kN.
@@ -216,19 +224,21 @@ struct ScalarTile {
   LATHE_DEVICE_MEMBER void run(const Weights<float>& weights, const Rows<float>& rows, const gemm::Block& block) {
     LATHE_UNROLL
     for (int r = 0; r < kRows; ++r) sums[r][0] = sums[r][1] = 0;
-    PanelLoop<float, kBits, kWarps, kZeros>(weights, block, rows.k).run([&](const Panel<float, kBits>& panel, int at) {
-      float columns[2][16];
-      dequantize(columns, panel);
-      LATHE_UNROLL
-      for (int r = 0; r < kRows; ++r) {
-        if (block.row + r >= rows.m) break;
-        float row[16];
-        load_run<kWidth>(row, rows.x + (block.row + r) * rows.pitch, rows.stride, at, rows.k);
-        LATHE_UNROLL
-        for (int e = 0; e < 16; ++e) LATHE_UNROLL
-        for (int c = 0; c < 2; ++c) sums[r][c] = fmaf(row[e], columns[c][e], sums[r][c]);
-      }
-    });
+    const auto none = [](int, int) {};
+    PanelLoop<float, kBits, kWarps, kZeros>(weights, block, rows.k)
+        .run(none, [&](int, const Panel<float, kBits>& panel, int at) {
+          float columns[2][16];
+          dequantize(columns, panel);
+          LATHE_UNROLL
+          for (int r = 0; r < kRows; ++r) {
+            if (block.row + r >= rows.m) break;
+            float row[16];
+            load_run<kWidth>(row, rows.x + (block.row + r) * rows.pitch, rows.stride, at, rows.k);
+            LATHE_UNROLL
+            for (int e = 0; e < 16; ++e) LATHE_UNROLL
+            for (int c = 0; c < 2; ++c) sums[r][c] = fmaf(row[e], columns[c][e], sums[r][c]);
+          }
+        });
   }
 
   LATHE_DEVICE_MEMBER void stage(float* to) const {

@@ -38,26 +38,38 @@ struct WeightOnly {
 
 // ---- packing
 
-// Of a word, in which of a lane's columns and elements of K its codes are: see dequantize_step().
+// Where a code of a panel is in B, and in the panel's words.
+struct Place {
+  int n, k, word, shift;
+};
+
+// In which of a lane's columns and elements of K the codes of its words are: see dequantize_step().
+std::vector<Place> places_of(int bits) {
+  const int per_word = 32 / bits, pairs = per_word / 2, vectors = bits / 4;
+  std::vector<Place> places;
+  for (int lane = 0; lane < 32; ++lane)
+    for (int word = 0; word < bits; ++word)
+      for (int code = 0; code < per_word; ++code) {
+        const int step = word / vectors, pair = word % vectors * pairs + code % pairs, high = code / pairs;
+        places.push_back({lane / 4 + pair % 2 * 8, lane % 4 * 16 + step * 4 + pair / 2 * 2 + high,
+                          (word / 4 * 32 + lane) * 4 + word % 4, code % pairs * bits + high * 16});
+      }
+  return places;
+}
+
 Result<Tensor> pack_codes(const WeightOnly& form) {
   const PackedWeights& weights = form.weights;
-  const int bits = weights.bits(), words = bits;  // of a lane: 16 elements of two columns
-  LATHE_ASSIGN(Tensor packed, Tensor::allocate(DType::u32, {form.tiles(), form.panels(), bits / 4, 32, 4}));
+  LATHE_ASSIGN(Tensor packed, Tensor::allocate(DType::u32, {form.tiles(), form.panels(), weights.bits() / 4, 32, 4}));
   std::memset(packed.mutable_data(), 0, packed.bytes());
   auto* to = packed.mutable_as<uint32_t>();
-  const int per_word = 32 / bits, pairs = per_word / 2;
+  const std::vector<Place> places = places_of(weights.bits());
   for (int64_t tile = 0; tile < form.tiles(); ++tile)
-    for (int64_t panel = 0; panel < form.panels(); ++panel)
-      for (int lane = 0; lane < 32; ++lane)
-        for (int i = 0; i < words * per_word; ++i) {
-          const int word = i / per_word, code = i % per_word, step = word / (bits / 4);
-          const int pair = word % (bits / 4) * pairs + code % pairs, high = code / pairs;
-          const int64_t n = tile * kColumns + lane / 4 + pair % 2 * 8;
-          const int64_t k = panel * kPanel + lane % 4 * 16 + step * 4 + pair / 2 * 2 + high;
-          if (n >= weights.n() || k >= weights.k()) continue;
-          const int64_t at = (((tile * form.panels() + panel) * (bits / 4) + word / 4) * 32 + lane) * 4 + word % 4;
-          to[at] |= static_cast<uint32_t>(weights.code(k, n)) << (code % pairs * bits + high * 16);
-        }
+    for (int64_t panel = 0; panel < form.panels(); ++panel, to += weights.bits() * 32)
+      for (const Place& place : places) {
+        const int64_t n = tile * kColumns + place.n, k = panel * kPanel + place.k;
+        if (n < weights.n() && k < weights.k())
+          to[place.word] |= static_cast<uint32_t>(weights.code(k, n)) << place.shift;
+      }
   return packed;
 }
 
