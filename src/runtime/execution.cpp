@@ -6,6 +6,7 @@
 #include <chrono>
 #include <utility>
 
+#include "base/trace_ranges.h"
 #include "plan/bindings_read.h"
 #include "plan/limits.h"
 #include "plan/validate.h"
@@ -196,6 +197,7 @@ Result<> Execution::run_watched(size_t i, Queue& queue) {
 Result<> Execution::run_step(size_t i, Queue& queue) {
   const plan::Step& step = plan_.steps[i];
   StepOperands& operands = operands_[i];
+  const TraceRange range(hooks_.ranges ? (*hooks_.ranges)[i].c_str() : nullptr);
   if (step.is<plan::Block>()) return blocks_.run(i, queue);
   if (const auto refused = refused_.find(i); refused != refused_.end()) return fail(refused->second);
   const Kernel* const runs = kernel(i);

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "device/forking_queue.h"
@@ -24,8 +25,9 @@ struct RunHooks {
   // Called with the queue of a device that is not the host once everything that reads inputs has been given to it, and
   // the block that it is in has ended.
   std::function<Result<>(Queue& queue)> inputs_read;
-  Log* log = nullptr;              // is told what becomes slower than it might be
-  bool waits_after_steps = false;  // so that a step's failure shows in that step
+  Log* log = nullptr;                                // is told what becomes slower than it might be
+  const std::vector<std::string>* ranges = nullptr;  // of a profiler's timeline, by step; null = there are none
+  bool waits_after_steps = false;                    // so that a step's failure shows in that step
 };
 
 // Gives the plan's steps to a queue: kernels to the device, the rest to the host. One thread at a time, as the context

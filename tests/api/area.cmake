@@ -20,6 +20,11 @@ foreach(library lathe lathe_lean)
 endforeach()
 target_compile_definitions(plan_runner_lathe_lean PRIVATE CHECK_NO_BUILDER)
 
+# A profiler for NVTX.
+add_library(range_recorder MODULE ${CMAKE_CURRENT_LIST_DIR}/range_recorder.cpp)
+add_dependencies(test_api range_recorder)
+target_compile_definitions(test_api PRIVATE RANGE_RECORDER="$<TARGET_FILE:range_recorder>")
+
 record_api_calls(test_api)
 
 # The same tests on the emulated GPU.

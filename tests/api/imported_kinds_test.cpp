@@ -36,14 +36,16 @@ struct Kind {
   LayerType type;
 };
 
-std::vector<Kind> kinds() {
-  const auto floats = [](const char* name, std::vector<int64_t> dims, std::vector<float> values) {
-    return raw_tensor<float>(name, 1, std::move(dims), std::move(values));
-  };
-  const auto ints = [](const char* name, std::vector<int64_t> values) {
-    const auto count = static_cast<int64_t>(values.size());
-    return raw_tensor<int64_t>(name, 7, {count}, std::move(values));
-  };
+std::string floats(const char* name, std::vector<int64_t> dims, std::vector<float> values) {
+  return raw_tensor<float>(name, 1, std::move(dims), std::move(values));
+}
+
+std::string ints(const char* name, std::vector<int64_t> values) {
+  const auto count = static_cast<int64_t>(values.size());
+  return raw_tensor<int64_t>(name, 7, {count}, std::move(values));
+}
+
+std::vector<Kind> kinds_of_nodes() {
   return {
       {"Softmax", one_node(node("Softmax", {"x"}, {"y"}, {int_attribute("axis", 1)}), {}), LayerType::kSOFTMAX},
       {"LayerNormalization",
@@ -86,6 +88,11 @@ std::vector<Kind> kinds() {
        one_node(node("ConvTranspose", {"x", "w"}, {"y"}, {int_attribute("group", 2)}),
                 {floats("w", {4, 1, 1, 2}, {1, 2, 3, 4, 5, 6, 7, 8})}),
        LayerType::kDECONVOLUTION},
+  };
+}
+
+std::vector<Kind> kinds_of_folded_inputs() {
+  return {
       {"BatchNormalization",
        one_node(node("BatchNormalization", {"x", "s", "b", "m", "v"}, {"y"}),
                 {floats("s", {4}, {2, 3, 4, 5}), floats("b", {4}, {1, -1, 0, 2}), floats("m", {4}, {0, 1, 2, 3}),
@@ -112,6 +119,11 @@ std::vector<Kind> kinds() {
        LayerType::kSLICE},
       {"Expand", one_node(node("Expand", {"x", "to"}, {"y"}), {ints("to", {3, 1, 1, 1})}), LayerType::kSLICE},
       {"Tile", one_node(node("Tile", {"x", "by"}, {"y"}), {ints("by", {1, 2, 1, 3})}), LayerType::kSLICE},
+  };
+}
+
+std::vector<Kind> kinds_of_several_nodes() {
+  return {
       {"ResizeToSizes",
        one_node(node("Resize", {"x", "", "", "to"}, {"y"}, {string_attribute("mode", "linear")}),
                 {ints("to", {1, 4, 5, 7})}),
@@ -167,6 +179,13 @@ std::vector<Kind> kinds() {
                     {value_info("y", 1, {})}})),
        LayerType::kELEMENTWISE},
   };
+}
+
+std::vector<Kind> kinds() {
+  std::vector<Kind> all = kinds_of_nodes();
+  for (const auto& more : {kinds_of_folded_inputs(), kinds_of_several_nodes()})
+    all.insert(all.end(), more.begin(), more.end());
+  return all;
 }
 
 class ImportedKinds : public testing::TestWithParam<Kind> {};

@@ -62,7 +62,7 @@ class HostMemory(unittest.TestCase):
     def ratio(self, arguments):
         """What the large network takes beyond the small one, in sizes of its weights."""
         small, large = (self.peak(*arguments(model)) for model in (self.small, self.large))
-        print(f"{' '.join(arguments('model')[:-1])}: {(large - small) / self.weights:.2f} x {self.weights / 1e6:.0f} MB")
+        print(f"{' '.join(map(str, arguments('model')[:-1]))}: {(large - small) / self.weights:.2f} x {self.weights / 1e6:.0f} MB")
         return (large - small) / self.weights
 
     def build(self, target, budget):
@@ -74,6 +74,12 @@ class HostMemory(unittest.TestCase):
         for target in ("cpu", "cuda"):
             with self.subTest(target):
                 self.assertLessEqual(self.ratio(self.build(target, 0)), 2.2)
+
+    # S103: an engine is looked at where it lies. It is mapped twice, by what runs it and by what describes it.
+    def test_inspection(self):
+        for name in ("small", "large"):
+            self.peak("build", getattr(self, name), "-o", f"{self.folder.name}/{name}.engine", "--target=cpu", "--buildBudget=0")
+        self.assertLessEqual(self.ratio(lambda model: ("inspect", pathlib.Path(model).with_suffix(".engine"))), 2.2)
 
     def test_builds_that_measure(self):
         """What is measured is allocated besides: a few of the largest layer's weights."""

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "failure.h"
+#include "file_view.h"
 
 namespace lathe::cli {
 namespace {
@@ -113,18 +114,24 @@ std::string origin_text(const Json& origin) {
 }
 
 Json describe_engine(Session& session, const std::string& file) {
-  const Plan plan(session.engine().serialize());
-  if (!plan) throw Failure(lastError());
-  Json json = Json::parse(take_text(planJson(plan->data(), plan->size())));
+  const bool is_model = is_model_file(file);
+  Json json;
+  if (!is_model) {
+    const FileView whole(file);
+    json = Json::parse(take_text(planJson(whole.data(), whole.size())));
+  }
+  if (is_model || !json["variants"].empty()) {  // the engine may be another variant than the first
+    const Json whole = std::move(json);
+    const Plan plan(session.engine().serialize());
+    if (!plan) throw Failure(lastError());
+    json = Json::parse(take_text(planJson(plan->data(), plan->size())));
+    if (!is_model)
+      for (const char* key : {"variants", "signed_by"}) json[key] = whole[key];
+  }
   const std::unique_ptr<nvinfer1::IEngineInspector> inspector(session.engine().createEngineInspector());
   if (!inspector) throw Failure(lastError());
   const Json layers = Json::parse(inspector->getEngineInformation(nvinfer1::LayerInformationFormat::kJSON));
   json["file"] = file;
-  if (!is_model_file(file)) {  // whose variant the engine may be
-    const std::string bytes = read_file(file);
-    const Json whole = Json::parse(take_text(planJson(bytes.data(), bytes.size())));
-    for (const char* key : {"variants", "signed_by"}) json[key] = whole[key];
-  }
   json["scratch_bytes"] = session.engine().getDeviceMemorySizeV2();
   const Json costs = take_costs(json);
   json["device"] = costs.is_object() ? costs["device"] : Json();

@@ -2,10 +2,6 @@
 #include "trtexec/engine.h"
 
 #include <dlfcn.h>
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
@@ -15,6 +11,7 @@
 #include "NvOnnxParser.h"
 #include "cli/console.h"
 #include "cli/failure.h"
+#include "cli/file_view.h"
 #include "cli/tensor_file.h"
 #include "lathe.h"
 #include "trtexec/build.h"
@@ -25,36 +22,9 @@ namespace {
 
 using cli::Clock;
 using cli::Failure;
+using cli::FileView;
 using cli::seconds_since;
 using cli::UsageError;
-
-// A file in memory, without reading what is not looked at.
-class FileView {
- public:
-  explicit FileView(const std::string& path) {
-    const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    struct stat facts {};
-    const bool found = file >= 0 && fstat(file, &facts) == 0;
-    size_ = found ? static_cast<size_t>(facts.st_size) : 0;
-    if (size_) data_ = mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file, 0);
-    const int reason = found ? EINVAL : errno;
-    if (file >= 0) close(file);
-    if (size_ == 0 || data_ == MAP_FAILED)
-      throw Failure(fmt::format("Error opening engine file: {}: {}", path,
-                                size_   ? std::strerror(errno)
-                                : found ? "it is empty"
-                                        : std::strerror(reason)));
-  }
-  ~FileView() { munmap(data_, size_); }
-  FileView(const FileView&) = delete;
-  FileView& operator=(const FileView&) = delete;
-  const void* data() const { return data_; }
-  size_t size() const { return size_; }
-
- private:
-  void* data_ = MAP_FAILED;
-  size_t size_ = 0;
-};
 
 // --asyncFileReader
 class EngineFileReader final : public nvinfer1::IStreamReaderV2 {

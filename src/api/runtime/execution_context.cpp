@@ -6,9 +6,9 @@
 #include "api/plan_keys.h"
 #include "api/runtime/aux_streams.h"
 #include "api/runtime/devices.h"
-#include "api/runtime/engine_inspector.h"
 #include "api/runtime/memory_log.h"
 #include "api/runtime/runtime_config.h"
+#include "base/trace_ranges.h"
 #include "plugin/running_plugin.h"
 
 namespace lathe::api {
@@ -77,6 +77,7 @@ Result<nv::IExecutionContext*> ExecutionContext::make(std::shared_ptr<EngineCore
   memory.log_change("IExecutionContext creation");
   made->context_->hooks.waits_after_steps = find_key(made->core_->plan(), kDebugSyncKey) != nullptr;
   made->context_->hooks.log = &made->core_->reporter->log();
+  made->name_ranges();
   made->debug_ = std::make_unique<DebugTensors>(*made->core_, *made->context_);
   made->allocators_.resize(made->core_->num_io());
   made->engine_stand_in_ = std::make_unique<CudaEngine>(made->core_);
@@ -258,6 +259,9 @@ Result<> ExecutionContext::run(cudaStream_t stream, bool wait) {
   stream_ = stream;
   debug_->begin(stream);
   note_work(number_, core_->plan().name);
+  const TraceRange range(ranges_.empty() ? nullptr
+                         : wait          ? "ExecutionContext::executeV2"
+                                         : "ExecutionContext::enqueueV3");
   if (Result<> ran = wait ? context_->run() : context_->enqueue(stream); !ran)
     return fail(with_last_engines(std::move(ran).error()));
   LATHE_TRY(debug_->deliver());
@@ -347,21 +351,6 @@ void ExecutionContext::setPersistentCacheLimit(size_t size) noexcept {
 void ExecutionContext::setAuxStreams(cudaStream_t* auxStreams, int32_t nbStreams) noexcept {
   guarded(changing(), "IExecutionContext::setAuxStreams",
           [&] { return set_aux_streams(*context_, auxStreams, nbStreams); });
-}
-
-bool ExecutionContext::setNvtxVerbosity(nv::ProfilingVerbosity verbosity) noexcept {
-  return guarded(changing(), "IExecutionContext::setNvtxVerbosity", [&]() -> Result<> {
-    if (static_cast<uint32_t>(verbosity) >= static_cast<uint32_t>(nv::EnumMax<nv::ProfilingVerbosity>()))
-      return fail(ErrorCode::invalid_argument, "there is no verbosity {}", static_cast<int>(verbosity));
-    const nv::ProfilingVerbosity built = verbosity_of(core_->plan());
-    if (verbosity == nv::ProfilingVerbosity::kDETAILED && built != verbosity)
-      return fail(ErrorCode::invalid_argument,
-                  "the engine was built with profiling verbosity {}: build it with kDETAILED", name_of(built));
-    if (verbosity != nv::ProfilingVerbosity::kLAYER_NAMES_ONLY)
-      LATHE_TRY(consult(SettingId::IExecutionContext_setNvtxVerbosity));
-    nvtx_ = verbosity;
-    return {};
-  });
 }
 
 bool ExecutionContext::setDebugListener(nv::IDebugListener* listener) noexcept {

@@ -98,6 +98,7 @@ class ExecutionContext final : public nv::IExecutionContext, public nv::apiv::VE
   // The dims of a tensor, outputs' computed from the inputs' when those are all known.
   Result<Dims> dims_of(size_t binding) const;
   Result<> run(cudaStream_t stream, bool wait);
+  void name_ranges();         // of the steps, where a profiler listens
   bool report_times() const;  // to the profiler; false where there are none
 
   std::shared_ptr<EngineCore> core_;
@@ -117,6 +118,7 @@ class ExecutionContext final : public nv::IExecutionContext, public nv::apiv::VE
   cudaStream_t stream_ = nullptr;  // of the run in progress
   CacheLimit cache_limit_;
   nv::ProfilingVerbosity nvtx_ = nv::ProfilingVerbosity::kLAYER_NAMES_ONLY;
+  std::vector<std::string> ranges_;  // NVTX's, by step; empty = none
   bool emits_profile_ = true;
   std::unique_ptr<nv::ICudaEngine> engine_stand_in_;  // for getEngine() once the engine is gone
 };

@@ -210,10 +210,14 @@ nv::IHostMemory* planJson(const void* plan, std::size_t size) noexcept {
     LATHE_ASSIGN(const plan::PlanHeader header, plan::read_header(bytes));
     plan::ReadOptions options;
     options.check_host = false;
-    options.without_weights = true;
+    options.without_weights = options.borrows_weights = true;
     options.version = header.version;
-    LATHE_ASSIGN(const std::vector<std::byte> first, plan::take_variant(bytes, 0));
-    LATHE_ASSIGN(const plan::LoadedPlan loaded, plan::read_plan(first, nullptr, options));
+    std::vector<std::byte> first;
+    if (header.find(plan::kVariants)) {
+      LATHE_ASSIGN(first, plan::take_variant(bytes, 0));
+    }
+    const auto one = first.empty() ? bytes.subspan(header.prefix_bytes) : std::span<const std::byte>(first);
+    LATHE_ASSIGN(const plan::LoadedPlan loaded, plan::read_plan(one, nullptr, options));
     LATHE_ASSIGN(const Json report, describe(bytes, header, loaded.plan));
     return report.indented();
   });
