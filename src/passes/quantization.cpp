@@ -38,10 +38,10 @@ std::optional<size_t> matmul_channels(const ir::Node& node, const Dequantized& x
   return static_cast<size_t>(rank - (attrs.transpose_b ? 2 : 1));
 }
 
-// What CPUs multiply: any 8-bit activations of one scale and one zero point by constant weights, along K four by four
-// or, of convolutions with one filter for each channel, rows of the filter. Channels that are no fours get more, unless
-// they are of groups. What a convolution is padded with is the
-// zero point, so where the padding lies must be known.
+// What CPUs multiply: any 8-bit activations of one scale and one zero point by constant weights. Products are summed
+// four by four: along K or, in convolutions with one filter for each channel, along the filter's columns. Where the
+// channels of a convolution without groups are no multiple of four, they are padded to one. A convolution is padded
+// with the zero point, so that where its padding lies must be known.
 bool is_weighted(const ir::Node& node, const Dequantized& x, const Dequantized& w) {
   if (x.scale->volume() != 1 || (x.zero_point && !scalar_of(x.zero_point)) || !w.integers->constant() ||
       !is_byte_integer(x.integers->dtype()))
