@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <new>
 #include <vector>
@@ -101,8 +102,6 @@ class Gpu final : public Device {
   static Driver::Address address(const void* memory) { return reinterpret_cast<Driver::Address>(memory); }
   static void* pointer(Driver::Address memory) { return reinterpret_cast<void*>(memory); }
 
-  // Engines load what they need in their first run, so that one goes before the capture; it changes nothing that the
-  // run itself does not write again.
   bool capture(const std::function<bool()>& enqueue) {
     constexpr int kThreadLocal = 1;
     Driver::Handle graph = nullptr;

@@ -49,7 +49,7 @@ class Text {
   // The attribute of an object; null, and a report, where it has none or it is no text.
   const char* of(const nb::object& object, const char* attribute) {
     return guarded<const char*>(attribute, nullptr, [&] {
-      text_ = nb::cast<std::string>(object.attr(attribute));
+      keep(object.attr(attribute));
       return text_.c_str();
     });
   }
@@ -58,12 +58,16 @@ class Text {
     return guarded<const char*>(attribute, nullptr, [&]() -> const char* {
       const nb::object value = nb::getattr(object, attribute, nb::none());
       if (value.is_none()) return nullptr;
-      text_ = nb::cast<std::string>(value);
+      keep(value);
       return text_.c_str();
     });
   }
 
  private:
+  // Another thread may be reading the text, so that it is not written again.
+  void keep(const nb::object& value) {
+    if (auto text = nb::cast<std::string>(value); text != text_) text_ = std::move(text);
+  }
   std::string text_;
 };
 
@@ -138,7 +142,7 @@ class Build final : public InPython<IPluginV3OneBuildV2> {
   int32_t getFormatCombinationLimit() noexcept override {
     return guarded("format_combination_limit", kDEFAULT_FORMAT_COMBINATION_LIMIT, [&] {
       return nb::cast<int32_t>(
-          nb::getattr(object_.get(), "format_combination_limit", nb::int_(kDEFAULT_FORMAT_COMBINATION_LIMIT + 0)));
+          nb::getattr(object_.get(), "format_combination_limit", nb::int_(int32_t{kDEFAULT_FORMAT_COMBINATION_LIMIT})));
     });
   }
   int32_t getAliasedInput(int32_t output) noexcept override {
@@ -201,17 +205,9 @@ class Run final : public InPython<IPluginV3OneRuntime> {
   std::optional<FieldList> fields_;
 };
 
-class Plugin final : public InPython<IPluginV3> {
+class Plugin : public InPython<IPluginV3> {
  public:
   explicit Plugin(nb::object object) : object_(std::move(object)) {}
-  ~Plugin() override {
-    guarded("destroy", false, [&] {
-      if (nb::hasattr(object_.get(), "destroy")) object_.get().attr("destroy")();
-      return true;
-    });
-  }
-  Plugin(const Plugin&) = delete;
-  Plugin& operator=(const Plugin&) = delete;
   const nb::object& object() const { return object_.get(); }
 
   IPluginCapability* getCapabilityInterface(PluginCapabilityType type) noexcept override {
@@ -236,7 +232,7 @@ class Plugin final : public InPython<IPluginV3> {
     return guarded<IPluginCapability*>("get_capability_interface", nullptr, [&]() -> IPluginCapability* {
       nb::object found = object().attr("get_capability_interface")(type);
       if (found.is_none()) return nullptr;
-      kept = std::make_unique<Capability>(std::move(found));
+      if (!kept) kept = std::make_unique<Capability>(std::move(found));  // unless another thread has, meanwhile
       return kept.get();
     });
   }
@@ -244,6 +240,20 @@ class Plugin final : public InPython<IPluginV3> {
   std::unique_ptr<Core> core_;
   std::unique_ptr<Build> build_;
   std::unique_ptr<Run> run_;
+};
+
+// The library's own, which ends with it.
+class OwnedPlugin final : public Plugin {
+ public:
+  using Plugin::Plugin;
+  ~OwnedPlugin() override {
+    guarded("destroy", false, [&] {
+      if (nb::hasattr(object(), "destroy")) object().attr("destroy")();
+      return true;
+    });
+  }
+  OwnedPlugin(const OwnedPlugin&) = delete;
+  OwnedPlugin& operator=(const OwnedPlugin&) = delete;
 };
 
 class Creator final : public InPython<IPluginCreatorV3One> {
@@ -326,13 +336,20 @@ FieldList::FieldList(nb::handle fields) {
     data_.emplace_back(first, first + bytes.size());
     fields_.emplace_back(names_.back().c_str(), bytes.size() > 0 ? data_.back().data() : nullptr,
                          nb::cast<PluginFieldType>(field.attr("type")), nb::cast<int32_t>(field.attr("size")));
+    if (bytes_of(fields_.back()) != bytes.size())
+      throw nb::value_error(("field " + names_.back() + ": its data are " + std::to_string(bytes.size()) +
+                             " bytes, which its type and size do not make: set the data after the type")
+                                .c_str());
   }
   collection_ = {static_cast<int32_t>(fields_.size()), fields_.data()};
 }
 
 nb::object plugin_class(const char* name) { return nb::module_::import_("lathe.tensorrt._plugins").attr(name); }
 
-std::unique_ptr<IPluginV3> adapt_plugin(nb::object plugin) { return adapted<Plugin>(std::move(plugin), "IPluginV3"); }
+std::unique_ptr<IPluginV3> adapt_plugin(nb::object plugin) {
+  return adapted<OwnedPlugin>(std::move(plugin), "IPluginV3");
+}
+std::unique_ptr<IPluginV3> lend_plugin(nb::object plugin) { return adapted<Plugin>(std::move(plugin), "IPluginV3"); }
 std::unique_ptr<IPluginCreatorV3One> adapt_creator(nb::object creator) {
   return adapted<Creator>(std::move(creator), "IPluginCreatorV3One");
 }

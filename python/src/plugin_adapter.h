@@ -39,12 +39,15 @@ class FieldList {
 // The PluginFieldCollection of Python with copies of the fields; None for null.
 nb::object python_fields(const nvinfer1::PluginFieldCollection* fields);
 
+size_t bytes_of(const nvinfer1::PluginField& field);
+
 // A class of lathe.tensorrt._plugins.
 nb::object plugin_class(const char* name);
 
 // A plugin, or a creator, that the library calls; the caller owns it. Throws nb::python_error for objects that are
-// none.
+// none. A plugin's destroy() is called with the adapter's end, but for a plugin that is only lent.
 std::unique_ptr<nvinfer1::IPluginV3> adapt_plugin(nb::object plugin);
+std::unique_ptr<nvinfer1::IPluginV3> lend_plugin(nb::object plugin);
 std::unique_ptr<nvinfer1::IPluginCreatorV3One> adapt_creator(nb::object creator);
 std::unique_ptr<nvinfer1::IPluginResource> adapt_resource(nb::object resource);
 

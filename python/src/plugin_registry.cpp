@@ -10,13 +10,6 @@ using namespace nvinfer1;
 namespace lathe::python {
 namespace {
 
-// A call without the interpreter: a thread that holds the registry's lock may be waiting for it, to ask a creator.
-template <typename Function>
-auto unlocked(Function function) {
-  const nb::gil_scoped_release release;
-  return function();
-}
-
 // Creators of Python in a registry, which does not own them.
 struct Registered {
   IPluginRegistry* registry;
@@ -33,7 +26,7 @@ bool register_creator(IPluginRegistry& registry, nb::object creator, const char*
   if (IPluginCreatorInterface* foreign = nullptr; nb::try_cast(creator, foreign) && foreign != nullptr)
     return registry.registerCreator(*foreign, space);
   std::unique_ptr<IPluginCreatorV3One> adapter = adapt_creator(creator);
-  if (!unlocked([&] { return registry.registerCreator(*adapter, space); })) return false;
+  if (!registry.registerCreator(*adapter, space)) return false;
   registered().push_back({&registry, std::move(creator), std::move(adapter)});
   return true;
 }
@@ -95,7 +88,7 @@ IPluginV3OneCore& core_of(IPluginV3& plugin) {
 IPluginResource* acquire(IPluginRegistry& registry, const char* key, nb::object resource) {
   std::unique_ptr<IPluginResource> adapter;
   if (!resource.is_none()) adapter = adapt_resource(std::move(resource));
-  return unlocked([&] { return registry.acquirePluginResource(key, adapter.get()); });
+  return registry.acquirePluginResource(key, adapter.get());
 }
 
 void bind_foreign(nb::module_& m) {
@@ -134,7 +127,7 @@ IPluginV3Layer* add_plugin(INetworkDefinition& self, const std::vector<ITensor*>
                             static_cast<int32_t>(shape_inputs.size()), given);
   };
   if (IPluginV3* foreign = nullptr; nb::try_cast(plugin, foreign) && foreign != nullptr) return add(*foreign);
-  return add(*adapt_plugin(std::move(plugin)));  // of which the network keeps a clone
+  return add(*lend_plugin(std::move(plugin)));  // of which the network keeps a clone
 }
 
 void bind_plugin_registry(nb::module_& m) {
@@ -161,7 +154,7 @@ void bind_plugin_registry(nb::module_& m) {
       .def(
           "get_creator",
           [](IPluginRegistry& self, const char* type, const char* version, const char* space) {
-            return creator_object(unlocked([&] { return self.getCreator(type, version, space); }));
+            return creator_object(self.getCreator(type, version, space));
           },
           nb::arg("type"), nb::arg("version"), nb::arg("plugin_namespace") = "", "None where there is none.")
       .def_prop_rw("error_recorder", &IPluginRegistry::getErrorRecorder, &IPluginRegistry::setErrorRecorder, kInside,

@@ -9,29 +9,6 @@ using namespace nvinfer1;
 namespace lathe::python {
 namespace {
 
-size_t bytes_of(const PluginField& field) {
-  const auto length = static_cast<size_t>(field.length);
-  switch (field.type) {
-    case PluginFieldType::kFLOAT64:
-    case PluginFieldType::kINT64:
-      return length * 8;
-    case PluginFieldType::kFLOAT32:
-    case PluginFieldType::kINT32:
-      return length * 4;
-    case PluginFieldType::kFLOAT16:
-    case PluginFieldType::kBF16:
-    case PluginFieldType::kINT16:
-      return length * 2;
-    case PluginFieldType::kINT4:
-    case PluginFieldType::kFP4:
-      return (length + 1) / 2;
-    case PluginFieldType::kDIMS:
-      return length * sizeof(Dims);
-    default:
-      return length;
-  }
-}
-
 // An index of expressions, which counts from the end where it is negative.
 const IDimensionExpr*& at(DimsExprs& self, int32_t index) {
   if (index < -self.nbDims || index >= self.nbDims) throw nb::index_error();
@@ -109,6 +86,29 @@ void bind_descriptions(nb::module_& m) {
 }
 
 }  // namespace
+
+size_t bytes_of(const PluginField& field) {
+  const auto length = static_cast<size_t>(field.length);
+  switch (field.type) {
+    case PluginFieldType::kFLOAT64:
+    case PluginFieldType::kINT64:
+      return length * 8;
+    case PluginFieldType::kFLOAT32:
+    case PluginFieldType::kINT32:
+      return length * 4;
+    case PluginFieldType::kFLOAT16:
+    case PluginFieldType::kBF16:
+    case PluginFieldType::kINT16:
+      return length * 2;
+    case PluginFieldType::kINT4:
+    case PluginFieldType::kFP4:
+      return (length + 1) / 2;
+    case PluginFieldType::kDIMS:
+      return length * sizeof(Dims);
+    default:
+      return length;
+  }
+}
 
 nb::object python_fields(const PluginFieldCollection* fields) {
   if (fields == nullptr) return nb::none();

@@ -292,7 +292,7 @@ bool is_padded_by_copies(const ir::Node& node) {
       !is_byte_integer(node.output()->dtype()))
     return false;
   const ir::Use& use = node.output()->uses()[0];
-  return use.node && use.node->is(OpKind::convolution) && use.index == 0;
+  return use.node->is(OpKind::convolution) && use.index == 0;
 }
 
 bool is_widened_image(const Region& region, int64_t least_pixel) {

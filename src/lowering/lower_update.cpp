@@ -14,15 +14,11 @@ bool RegionLowering::may_be_in_place(const Region& region) {
   const ir::Node& node = *region.root;
   if (!node.has_trait(kUpdates)) return false;
   const ir::Value *before = node.input(0), *after = node.output(0);
-  const auto lies_in_binding = [&](const ir::Value* value, bool is_input) {
-    const plan::TensorDesc& tensor = tensors_[tensors_.tensor_of(value)];
-    return tensor.storage == StorageKind::binding && (tensor.index < graph_.inputs().size()) == is_input &&
-           placement_.is_dense_linear(value);
-  };
-  return before->uses().size() == 1 && !before->content() && lies_in_binding(before, true) &&
-         lies_in_binding(after, false) &&
-         std::none_of(graph_.outputs().begin(), graph_.outputs().end(),
-                      [&](const auto& output) { return output.value == before; });
+  if (!before->has_single_use() || before->content()) return false;
+  const plan::TensorDesc from = tensors_[tensors_.tensor_of(before)], to = tensors_[tensors_.tensor_of(after)];
+  const size_t inputs = graph_.inputs().size();  // their bindings come first
+  return from.storage == StorageKind::binding && from.index < inputs && to.storage == StorageKind::binding &&
+         to.index >= inputs && placement_.is_dense_linear(before) && placement_.is_dense_linear(after);
 }
 
 // As two steps: a copy, which the runtime leaves out where both are one address (plan/aliased_bindings.h), and the

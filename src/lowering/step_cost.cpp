@@ -52,8 +52,7 @@ double bytes_of(std::span<const plan::TensorId> ids, const LoweringContext& cont
   const std::vector<Dims> dims = dims_of(ids, context);
   double bytes = 0;
   for (size_t i = 0; i < ids.size(); ++i)
-    if (ids[i] != plan::kNoTensor)
-      bytes += static_cast<double>(size_of(context.out.plan.tensors[ids[i]].dtype)) * volume_of(dims[i]);
+    if (ids[i] != plan::kNoTensor) bytes += bits_of(context.out.plan.tensors[ids[i]].dtype) / 8.0 * volume_of(dims[i]);
   return bytes;
 }
 

@@ -42,8 +42,8 @@ Result<> eval_tensor_scatter(EvalContext& context) {
   for (int64_t o = 0; o < to.outer; ++o) {
     const int64_t first = context.has(2) ? context.input(2).at(o / of_entry) : 0;
     if (!attrs.circular && (first < 0 || first > to.extent - from.extent))
-      return fail(ErrorCode::execution_failed, "tensor_scatter: indices {} to {} are outside [0, {}) of axis {}", first,
-                  first + from.extent - 1, to.extent, axis);
+      return fail(ErrorCode::execution_failed, "tensor_scatter: {} indices from {} on are outside [0, {}) of axis {}",
+                  from.extent, first, to.extent, axis);
     for (int64_t i = 0; i < from.extent; ++i) {
       const int64_t row = attrs.circular ? ((first % to.extent + i) % to.extent + to.extent) % to.extent : first + i;
       std::memcpy(target + (o * to.extent + row) * to.inner * element, source, static_cast<size_t>(to.inner * element));

@@ -44,9 +44,9 @@ const char* refusal_of_matmul(const ir::Node& node, const Dequantized& x, const 
   return *k.as_constant() > kMostProducts ? "its sums may exceed 32 bits" : nullptr;
 }
 
-// What CPUs multiply: any 8-bit activations of one scale and one zero point by constant weights, along K four by four
-// or, of convolutions with one filter for each channel, rows of the filter. Channels that are no fours get more, unless
-// they are of groups.
+// What CPUs multiply: any 8-bit activations of one scale and one zero point by constant weights. Products are summed
+// four by four: along K or, in convolutions with one filter for each channel, along the filter's columns. Where the
+// channels of a convolution without groups are no multiple of four, they are padded to one.
 const char* refusal_of_cpu(const ir::Node& node, const Dequantized& w) {
   if (!w.integers->constant()) return "the weights are computed";
   const Dims& dims = w.integers->constant()->dims();

@@ -260,17 +260,25 @@ nv::IPluginResource* Registry::acquirePluginResource(const char* key, nv::IPlugi
   return reported("IPluginRegistry::acquirePluginResource", static_cast<nv::IPluginResource*>(nullptr),
                   [&]() -> Result<nv::IPluginResource*> {
                     if (!fits(key)) return fail(ErrorCode::invalid_argument, "the resource's key is null or too long");
-                    const std::lock_guard lock(mutex_);
-                    Resource& entry = resources_[key];
-                    if (!entry.clone && resource) entry.clone = resource->clone();
-                    if (!entry.clone) {
-                      resources_.erase(key);
+                    std::unique_ptr<nv::IPluginResource> clone;
+                    if (nv::IPluginResource* shared = share(key, clone)) return shared;
+                    if (resource) clone.reset(resource->clone());  // without the lock: it may call the registry
+                    if (!clone)
                       return fail(ErrorCode::invalid_argument,
                                   "there is no resource '{}', and none is given or it cannot be cloned", key);
-                    }
-                    ++entry.count;
-                    return entry.clone;
+                    nv::IPluginResource* shared = share(key, clone);
+                    if (clone) clone->release();  // another thread's was there first
+                    return shared;
                   });
+}
+
+// The resource of that key, used once more; takes the clone where there is none yet. Null where there is neither.
+nv::IPluginResource* Registry::share(const char* key, std::unique_ptr<nv::IPluginResource>& clone) {
+  const std::lock_guard lock(mutex_);
+  const auto it = resources_.find(key);
+  if (it == resources_.end()) return clone ? (resources_[key] = {clone.release(), 1}).clone : nullptr;
+  ++it->second.count;
+  return it->second.clone;
 }
 
 int32_t Registry::releasePluginResource(const char* key) noexcept {

@@ -79,6 +79,7 @@ class Registry final : public nvinfer1::IPluginRegistry {
   nvinfer1::IPluginRegistry* searched_parent() const;
   void changed();  // the creators; locked
   Result<bool> add(nvinfer1::IPluginCreatorInterface& creator, const char* space);
+  nvinfer1::IPluginResource* share(const char* key, std::unique_ptr<nvinfer1::IPluginResource>& clone);
 
   std::atomic<nvinfer1::IPluginRegistry*> parent_;
   Report report_;

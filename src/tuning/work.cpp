@@ -13,7 +13,7 @@ namespace {
 double bytes_of(const Operand& operand) {
   if (operand.omitted) return 0;
   if (is_packed(operand.dtype)) return static_cast<double>(operand.constant->bytes());
-  double bytes = static_cast<double>(size_of(operand.dtype));
+  double bytes = bits_of(operand.dtype) / 8.0;
   for (size_t d = 0; d < operand.opt_dims.size(); ++d)
     if (d >= operand.opt_strides.size() || operand.opt_strides[d] != 0)
       bytes *= static_cast<double>(operand.opt_dims[d]);
@@ -38,7 +38,7 @@ double products_of_einsum(const Problem& problem) {
 
 // Scores of each query and key, and sums of values by them. A causal mask hides half of them.
 double products_of_attention(const Problem& problem, const Dims& q, double results) {
-  const double keys = static_cast<double>(problem.inputs[1].opt_dims[2]);
+  const double keys = static_cast<double>(opt_whole_dims(problem.inputs[1])[2]);
   return keys * (volume_of(q) + results) * (problem.attrs<AttentionAttrs>().causal ? 0.5 : 1);
 }
 

@@ -56,13 +56,20 @@ class Resource final : public nvinfer1::IPluginResource {
   struct Counts {
     int alive = 0, released = 0;
   };
-  explicit Resource(Counts& counts) : counts_(counts) { ++counts_.alive; }
+  explicit Resource(Counts& counts, std::function<void()> cloning = {})
+      : counts_(counts), cloning_(std::move(cloning)) {
+    ++counts_.alive;
+  }
   ~Resource() noexcept override { --counts_.alive; }
   int32_t release() noexcept override { return ++counts_.released, 0; }
-  nvinfer1::IPluginResource* clone() noexcept override { return new Resource(counts_); }
+  nvinfer1::IPluginResource* clone() noexcept override {
+    if (cloning_) cloning_();
+    return new Resource(counts_);
+  }
 
  private:
   Counts& counts_;
+  const std::function<void()> cloning_;
 };
 
 class PluginRegistry : public testing::Test {
@@ -242,6 +249,20 @@ TEST_F(PluginRegistry, ResourcesAreClonedForTheFirstAndReleasedWithTheLast) {
   EXPECT_EQ(reported(), Codes());
   EXPECT_EQ(registry_.releasePluginResource("key"), -1);
   EXPECT_EQ(reported(), Codes{ErrorCode::invalid_argument});
+}
+
+// Clones that come too late are released.
+TEST_F(PluginRegistry, ResourcesMayUseTheRegistryWhileTheyAreCloned) {
+  Resource::Counts counts;
+  nvinfer1::IPluginResource* first = nullptr;
+  Resource other(counts), mine(counts, [&] { first = registry_.acquirePluginResource("key", &other); });
+  EXPECT_EQ(registry_.acquirePluginResource("key", &mine), first);
+  EXPECT_NE(first, nullptr);
+  EXPECT_EQ(counts.released, 1);
+  EXPECT_EQ(counts.alive, 3);
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(registry_.releasePluginResource("key"), 0);
+  EXPECT_EQ(counts.released, 2);
+  EXPECT_EQ(counts.alive, 2);
 }
 
 TEST_F(PluginRegistry, ResourcesThatAreLeftEndWithTheRegistry) {

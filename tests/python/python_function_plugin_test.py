@@ -248,13 +248,16 @@ class Refusals(WithPlugins):
         self.assertIsNotNone(network.add_plugin(lambda: given, aot=False))
 
     def test_combinations(self):
-        for types, layouts in (('FP31', 'LINEAR'), ('FP32', 'SPIRAL'), ('FP32, FP32', 'LINEAR, LINEAR, LINEAR')):
+        for types, layouts in (('FP31', 'LINEAR'), ('FP32', 'SPIRAL'), ('FP32', '__class__'), ('FP32', ''), (None, 'LINEAR'),
+                               ('FP32, FP32', 'LINEAR, LINEAR, LINEAR')):
             with self.assertRaises(ValueError):
                 trtp.AutoTuneCombination(types, layouts)
         combination = trtp.AutoTuneCombination()
         combination.pos((0, 1), 'FP32|FP16')
         with self.assertRaises(ValueError):
             list(combination.rows(3))
+        with self.assertRaisesRegex(ValueError, 'of one tensor'):
+            combination.pos(2, 'INT32, FP32')
         combination.pos(2, 'INT32', 'LINEAR|HWC')
         combination.tactics([5])
         rows = list(combination.rows(3))
@@ -279,7 +282,9 @@ class Refusals(WithPlugins):
         for question in (lambda: bool(open_size == 1), (open_size + 1).constant_value):
             with self.assertRaises(RuntimeError):
                 question()
-        for wrong in (lambda: two + 1.5, lambda: trtp.cdiv('7', 2), lambda: trtp.ShapeExprs(9)):
+        self.assertEqual(trtp.from_shape_expr((np.int64(3), two), trt.float32).numel().constant_value(), 6)
+        for wrong in (lambda: two + 1.5, lambda: two + None, lambda: trtp.cdiv('7', 2), lambda: trtp.ShapeExprs(9),
+                      lambda: trtp.from_shape_expr((2.0,), trt.float32), lambda: trtp.size_tensor(None, 4)):
             with self.assertRaises(ValueError):
                 wrong()
 

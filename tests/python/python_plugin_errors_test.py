@@ -65,6 +65,15 @@ class Errors(WithPlugins):
                 self.assertIsNone(self.plan(type('Wrong', (Pad,), {method: lambda self, *_, answer=answer: answer})()))
                 self.assertIn(told, ' '.join(self.logger.errors))
 
+    def test_fields_whose_type_changes(self):
+        class Wrong(Pad):
+            def get_fields_to_serialize(self):
+                field = trt.PluginField('amounts', np.zeros(2, np.int8), trt.PluginFieldType.INT8)
+                field.type = trt.PluginFieldType.FLOAT64
+                return trt.PluginFieldCollection([field])
+        self.assertIsNone(self.plan(Wrong()))
+        self.assertIn('getFieldsToSerialize', ' '.join(self.logger.errors))
+
     def test_what_a_plugin_leaves_out(self):
         class Empty(trt.IPluginV3, trt.IPluginV3OneCore, trt.IPluginV3OneBuild, trt.IPluginV3OneRuntime):
             def get_capability_interface(self, type):

@@ -159,11 +159,29 @@ class Registry(WithPlugins):
         self.assertIsNotNone(runtime.deserialize_cuda_engine(plan), self.logger.errors)
         self.assertIsNone(trt.get_plugin_registry().get_creator('Pad', '1', 'tests'))
 
+    def test_plugins_are_destroyed_with_the_library_s_copies(self):
+        destroyed = []
+
+        class Destroyed(Pad):
+            def destroy(self):
+                destroyed.append(self)
+
+        plugin = Destroyed()
+        network = self.network(plugin)
+        self.assertEqual(destroyed, [])
+        clone = network[0].plugin
+        self.assertIsNot(clone, plugin)
+        del network
+        gc.collect()
+        self.assertTrue(any(each is clone for each in destroyed))
+        self.assertFalse(any(each is plugin for each in destroyed))
+
     def test_resources(self):
         class Shared(trt.IPluginResource):
             released = 0
 
             def clone(self):
+                registry.get_creator('Pad', '1', 'tests')  # without waiting for the call that asks for the clone
                 return Shared()
 
             def release(self):

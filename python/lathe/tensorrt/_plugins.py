@@ -103,8 +103,8 @@ class IPluginCapability(_Interface):
 class IPluginV3(_Interface):
     """A plugin: an object for each capability, perhaps itself, and copies of it.
 
-    get_capability_interface(type) and clone() have to be defined. destroy(), if it is, is called when the library has let go of
-    the plugin.
+    get_capability_interface(type) and clone() have to be defined. destroy(), if it is, is called when the library has let go of a
+    plugin that it was given: a clone, what a creator made or what attach_to_context() returned.
     """
 
     def __init__(self, other: 'IPluginV3 | None' = None) -> None:

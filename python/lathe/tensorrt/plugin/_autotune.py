@@ -16,7 +16,7 @@ def _type_of(name: str) -> DataType:
 
 
 def _format_of(name: str) -> TensorFormat:
-    if not hasattr(TensorFormat, name):
+    if name not in TensorFormat.__members__:
         raise ValueError(f'no format is called {name}')
     found: TensorFormat = getattr(TensorFormat, name)
     return found
@@ -43,9 +43,11 @@ class AutoTuneCombination:
         self._types: dict[int, list[str]] = {}
         self._layouts: dict[int, list[str]] = {}
         self._tactics = list(tactics or ())
+        if io_types is None and layouts is not None:
+            raise ValueError('layouts are given without the types of the tensors')
         if io_types is not None:
             types = self._split(io_types)
-            formats = self._split(layouts or 'LINEAR')
+            formats = self._split('LINEAR' if layouts is None else layouts)
             if len(formats) not in (1, len(types)):
                 raise ValueError(f'{len(formats)} layouts are listed for {len(types)} tensors')
             for i, each in enumerate(types):
@@ -64,8 +66,11 @@ class AutoTuneCombination:
 
     def pos(self, pos: int | Iterable[int], io_types: str, layouts: str = 'LINEAR') -> None:
         """Sets those of the tensors with these numbers."""
+        types, formats = self._split(io_types), self._split(layouts)
+        if len(types) != 1 or len(formats) != 1:
+            raise ValueError(f"types and layouts of one tensor are wanted, got '{io_types}' and '{layouts}'")
         for each in (pos,) if isinstance(pos, int) else pos:
-            self._set(each, self._split(io_types)[0], self._split(layouts)[0])
+            self._set(each, types[0], formats[0])
 
     def tactics(self, tactics: Iterable[int]) -> None:
         self._tactics = list(tactics)

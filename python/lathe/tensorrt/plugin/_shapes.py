@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sizes of tensors as expressions, which are evaluated when the library asks for shapes."""
+import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Union
 
@@ -24,9 +25,7 @@ class ShapeExpr:
         self._value: Any = value._value if isinstance(value, ShapeExpr) else value
 
     def _operation(self, op: DimensionOperation, other: Size) -> 'ShapeExpr':
-        if not isinstance(other, (int, ShapeExpr)):
-            raise ValueError(f'sizes and numbers are wanted, got {other!r}')
-        return ShapeExpr.of(op, self, ShapeExpr(other))
+        return ShapeExpr.of(op, self, size_of(other))
 
     @classmethod
     def of(cls, op: DimensionOperation, first: 'ShapeExpr', second: 'ShapeExpr') -> 'ShapeExpr':
@@ -112,13 +111,23 @@ class ShapeExpr:
         return f'ShapeExpr({self.constant_value() if self.is_constant else "?"})'
 
 
+def size_of(value: Size) -> ShapeExpr:
+    """Raises ValueError where the value is no size."""
+    if isinstance(value, ShapeExpr):
+        return ShapeExpr(value)
+    try:
+        return ShapeExpr(operator.index(value))
+    except TypeError:
+        raise ValueError(f'sizes and numbers are wanted, got {value!r}') from None
+
+
 class ShapeExprs:
     """The sizes of a tensor."""
 
     def __init__(self, length: int, sizes: Iterable[Size] = ()) -> None:
         if not 0 <= length <= 8:
             raise ValueError(f'tensors have 0 to 8 dimensions, not {length}')
-        self._sizes = [ShapeExpr(size) for size in sizes] or [ShapeExpr() for _ in range(length)]
+        self._sizes = [size_of(size) for size in sizes] or [ShapeExpr() for _ in range(length)]
 
     @classmethod
     def from_tuple(cls, shape_exprs: Sequence[Size]) -> 'ShapeExprs':
@@ -141,9 +150,7 @@ class ShapeExprs:
         return self._sizes[index]
 
     def __setitem__(self, index: int, size: Size) -> None:
-        if not isinstance(size, (int, ShapeExpr)):
-            raise ValueError(f'sizes and numbers are wanted, got {size!r}')
-        self._sizes[index] = ShapeExpr(size)
+        self._sizes[index] = size_of(size)
 
     def evaluate(self, builder: IExprBuilder, declared: Sequence[tuple[object, IDimensionExpr]]) -> DimsExprs:
         return DimsExprs([size.evaluate(builder, declared) for size in self._sizes])
@@ -153,9 +160,7 @@ class ShapeExprs:
 
 
 def _of_two(op: DimensionOperation, first: Size, second: Size) -> ShapeExpr:
-    if not isinstance(first, (int, ShapeExpr)):
-        raise ValueError(f'sizes and numbers are wanted, got {first!r}')
-    return ShapeExpr(first)._operation(op, second)
+    return size_of(first)._operation(op, second)
 
 
 def cdiv(first: Size, second: Size) -> ShapeExpr:

@@ -5,7 +5,7 @@ from typing import Any
 
 from lathe._tensorrt import DataType, PluginTensorDesc, TensorFormat
 from lathe.tensorrt._dtypes import NUMPY_TYPES, volume
-from lathe.tensorrt.plugin._shapes import ShapeExpr, ShapeExprs, Size
+from lathe.tensorrt.plugin._shapes import ShapeExpr, ShapeExprs, Size, size_of
 
 import numpy as np
 
@@ -56,7 +56,7 @@ class SizeTensorDesc(TensorDesc):
 
     def __init__(self, opt: Size, upper_bound: Size) -> None:
         super().__init__(ShapeExprs(0), DataType.INT32)
-        self.opt, self.upper_bound = ShapeExpr(opt), ShapeExpr(upper_bound)
+        self.opt, self.upper_bound = size_of(opt), size_of(upper_bound)
 
     def expr(self) -> ShapeExpr:
         """The size, for shapes of outputs."""

@@ -20,9 +20,9 @@ struct Strip {
   int pixels;
   int64_t first_channel, last_channel;
   const BoundEpilogue* epilogue;
-  const gemm::IntegerEpilogue*
-      integers;              // of 8-bit integers, which x and the weights hold then, in place of `epilogue`
-  const std::byte* outside;  // ... which all channels of a pixel outside of x are
+  // In place of `epilogue` where x and the weights hold 8-bit integers, and the pixel that is read outside of x then.
+  const gemm::IntegerEpilogue* integers;
+  const std::byte* outside;
   const TileRows* where;
 };
 using StripFunction = void (*)(const Strip& strip);

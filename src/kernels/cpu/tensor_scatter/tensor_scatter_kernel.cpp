@@ -42,35 +42,40 @@ class TensorScatterKernel final : public Kernel {
 
   Result<> try_run(const Launch& launch) const override {
     const TensorArg &x = launch.inputs[0], &update = launch.inputs[1], &y = launch.outputs[0];
+    if (!circular_) LATHE_TRY(check_places(launch));
     if (y.data != x.data) copy_tensor(y, x, launch.pool);
-    if (update.volume() == 0 || (circular_ && y.volume() == 0)) return {};
-    for (int64_t entry = 0; entry < x.dims[0]; ++entry) {
-      const bool is_placed = launch.inputs.size() > 2;
-      LATHE_TRY(
-          replace(launch, entry, is_placed ? integer_at(launch.inputs[2], entry * launch.inputs[2].strides[0]) : 0));
-    }
+    if (update.volume() == 0 || y.volume() == 0) return {};
+    for (int64_t entry = 0; entry < x.dims[0]; ++entry) replace(launch, entry);
     return {};
   }
 
  private:
-  Result<> replace(const Launch& launch, int64_t entry, int64_t first) const {
+  static int64_t first_of(const Launch& launch, int64_t entry) {
+    return launch.inputs.size() > 2 ? integer_at(launch.inputs[2], entry * launch.inputs[2].strides[0]) : 0;
+  }
+
+  // Before anything is written: that may be a cache which the application keeps.
+  Result<> check_places(const Launch& launch) const {
+    const TensorArg& update = launch.inputs[1];
+    const int64_t count = update.dims[axis_], extent = launch.outputs[0].dims[axis_];
+    for (int64_t entry = 0; update.volume() > 0 && entry < update.dims[0]; ++entry)
+      if (const int64_t first = first_of(launch, entry); first < 0 || first > extent - count)
+        return fail(ErrorCode::execution_failed, "tensor_scatter: {} indices from {} on are outside [0, {}) of axis {}",
+                    count, first, extent, axis_);
+    return {};
+  }
+
+  void replace(const Launch& launch, int64_t entry) const {
     const TensorArg &update = launch.inputs[1], &y = launch.outputs[0];
     const int64_t extent = y.dims[axis_];
-    int64_t count = update.dims[axis_], skipped = 0;
-    if (circular_) {
-      skipped = std::max<int64_t>(count - extent, 0);  // those behind them are written last
-      count -= skipped;
-      first = ((first % extent + skipped) % extent + extent) % extent;
-    } else if (first < 0 || first > extent - count) {
-      return fail(ErrorCode::execution_failed, "tensor_scatter: indices {} to {} are outside [0, {}) of axis {}", first,
-                  first + count - 1, extent, axis_);
-    }
+    const int64_t skipped = std::max<int64_t>(update.dims[axis_] - extent, 0);  // those behind them are written last
+    const int64_t count = update.dims[axis_] - skipped;
+    const int64_t first = ((first_of(launch, entry) % extent + skipped) % extent + extent) % extent;
     const int64_t ahead = std::min(count, extent - first);
     copy_tensor(slices(y, entry, axis_, first, ahead), slices(update, entry, axis_, skipped, ahead), launch.pool);
     if (ahead < count)
       copy_tensor(slices(y, entry, axis_, 0, count - ahead),
                   slices(update, entry, axis_, skipped + ahead, count - ahead), launch.pool);
-    return {};
   }
 
   const int axis_;
