@@ -19,6 +19,8 @@ namespace lathe {
 //    "profiles": [{"x": {"min": [1, 3], "opt": [4, 3], "max": [8, 3]}}],
 //    "target": "cuda",             as setTarget() takes it; the default target by default
 //    "tf32": true, "level": 3, "budget_seconds": -1,
+//    "threads": 0,                 of a CPU that the engine is tuned for; 0: all cores
+//    "refit": false,               whether its weights can be replaced: docs/refit.md
 //    "plugins": ["libplugins.so"], libraries that the model needs
 //    "framework": "torch 2.5.1"}   of the caller; it is part of the key
 // Names that are not listed are refused.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <limits>
 #include <map>
 
 #include "device/family.h"
@@ -57,6 +58,13 @@ const std::map<std::string, Take, std::less<>>& parts() {
       {"tf32", taking(&ArtifactRequest::tf32, &json::is_boolean)},
       {"level", taking(&ArtifactRequest::level, &json::is_number_integer)},
       {"budget_seconds", taking(&ArtifactRequest::budget_seconds, &json::is_number)},
+      {"refit", taking(&ArtifactRequest::refit, &json::is_boolean)},
+      {"threads",
+       [](ArtifactRequest& request, const json& value) {
+         if (!value.is_number_unsigned() || value > std::numeric_limits<int32_t>::max()) return false;
+         request.threads = value.get<int64_t>();
+         return true;
+       }},
       {"batch",
        [](ArtifactRequest& request, const json& value) {
          return value.is_number_integer() && (request.batch = value.get<int64_t>()) > 0;
