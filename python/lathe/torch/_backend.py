@@ -85,6 +85,7 @@ class _Compiled:
                          if not isinstance(value, torch.Tensor) and index not in self._sizes]
         self._engines: list[_Engines] = []
         self._warned = False
+        self._told: set[str] = set()
 
     def _size_inputs(self) -> dict[int, tuple[int, int]]:
         """{number of an input that is the size of a tensor: (the tensor's number, axis)}."""
@@ -141,7 +142,8 @@ class _Compiled:
             lowered = Lowered(None, [], [f'all of the graph, for torch.export cannot capture it: {formatted(error)}'])
         else:
             lowered = lower(program, examples, self._options)
-        tell(lowered.stays, self._options)
+        tell([text for text in lowered.stays if text not in self._told], self._options)
+        self._told.update(lowered.stays)
         written = [int(name.removeprefix('weight')) for name in lowered.states]
         kept = [index for index in self._weights if index not in written]
         self._weights = kept
