@@ -11,7 +11,7 @@ DATE := $(shell date +%F)
 # What a user of Lathe needs; tests and developers' programs are built where they are run.
 PROGRAMS := lathe_cli trtexec example_classify
 
-.PHONY: help format packages python demo-python setup configure build everything test demo demo-text wheel lint bench gpu-check test-exports clean
+.PHONY: help format packages python demo-python setup configure build everything test demo demo-text wheel lint bench gpu-check test-exports test-torch clean
 help:
 	@echo "make demo    a trained network becomes an engine and answers on real input"
 	@echo "             (DEVICE=cuda: on a GPU)"
@@ -23,6 +23,7 @@ help:
 	@echo "make bench   speed and memory against ONNX Runtime"
 	@echo "make test-exports    exports many architectures with PyTorch (installs it: 6 GB) and compares their engines with it;"
 	@echo "                     DEVICES='cpu cuda' says where, LATHE_EXPORTS_PYTHON names a Python that has PyTorch already"
+	@echo "make test-torch  compiles many architectures with torch.compile(backend=\"lathe\") and lathe.torch (installs PyTorch: 6 GB)"
 	@echo "make gpu-check   on a GPU: checks every kernel, times kernels and networks, prints tables"
 	@echo "make clean   removes what was built (PRESET=debug|asan|tsan chooses another build)"
 
@@ -82,6 +83,10 @@ test-exports: everything
 	@[ -n "$(LATHE_EXPORTS_PYTHON)" ] || cmake/setup.sh build exports
 	@$(or $(LATHE_EXPORTS_PYTHON),.cache/exports/bin/python) tools/exports/test_exports.py --build $(BUILD) --jobs $(JOBS) \
 	  $(if $(DEVICES),--devices $(DEVICES)) --json bench/results/$(DATE)-exports.json --markdown bench/results/$(DATE)-exports.md
+
+test-torch: everything
+	@[ -n "$(LATHE_EXPORTS_PYTHON)" ] || cmake/setup.sh build exports
+	@LATHE_BUILD_DIR=$(abspath $(BUILD)) $(or $(LATHE_EXPORTS_PYTHON),.cache/exports/bin/python) tools/exports/test_torch.py
 
 bench: setup build
 	@$(PYTHON) bench/vs_onnxruntime.py

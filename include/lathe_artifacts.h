@@ -21,6 +21,8 @@ namespace lathe {
 //    "tf32": true,
 //    "level": 3,                   of optimization, 0 to 5
 //    "budget_seconds": -1,         as setBuildBudget() takes it; not part of the key
+//    "threads": 0,                 of a CPU that the engine is tuned for; 0: all cores
+//    "refit": false,               whether its weights can be replaced: docs/refit.md
 //    "plugins": ["libplugins.so"], libraries that the model needs
 //    "framework": "torch 2.5.1"}   of the caller; it is part of the key
 // Names that are not listed are refused.

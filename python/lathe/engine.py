@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Engines as functions of arrays."""
+import contextlib
 import html
 import json
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -101,6 +102,12 @@ def load(path: str | os.PathLike[str], threads: int = 0) -> 'Engine':
         return Engine(file.read(), threads)
 
 
+_STRATEGIES: dict[str, Callable[[trt.IRuntimeConfig, Any], None]] = {
+    'allocation': lambda config, value: config.set_execution_context_allocation_strategy(value),
+    'specialization': lambda config, value: setattr(config, 'dynamic_shapes_kernel_specialization_strategy', value),
+    'cuda_graphs': lambda config, value: setattr(config, 'cuda_graph_strategy', value)}
+
+
 class Engine:
     """A compiled model for arrays of the host, or of a GPU where the plan is for one (`is_on_gpu`). One thread at a time;
     engines made from the same plan share nothing.
@@ -136,18 +143,48 @@ class Engine:
             is_input = self._engine.get_tensor_mode(name) == trt.TensorIOMode.INPUT
             described = trt.nptype(self._engine.get_tensor_dtype(name)), tuple(self._engine.get_tensor_shape(name))
             (self.inputs if is_input else self.outputs)[name] = described
-        self._context = self._new_context()
+        self._strategies: dict[str, Any] = {}
         self._writing: trt.IExecutionContext | None = None
         self._results = {} if self.is_on_gpu else {name: _HostOutput(dtype) for name, (dtype, _) in self.outputs.items()}
-        for name, allocator in self._results.items():
-            if not self._context.set_output_allocator(name, allocator):
-                raise self._reports.error(f'output {name} cannot be given memory')
+        self._context = self._allocating_context()
 
     def _new_context(self) -> trt.IExecutionContext:
-        context = self._engine.create_execution_context()
+        config = self._engine.create_runtime_config()  # with the runtime's number of threads
+        for name, value in self._strategies.items():
+            _STRATEGIES[name](config, value)
+        context = self._engine.create_execution_context(config)
         if context is None:
             raise self._reports.error('no context can be made')
         return context
+
+    def _allocating_context(self) -> trt.IExecutionContext:
+        """A context whose outputs on the CPU get new memory in each run."""
+        context = self._new_context()
+        for name, allocator in self._results.items():
+            if not context.set_output_allocator(name, allocator):
+                raise self._reports.error(f'output {name} cannot be given memory')
+        return context
+
+    @contextlib.contextmanager
+    def strategies(self, *, allocation: trt.ExecutionContextAllocationStrategy | None = None,
+                   specialization: trt.DynamicShapesKernelSpecializationStrategy | None = None,
+                   cuda_graphs: trt.CudaGraphStrategy | None = None) -> Iterator['Engine']:
+        """A with statement inside which run(), and what bind() makes there, have these strategies, and others as around it; nothing
+        is compiled for it. Behind it all is as before, also after an exception.
+
+        allocation: when contexts allocate what they work in. specialization: whether kernels are made for the sizes that come.
+        cuda_graphs: whether runs are captured as CUDA graphs. Raises Error, for USER_MANAGED as well: an Engine owns its memory.
+        """
+        if allocation == trt.ExecutionContextAllocationStrategy.USER_MANAGED:
+            raise Error('an Engine owns the memory that it works in: USER_MANAGED is for contexts of lathe.tensorrt')
+        wanted = {'allocation': allocation, 'specialization': specialization, 'cuda_graphs': cuda_graphs}
+        before = self._strategies, self._context, self._writing
+        self._strategies = self._strategies | {name: value for name, value in wanted.items() if value is not None}
+        try:
+            self._context, self._writing = self._allocating_context(), None
+            yield self
+        finally:
+            self._strategies, self._context, self._writing = before
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the plan, which load() reads. Raises OSError."""

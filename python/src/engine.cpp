@@ -289,6 +289,20 @@ static void addCudaEngine2(nb::class_<ICudaEngine>& bound) {
            "Bytes that suit the free memory of the device.");
 }
 
+static void bind_runtime_config(nb::module_& m) {
+  nb::class_<IRuntimeConfig>(m, "IRuntimeConfig")
+      .def("set_execution_context_allocation_strategy", &IRuntimeConfig::setExecutionContextAllocationStrategy,
+           nb::arg("strategy") = ExecutionContextAllocationStrategy::kSTATIC, Unlocked())
+      .def("get_execution_context_allocation_strategy", &IRuntimeConfig::getExecutionContextAllocationStrategy)
+      .def_prop_rw("dynamic_shapes_kernel_specialization_strategy",
+                   &IRuntimeConfig::getDynamicShapesKernelSpecializationStrategy,
+                   &IRuntimeConfig::setDynamicShapesKernelSpecializationStrategy)
+      .def_prop_rw("cuda_graph_strategy", &IRuntimeConfig::getCudaGraphStrategy,
+                   [](IRuntimeConfig& self, CudaGraphStrategy strategy) {
+                     if (!self.setCudaGraphStrategy(strategy)) throw nb::value_error(lathe::lastError());
+                   });
+}
+
 void bind_engine(nb::module_& m) {
   nb::class_<IOptimizationProfile>(m, "IOptimizationProfile")
       .def_prop_rw("extra_memory_target", &IOptimizationProfile::getExtraMemoryTarget,
@@ -343,12 +357,7 @@ void bind_engine(nb::module_& m) {
       .def("clear_flag", &ISerializationConfig::clearFlag, nb::arg("flag"), kInside)
       .def("set_flag", &ISerializationConfig::setFlag, nb::arg("flag"), kInside)
       .def("get_flag", &ISerializationConfig::getFlag, nb::arg("flag"), kInside);
-  nb::class_<IRuntimeConfig>(m, "IRuntimeConfig")
-      .def("set_execution_context_allocation_strategy", &IRuntimeConfig::setExecutionContextAllocationStrategy,
-           nb::arg("strategy") = ExecutionContextAllocationStrategy::kSTATIC, nb::keep_alive<0, 1>(), Unlocked(),
-           kInside)
-      .def("get_execution_context_allocation_strategy", &IRuntimeConfig::getExecutionContextAllocationStrategy,
-           nb::keep_alive<0, 1>(), Unlocked(), kInside);
+  bind_runtime_config(m);
   nb::class_<IEngineInspector>(m, "EngineInspector")
       .def_prop_rw("execution_context", &IEngineInspector::getExecutionContext, &IEngineInspector::setExecutionContext,
                    kInside)

@@ -29,6 +29,14 @@ static void bind_enums_1(nb::module_& m) {
       .value("STATIC", ExecutionContextAllocationStrategy::kSTATIC)
       .value("ON_PROFILE_CHANGE", ExecutionContextAllocationStrategy::kON_PROFILE_CHANGE)
       .value("USER_MANAGED", ExecutionContextAllocationStrategy::kUSER_MANAGED);
+  nb::enum_<DynamicShapesKernelSpecializationStrategy>(m, "DynamicShapesKernelSpecializationStrategy",
+                                                       nb::is_arithmetic())
+      .value("LAZY", DynamicShapesKernelSpecializationStrategy::kLAZY)
+      .value("EAGER", DynamicShapesKernelSpecializationStrategy::kEAGER)
+      .value("NONE", DynamicShapesKernelSpecializationStrategy::kNONE);
+  nb::enum_<CudaGraphStrategy>(m, "CudaGraphStrategy", nb::is_arithmetic())
+      .value("DISABLED", CudaGraphStrategy::kDISABLED)
+      .value("WHOLE_GRAPH_CAPTURE", CudaGraphStrategy::kWHOLE_GRAPH_CAPTURE);
   nb::enum_<SerializationFlag>(m, "SerializationFlag", nb::is_arithmetic())
       .value("EXCLUDE_WEIGHTS", SerializationFlag::kEXCLUDE_WEIGHTS)
       .value("EXCLUDE_LEAN_RUNTIME", SerializationFlag::kEXCLUDE_LEAN_RUNTIME)

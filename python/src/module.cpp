@@ -4,6 +4,7 @@
 
 #include "NvInferPlugin.h"
 #include "bind.h"
+#include "lathe_artifacts.h"
 
 NB_MODULE(_tensorrt, m) {
   using namespace lathe::python;
@@ -28,6 +29,13 @@ NB_MODULE(_tensorrt, m) {
     if (report == nullptr) throw std::runtime_error(lathe::lastError());
     return std::string(static_cast<const char*>(report->data()), report->size());
   });
+  m.def(
+      "_artifact_plan",
+      [](const std::string& request, nvinfer1::ILogger& logger, int64_t most_bytes) {
+        return made(lathe::artifactPlan(request.c_str(), logger, most_bytes));
+      },
+      nb::arg("request"), nb::arg("logger"), nb::arg("most_bytes") = 0, Unlocked(),
+      "The plan that the artifact cache has for a request, which is JSON, or builds. Raises RuntimeError.");
   m.def(
       "init_libnvinfer_plugins",
       [](nvinfer1::ILogger* logger, const std::string& space) { return initLibNvInferPlugins(logger, space.c_str()); },

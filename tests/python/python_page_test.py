@@ -29,7 +29,7 @@ def save_model(path):
 class Page(unittest.TestCase):
     def test_code(self):
         blocks = re.findall(r'```python\n(.*?)```', PAGE.read_text(), re.S)
-        self.assertEqual(len(blocks), 7)
+        self.assertEqual(len(blocks), 8)
         names = {}
         with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
             save_model('model.onnx')

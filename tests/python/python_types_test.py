@@ -11,7 +11,8 @@ PROGRAMS = pathlib.Path(__file__).parent / 'typed'
 
 
 def mypy(*arguments):
-    return subprocess.run([sys.executable, '-m', 'mypy', '--strict', '--cache-dir', PACKAGES.parent / 'mypy_cache', *arguments],
+    return subprocess.run([sys.executable, '-m', 'mypy', '--config-file', PROGRAMS / 'mypy.ini', '--cache-dir',
+                           PACKAGES.parent / 'mypy_cache', *arguments],
                           cwd=PACKAGES, env=os.environ | {'MYPYPATH': str(PACKAGES)}, capture_output=True, text=True)
 
 

@@ -104,6 +104,11 @@ class Wheels(unittest.TestCase):
         version, own, *requires = self.run_outside(script).split()
         self.assertEqual((version, requires), (own, ['numpy']))
 
+    def test_backend_of_pytorch(self):
+        script = 'import importlib.metadata as m; print(*(e.value for e in m.entry_points(group="torch_dynamo_backends", name="lathe")))'
+        self.assertEqual(self.run_outside(script).strip(), 'lathe.torch:backend')
+        self.assertTrue((self.packages / 'lathe' / 'torch' / '_backend.py').exists())
+
     def test_systems_that_it_is_for(self):
         glibc = re.search(r'-manylinux_2_(\d+)_', self.wheel.name)
         self.assertTrue(17 <= int(glibc[1]) <= int(os.confstr('CS_GNU_LIBC_VERSION').rpartition('.')[2]), self.wheel.name)

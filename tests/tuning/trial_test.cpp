@@ -137,6 +137,11 @@ TEST(CutDown, OtherOpsKeepAllButTheirBatch) {
   problem.attributes = &reduce;
   problem.outputs = {linear({1, 1000})};
   EXPECT_EQ(cut_down(problem).inputs[0].opt_dims, (Dims{32768, 1000})) << "what is reduced is not a batch";
+
+  reduce.axes = {0, 1};
+  reduce.keepdims = false;
+  problem.outputs = {linear({})};
+  EXPECT_EQ(cut_down(problem).inputs[0].opt_dims, (Dims{32768, 1000})) << "a number has no batch";
 }
 
 }  // namespace

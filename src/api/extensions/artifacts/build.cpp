@@ -87,9 +87,11 @@ Result<> configure(const ArtifactRequest& request, nv::IBuilderConfig& config) {
                                                           : nv::DataType::kFLOAT;
   const bool is_set = setTarget(config, request.target.c_str()) && setPrecision(config, type) &&
                       setInt8(config, request.precision == "int8" || request.precision == "best") &&
-                      setBuildBudget(config, request.budget_seconds);
+                      setBuildBudget(config, request.budget_seconds) &&
+                      setCpuThreads(config, static_cast<int32_t>(request.threads));
   if (!is_set) return fail(failed("the settings of the request are not taken"));
   if (!request.tf32) config.clearFlag(nv::BuilderFlag::kTF32);
+  if (request.refit) config.setFlag(nv::BuilderFlag::kREFIT);
   if (request.level >= 0) config.setBuilderOptimizationLevel(static_cast<int32_t>(request.level));
   return {};
 }

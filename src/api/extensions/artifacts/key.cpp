@@ -77,6 +77,8 @@ Result<json> key_of(const ArtifactRequest& request) {
               {"profiles", request.profiles},
               {"tf32", request.tf32},
               {"level", request.level < 0 ? json() : json(request.level)},
+              {"threads", request.threads == 0 ? json() : json(request.threads)},
+              {"refit", request.refit},
               {"plugins", json::object()}};
   LATHE_TRY(add_machine(request.target, key));
   LATHE_TRY(add_model(request.onnx, key));

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <limits>
 #include <map>
 
 #include "NvInfer.h"
@@ -64,6 +65,13 @@ const std::map<std::string, Take, std::less<>>& parts() {
          return request.level >= 0 && request.level <= 5;
        }},
       {"budget_seconds", taking(&ArtifactRequest::budget_seconds, &json::is_number)},
+      {"refit", taking(&ArtifactRequest::refit, &json::is_boolean)},
+      {"threads",
+       [](ArtifactRequest& request, const json& value) {
+         if (!value.is_number_unsigned() || value > std::numeric_limits<int32_t>::max()) return false;
+         request.threads = value.get<int64_t>();
+         return true;
+       }},
       {"batch",
        [](ArtifactRequest& request, const json& value) {
          return value.is_number_integer() && (request.batch = value.get<int64_t>()) > 0;

@@ -18,6 +18,8 @@ struct ArtifactRequest {
   bool tf32 = true;
   int64_t level = -1;  // of optimization; the builder's default
   double budget_seconds = -1;
+  int64_t threads = 0;  // of a CPU; 0: all cores
+  bool refit = false;
   std::vector<std::string> plugins;
 
   std::filesystem::path root() const;    // the folder of all artifacts; never empty

@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The backend of torch.compile()."""
+import copy
+import warnings
+import weakref
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch.fx import GraphModule, Node
+
+from lathe.engine import Error
+from lathe.torch import _onnx
+from lathe.torch._graph import formatted
+from lathe.torch._lower import Lowered, lower, open_axes, share_memory
+from lathe.torch._module import tell
+from lathe.torch._options import Options
+
+MOST_ENGINES = 64  # of one graph: for modules that share their code, and for sizes that are ints
+
+
+def backend(graph: GraphModule, example_inputs: Sequence[Any], *, options: Mapping[str, Any] | None = None,
+            mode: str | None = None, name: str | None = None) -> Any:
+    """What torch.compile(model, backend='lathe', options={...}) calls with each graph. options: the fields of Options.
+
+    Raises Error where an output would need gradients, and for modes, which are of other backends.
+    """
+    if mode is not None:
+        raise Error(f'mode={mode!r} says nothing to this backend: use options')
+    chosen = Options.of(options or {})
+    outputs = graph.graph.output_node().all_input_nodes
+    if any(getattr(node.meta.get('example_value'), 'requires_grad', False) for node in outputs):
+        raise Error('an output would need gradients, and engines are for inference: call it in torch.no_grad() or '
+                    'torch.inference_mode()')
+    compiled = _Compiled(graph, example_inputs, chosen)
+    with torch._guards.tracing(None):
+        # Their values are asked for without a guard on them.
+        compiled.engine_for([each.node.hint if isinstance(each, torch.SymInt) else each for each in example_inputs])
+    return compiled
+
+
+def _is_weight(node: Node, example: Any) -> bool:
+    """Whether a tensor is a parameter or a buffer of a module."""
+    kind = node.meta.get('tensor_dict', {}).get('_dynamo_static_input_type')
+    return isinstance(example, torch.nn.Parameter) or (isinstance(example, torch.Tensor) and kind == 'unguarded')
+
+
+class _Weights:
+    """Tensors that an engine has taken in, and whether they are still these."""
+
+    def __init__(self, tensors: Sequence[torch.Tensor]) -> None:
+        self._tensors = [weakref.ref(tensor) for tensor in tensors]
+        self.versions = [_version(tensor) for tensor in tensors]
+
+    def are(self, tensors: Sequence[torch.Tensor]) -> bool:
+        return all(known() is given for known, given in zip(self._tensors, tensors))
+
+    def changed(self, tensors: Sequence[torch.Tensor]) -> bool:
+        return self.versions != [_version(tensor) for tensor in tensors]
+
+
+def _version(tensor: torch.Tensor) -> int:
+    return 0 if tensor.is_inference() else tensor._version
+
+
+class _Engines:
+    """What one graph became, for one set of weights and one choice of its numbers."""
+
+    def __init__(self, lowered: Lowered, weights: _Weights, inputs: Sequence[int], numbers: tuple[Any, ...]) -> None:
+        self.run, self.writes = lowered.run, lowered.writes
+        self.weights, self.inputs, self.numbers = weights, inputs, numbers
+
+
+class _Compiled:
+    """A graph of Dynamo's as a function of its inputs. Weights are taken into engines, and looked at in each call: for others,
+    as modules have that share their code, there are other engines, and for changed ones new engines."""
+
+    def __init__(self, graph: GraphModule, examples: Sequence[Any], options: Options) -> None:
+        self._graph, self._options = graph, options
+        nodes = graph.graph.find_nodes(op='placeholder')
+        self._values = [node.meta.get('example_value') for node in nodes]
+        self._weights = [index for index, node in enumerate(nodes) if _is_weight(node, examples[index])]
+        self._sizes = self._size_inputs()
+        self._numbers = [index for index, value in enumerate(self._values)
+                         if not isinstance(value, torch.Tensor) and index not in self._sizes]
+        self._engines: list[_Engines] = []
+        self._warned = False
+        self._told: set[str] = set()
+
+    def _size_inputs(self) -> dict[int, tuple[int, int]]:
+        """{number of an input that is the size of a tensor: (the tensor's number, axis)}."""
+        places = {size.node.expr: (index, axis) for index, value in enumerate(self._values) if isinstance(value, torch.Tensor)
+                  for axis, size in enumerate(value.shape) if isinstance(size, torch.SymInt)}
+        return {index: places[value.node.expr] for index, value in enumerate(self._values)
+                if isinstance(value, torch.SymInt) and value.node.expr in places}
+
+    def __call__(self, *args: Any) -> Any:
+        engines = self.engine_for(args)
+        with torch.no_grad():
+            tensors = [args[index] for index in engines.inputs]
+            if engines.run is None or engines.writes and share_memory(tensors):
+                return self._graph(*args)
+            return engines.run(*tensors)
+
+    def engine_for(self, args: Sequence[Any]) -> _Engines:
+        """The engines for these weights and numbers, made where there are none. Raises Error."""
+        numbers = tuple(args[index] for index in self._numbers)
+        weights = [args[index] for index in self._weights]
+        for place, engines in enumerate(self._engines):
+            if engines.numbers == numbers and engines.weights.are(weights):
+                if not engines.weights.changed(weights):
+                    return engines
+                del self._engines[place]
+                self._tell_change(engines.weights, weights)
+                return self.engine_for(args)
+        made = self._made(args, numbers)
+        self._engines = [made, *self._engines][:MOST_ENGINES]
+        return made
+
+    def _tell_change(self, known: _Weights, weights: Sequence[torch.Tensor]) -> None:
+        """Buffers that change become inputs; for other parameters engines are built anew."""
+        changed = [index for index, tensor, old in zip(self._weights, weights, known.versions) if _version(tensor) != old]
+        buffers = [index for index, tensor in zip(self._weights, weights)
+                   if index in changed and not isinstance(tensor, torch.nn.Parameter)]
+        self._weights = [index for index in self._weights if index not in buffers]
+        if buffers:
+            self._engines.clear()
+        if len(buffers) < len(changed) and not self._warned:
+            self._warned = True
+            warnings.warn('lathe: parameters have been changed in place, and engines are built anew whenever they are',
+                          stacklevel=2)
+
+    def _made(self, args: Sequence[Any], numbers: tuple[Any, ...]) -> _Engines:
+        inputs = [index for index, value in enumerate(args) if isinstance(value, torch.Tensor) and index not in self._weights]
+        module = self._with_weights(args)
+        examples = [args[index] for index in inputs]
+        try:
+            with torch.inference_mode(False), torch.no_grad(), _onnx.quiet():
+                program = torch.export.export(module, tuple(examples), strict=False, dynamic_shapes=tuple(
+                    open_axes(self._values[index]) for index in inputs))
+        except Exception as error:  # whatever tracing a program may raise
+            lowered = Lowered(None, [], [f'all of the graph, for torch.export cannot capture it: {formatted(error)}'])
+        else:
+            lowered = lower(program, examples, self._options)
+        tell([text for text in lowered.stays if text not in self._told], self._options)
+        self._told.update(lowered.stays)
+        written = [int(name.removeprefix('weight')) for name in lowered.states]
+        kept = [index for index in self._weights if index not in written]
+        self._weights = kept
+        return _Engines(lowered, _Weights([args[index] for index in kept]), [*written, *inputs], numbers)
+
+    def _with_weights(self, args: Sequence[Any]) -> GraphModule:
+        """The graph as a module that has the weights and numbers, and takes tensors alone."""
+        graph = copy.deepcopy(self._graph.graph)
+        nodes = graph.find_nodes(op='placeholder')
+        graph.inserting_after(nodes[-1])
+        for index, node in enumerate(nodes):
+            if index in self._sizes:
+                tensor, axis = self._sizes[index]
+                value = graph.call_method('size', (nodes[tensor], axis))
+            elif index in self._weights:
+                value = graph.create_node('get_attr', f'weight{index}')
+            elif not isinstance(args[index], torch.Tensor):
+                value = args[index]
+            else:
+                continue
+            for user in list(node.users):
+                user.args = torch.fx.map_arg(user.args, lambda each: value if each is node else each)
+                user.kwargs = torch.fx.map_arg(user.kwargs, lambda each: value if each is node else each)
+        for index, node in enumerate(nodes):
+            if not node.users and (index in self._weights or not isinstance(args[index], torch.Tensor)):
+                graph.erase_node(node)
+        weights = {f'weight{index}': args[index] for index in self._weights}
+        return GraphModule(dict(self._graph.named_modules()) | weights, graph)

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A graph that an engine computes, as a module of PyTorch."""
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from lathe import tensorrt as trt
+from lathe.engine import Error
+from lathe.torch._plans import Messages, saved
+
+GPU_ALIGNMENT = 256
+# An input or output, and its type.
+Port = tuple[str, torch.dtype]
+
+
+class Part(torch.nn.Module):
+    """An engine that takes and gives tensors, in the order of its inputs and outputs, where they lie.
+
+    results: for each value that it returns an output's number, or ('int', number) for a size that is an int in PyTorch, or
+    ('constant', value). single: whether it returns its one value itself, rather than a list. rebuild: a plan for sizes of inputs
+    that the plan's ranges do not admit but the program does; None, or it returns None, where there is none.
+    """
+
+    def __init__(self, plan: bytes, inputs: Sequence[Port], outputs: Sequence[Port], results: Sequence[Any],
+                 device: torch.device, threads: int, single: bool = False,
+                 rebuild: Callable[[Sequence[Sequence[int]]], bytes | None] | None = None) -> None:
+        super().__init__()
+        self.plan, self.threads, self.device = plan, threads, device
+        self.inputs, self.outputs, self.results = list(inputs), list(outputs), list(results)
+        self.single, self.rebuild = single, rebuild
+        self._lock = threading.Lock()
+        self._load()
+
+    def _load(self) -> None:
+        self._messages = Messages()
+        self._runtime = trt.Runtime(self._messages)
+        self._runtime._set_cpu_threads(self.threads)
+        engine = self._runtime.deserialize_cuda_engine(self.plan)
+        context = engine.create_execution_context() if engine is not None else None
+        if engine is None or context is None:
+            raise self._messages.error('the plan cannot be loaded')
+        self._engine, self._context = engine, context
+        self._names = [name for name, _ in self.inputs]
+        self._shapes: list[Any] = [None] * len(self.inputs)
+        self._allocators = [Memory(dtype, self.device) for _, dtype in self.outputs]
+        self._sizes: list[Any] = []
+
+    def __getstate__(self) -> dict[str, Any]:
+        kept = ('plan', 'inputs', 'outputs', 'results', 'device', 'threads', 'single')
+        return {name: self.__dict__[name] for name in kept}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__init__()
+        self.__dict__.update(state, rebuild=None, _lock=threading.Lock())
+        self._load()
+
+    def refitted(self, onnx: Any) -> 'Part':
+        """A copy of this one with the weights of another ONNX program. Raises Error."""
+        copy = Part.__new__(Part)
+        copy.__setstate__(self.__getstate__())
+        refitter = trt.Refitter(copy._engine, copy._messages)
+        parser = trt.OnnxParserRefitter(refitter, copy._messages)
+        with saved(onnx) as path:
+            if not parser.refit_from_file(str(path)) or not refitter.refit_cuda_engine():
+                raise copy._messages.error('the weights cannot be replaced')
+        copy.plan = bytes(copy._engine.serialize())
+        return copy
+
+    def forward(self, *inputs: Any) -> Any:
+        with self._lock:
+            outputs = self._run(inputs)
+        values = [outputs[each] if isinstance(each, int) else
+                  int(outputs[each[1]]) if each[0] == 'int' else each[1] for each in self.results]
+        return values[0] if self.single else values
+
+    def _run(self, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        context, held, changed = self._context, [], False
+        for index, ((name, dtype), tensor) in enumerate(zip(self.inputs, inputs)):
+            tensor = self._placed(name, tensor, dtype)
+            held.append(tensor)
+            if tensor.shape != self._shapes[index]:
+                changed = True
+            if not context.set_tensor_address(name, tensor.data_ptr() or _dummy(tensor)):
+                raise self._messages.error(f'{name} cannot be read')
+        if changed:
+            self._set_shapes(held)
+            context = self._context
+        outputs = [self._placed_output(name, index) for index, (name, _) in enumerate(self.outputs)]
+        stream = torch.cuda.current_stream(self.device).cuda_stream if self.device.type == 'cuda' else 0
+        if not context.execute_async_v3(stream):
+            self._shapes = [None] * len(self._shapes)
+            raise self._messages.error('the run failed')
+        return [self._allocators[index].take() if output is None else output for index, output in enumerate(outputs)]
+
+    def _placed(self, name: str, tensor: Any, dtype: torch.dtype) -> torch.Tensor:
+        if not isinstance(tensor, torch.Tensor) or tensor.dtype != dtype or tensor.device.type != self.device.type:
+            got = f'{tensor.dtype} on {tensor.device}' if isinstance(tensor, torch.Tensor) else repr(tensor)
+            raise TypeError(f'{name} is {dtype} on {self.device}, got {got}')
+        tensor = tensor.contiguous()
+        if self.device.type == 'cuda' and tensor.data_ptr() % GPU_ALIGNMENT:
+            tensor = tensor.clone()
+        return tensor
+
+    def _set_shapes(self, tensors: Sequence[torch.Tensor], again: bool = False) -> None:
+        self._shapes = [None] * len(tensors)
+        context = self._context
+        taken = all([context.set_input_shape(name, tuple(tensor.shape)) for name, tensor in zip(self._names, tensors)])
+        missing = context.infer_shapes() if taken else []
+        if not taken or missing:
+            problem = self._messages.error(f'inputs without shape or values: {missing}')
+            plan = self.rebuild([tuple(tensor.shape) for tensor in tensors]) if self.rebuild and not again else None
+            if plan is None:
+                raise problem
+            self.plan = plan
+            self._load()
+            for name, tensor in zip(self._names, tensors):
+                self._context.set_tensor_address(name, tensor.data_ptr() or _dummy(tensor))
+            return self._set_shapes(tensors, True)
+        self._shapes = [tensor.shape for tensor in tensors]
+        self._sizes = [tuple(context.get_tensor_shape(name)) for name, _ in self.outputs]
+
+    def _placed_output(self, name: str, index: int) -> torch.Tensor | None:
+        """Memory for an output; None where its size is known only after the run, and the allocator has it."""
+        if not self._sizes:  # without inputs no shape has changed
+            self._sizes = [tuple(self._context.get_tensor_shape(each)) for each, _ in self.outputs]
+        allocator, size = self._allocators[index], self._sizes[index]
+        if -1 in size:
+            if not self._context.set_output_allocator(name, allocator):
+                raise self._messages.error(f'{name} cannot be given memory')
+            return None
+        tensor = torch.empty(size, dtype=allocator.dtype, device=self.device)
+        if not self._context.set_tensor_address(name, tensor.data_ptr() or _dummy(tensor)):
+            raise self._messages.error(f'{name} cannot be written')
+        return tensor
+
+
+_dummies: dict[torch.device, torch.Tensor] = {}
+
+
+def _dummy(tensor: torch.Tensor) -> int:
+    """An address for tensors without elements, for which PyTorch gives none."""
+    if tensor.device not in _dummies:
+        _dummies[tensor.device] = torch.empty(GPU_ALIGNMENT, dtype=torch.uint8, device=tensor.device)
+    return _dummies[tensor.device].data_ptr()
+
+
+class Memory(trt.IOutputAllocator):
+    """PyTorch's memory for an output whose shape is known only when it has been computed; anew for each run."""
+
+    def __init__(self, dtype: torch.dtype, device: torch.device) -> None:
+        super().__init__()
+        self.dtype, self._device = dtype, device
+        self._memory: torch.Tensor | None = None
+        self._shape: tuple[int, ...] = (0,)
+
+    def reallocate_output(self, tensor_name: str, memory: int, size: int, alignment: int) -> int:
+        self._memory = torch.empty(max(size, 1), dtype=torch.uint8, device=self._device)
+        return self._memory.data_ptr()
+
+    def notify_shape(self, tensor_name: str, shape: trt.Dims) -> None:
+        self._shape = tuple(shape)
+
+    def take(self) -> torch.Tensor:
+        """The output of the last run."""
+        memory, self._memory = self._memory, None
+        count = trt.volume(self._shape)
+        if count == 0 or memory is None:
+            return torch.empty(self._shape, dtype=self.dtype, device=self._device)
+        return memory[:count * self.dtype.itemsize].view(self.dtype).reshape(self._shape)

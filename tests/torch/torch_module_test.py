@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""lathe.torch.compile(): modules that are compiled ahead of time, saved, loaded and given other weights."""
+import copy
+import io
+import pickle
+import unittest
+
+from pytorch import Cases, Perceptron, lathe, torch
+
+
+class Counting(torch.nn.Module):
+    """Has a buffer that it writes, an operator that no engine computes, and a weight behind it."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner, self.scale = Perceptron(), torch.nn.Parameter(torch.rand(3))
+        self.register_buffer('count', torch.zeros(3))
+
+    def forward(self, x, power=2, *, shift=None):
+        self.count.add_(1)
+        y = torch.special.bessel_j0(self.inner(x)) * self.scale ** power + self.count
+        return {'y': y if shift is None else y + shift, 'x': x}
+
+
+class Modules(Cases):
+    def test_open_sizes(self):
+        model = Perceptron().eval()
+        fast = lathe.torch.compile(model, (torch.randn(1, 4),), dynamic={'x': {0: (1, 3, 9)}})
+        for rows in (1, 2, 9):
+            x = torch.randn(rows, 4)
+            self.assert_same(fast(x), model(x))
+        with self.assertRaisesRegex(lathe.Error, 'LATHE-5003.*1 to 9'):
+            fast(torch.randn(10, 4))
+        self.assert_same(fast(x), model(x))
+        self.assertEqual(self.engines(), 1)
+
+    def test_sizes_of_two_inputs_that_are_one(self):
+        fast = lathe.torch.compile(torch.nn.Bilinear(4, 4, 3).eval(), (torch.randn(2, 4), torch.randn(2, 4)),
+                                   dynamic={'input1': {0: (1, 2, 8)}, 'input2': {0: (1, 2, 8)}})
+        self.assertEqual(fast(torch.randn(5, 4), torch.randn(5, 4)).shape, (5, 3))
+
+    def test_arguments(self):
+        model = Counting().eval()
+        x, shift = torch.randn(5, 4), torch.randn(3)
+        with self.warned(1):
+            fast = lathe.torch.compile(model, (x,), {'power': 3, 'shift': shift})
+        same = copy.deepcopy(model)
+        for call in (lambda f: f(x, power=3, shift=shift), lambda f: f(shift=shift, power=3, x=x), lambda f: f(x, 3, shift=shift)):
+            have, want = call(fast), call(same)
+            self.assert_same(have['y'], want['y'])
+            self.assertIs(have['x'], x)
+        for call in (lambda: fast(x, power=2, shift=shift), lambda: fast(x), lambda: fast(x, power=3, shift=[shift]),
+                     lambda: fast(x.double(), power=3, shift=shift)):
+            with self.assertRaises(TypeError):
+                call()
+
+    def test_saved_and_loaded(self):
+        model = Counting().eval()
+        x = torch.randn(5, 4)
+        with self.warned(1):
+            fast = lathe.torch.compile(model, (x,), dynamic={'x': {0: (1, 5, 8)}})
+        fast(x)
+        file = io.BytesIO()
+        torch.save(fast, file)
+        file.seek(0)
+        again = torch.load(file, weights_only=False)
+        other = pickle.loads(pickle.dumps(fast))
+        want = model(x)['y']  # which writes the buffer that the first one shares with the model
+        for loaded in (again, other):
+            self.assert_same(loaded(x)['y'], want)
+            self.assert_same(loaded.count, torch.full((3,), 2.))
+        self.assertEqual(again(x[:3])['y'].shape, (3, 3))
+
+    def test_refit(self):
+        model, x = Counting().eval(), torch.randn(5, 4)
+        with self.warned(1):
+            fast = lathe.torch.compile(model, (x,), refit=True)
+        trained = Counting().eval()
+        fast.refit(trained)
+        want = copy.deepcopy(trained)
+        self.assert_same(fast(x)['y'], want(x)['y'])
+        loaded = pickle.loads(pickle.dumps(fast))
+        self.assert_same(loaded(x)['y'], want(x)['y'])
+
+    def test_refit_of_another_model_leaves_it_as_it_is(self):
+        model, x = Perceptron().eval(), torch.randn(5, 4)
+        fast = lathe.torch.compile(model, (x,), refit=True)
+        for other in (Perceptron(16).eval(), torch.nn.Linear(4, 3).eval(), Counting().eval()):
+            with self.assertRaises(lathe.Error):
+                fast.refit(other)
+            self.assert_same(fast(x), model(x))
+        with self.assertRaisesRegex(lathe.Error, 'refit=True'):
+            lathe.torch.compile(model, (x,)).refit(model)
+
+    def test_refusals(self):
+        model, x = Perceptron(), torch.randn(5, 4)
+        with self.assertRaisesRegex(lathe.Error, r'training mode.*eval\(\)'):
+            lathe.torch.compile(model, (x,))
+        model.eval()
+        fast = lathe.torch.compile(model, (x,))
+        with self.assertRaisesRegex(lathe.Error, 'for inference'):
+            fast.train()
+        with torch.enable_grad(), self.assertRaisesRegex(lathe.Error, 'wants gradients'):
+            fast(x.clone().requires_grad_())
+        for dynamic in ({'z': {0: (1, 2, 3)}}, {'x': {2: (1, 2, 3)}}, {'x': {0: (3, 2, 1)}}, {'x': {1: (1, 4, 8)}}):
+            with self.subTest(dynamic), self.assertRaises(lathe.Error):
+                lathe.torch.compile(model, (x,), dynamic=dynamic)
+        with self.assertRaisesRegex(lathe.Error, 'bessel_j0'):
+            lathe.torch.compile(Counting().eval(), (x,), strict=True)
+
+    def test_outputs_whose_sizes_a_run_tells(self):
+        class Found(torch.nn.Module):
+            def forward(self, x):
+                return x.nonzero(), x.sum()
+        model = Found().eval()
+        with self.warned():
+            fast = lathe.torch.compile(model, (torch.randn(3, 4),))
+        for x in (torch.zeros(3, 4), torch.eye(3, 4), torch.ones(3, 4)):
+            self.assert_same(fast(x), model(x))
+
+    def test_two_are_independent(self):
+        model, x = Perceptron().eval(), torch.randn(5, 4)
+        first = lathe.torch.compile(model, (x,))
+        kept = first(x)
+        second = copy.deepcopy(first)
+        self.assert_same(second(-x), model(-x))
+        self.assert_same(kept, model(x))
+
+
+if __name__ == '__main__':
+    unittest.main()
