@@ -41,6 +41,12 @@ void RuntimeConfig::setDynamicShapesKernelSpecializationStrategy(
     nv::DynamicShapesKernelSpecializationStrategy strategy) noexcept {
   guarded(*core_->reporter, "IRuntimeConfig::setDynamicShapesKernelSpecializationStrategy", [&]() -> Result<> {
     LATHE_TRY(notices_.consult(strategy, core_->reporter->log()));
+    const bool is_eager = strategy == nv::DynamicShapesKernelSpecializationStrategy::kEAGER;
+    if (is_eager && core_->engine->has_device() && core_->engine->device().is_host())
+      core_->reporter->log().print(
+          Severity::warning,
+          "DynamicShapesKernelSpecializationStrategy::kEAGER has no effect: nothing is compiled "
+          "for a CPU, whose kernels choose their loops when shapes are set");
     settings.specialization = strategy;
     return {};
   });
@@ -56,7 +62,11 @@ bool RuntimeConfig::setCudaGraphStrategy(nv::CudaGraphStrategy strategy) noexcep
 
 nv::IRuntimeConfig* CudaEngine::createRuntimeConfig() noexcept {
   return guarded(*core_->reporter, "ICudaEngine::createRuntimeConfig", static_cast<nv::IRuntimeConfig*>(nullptr),
-                 [&]() -> Result<nv::IRuntimeConfig*> { return new RuntimeConfig(core_); });
+                 [&]() -> Result<nv::IRuntimeConfig*> {
+                   ContextSettings settings;
+                   settings.specialization = nv::DynamicShapesKernelSpecializationStrategy::kLAZY;
+                   return new RuntimeConfig(core_, std::move(settings));
+                 });
 }
 
 // The one place that makes contexts.

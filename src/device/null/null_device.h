@@ -14,7 +14,7 @@ struct Counts {
                        device_copies = 0;
 };
 
-class NullDevice final : public Device {
+class NullDevice : public Device {
  public:
   std::string_view name() const override { return "null"; }
   std::string target() const override { return "null"; }
