@@ -126,16 +126,18 @@ Specializer::Counts Specializer::counts() const {
   return counts;
 }
 
-// A thread's life: one site after the other, of the newest sizes first.
+// A thread's life: one site after the other, of sizes that were begun, else of the newest.
 void Specializer::work() {
   (void)::setpriority(PRIO_PROCESS, 0, kNiceness);
   std::unique_lock lock(mutex_);
   while (true) {
     work_.wait(lock, [&] { return stops_ || !jobs_.empty(); });
     if (stops_) return;
-    const std::shared_ptr<Job> job = jobs_.front();
+    const auto begun = std::ranges::find_if(jobs_, [](const auto& one) { return one->begun > 0; });
+    const auto next = begun == jobs_.end() ? jobs_.begin() : begun;
+    const std::shared_ptr<Job> job = *next;
     const size_t site = job->begun++;
-    if (job->begun == steps_.num_sites()) jobs_.pop_front();
+    if (job->begun == steps_.num_sites()) jobs_.erase(next);
     lock.unlock();
     DeviceCode code = code_of(*job, site);
     lock.lock();
@@ -188,6 +190,8 @@ void Specializer::finish(Job& job) {
   std::vector<std::unique_ptr<Kernel>> made(steps_.num_steps_of_plan());
   try {
     for (const DeviceCode& one : job.code) code.push_back(one.bytes);
+    // One thread at a time: runs wait for the driver, too, while it loads code.
+    const std::lock_guard lock(making_);
     made = steps_.make_kernels(code);
   } catch (const std::bad_alloc&) {
     note(job.client, {ErrorCode::out_of_memory, "there is no memory left", {}});
