@@ -38,6 +38,10 @@ void tell_settings(const ContextSettings& settings, bool is_host, Log& log) {
               "the runtime cache stays empty: nothing is compiled for a CPU while engines run on it");
   if (is_host && settings.graphs == nv::CudaGraphStrategy::kWHOLE_GRAPH_CAPTURE)
     log.print(Severity::warning, "CudaGraphStrategy::kWHOLE_GRAPH_CAPTURE has no effect: a CPU has no CUDA graphs");
+  if (is_host && settings.specialization == nv::DynamicShapesKernelSpecializationStrategy::kEAGER)
+    log.print(Severity::warning,
+              "DynamicShapesKernelSpecializationStrategy::kEAGER has no effect: nothing is compiled for a CPU, whose "
+              "kernels choose their loops when shapes are set");
   log.print(Severity::verbose,
             "context settings: allocation strategy {}, runtime cache {}, kernel specialization strategy {}, CUDA graph "
             "strategy {}",

@@ -41,12 +41,6 @@ void RuntimeConfig::setDynamicShapesKernelSpecializationStrategy(
     nv::DynamicShapesKernelSpecializationStrategy strategy) noexcept {
   guarded(*core_->reporter, "IRuntimeConfig::setDynamicShapesKernelSpecializationStrategy", [&]() -> Result<> {
     LATHE_TRY(notices_.consult(strategy, core_->reporter->log()));
-    const bool is_eager = strategy == nv::DynamicShapesKernelSpecializationStrategy::kEAGER;
-    if (is_eager && core_->engine->has_device() && core_->engine->device().is_host())
-      core_->reporter->log().print(
-          Severity::warning,
-          "DynamicShapesKernelSpecializationStrategy::kEAGER has no effect: nothing is compiled "
-          "for a CPU, whose kernels choose their loops when shapes are set");
     settings.specialization = strategy;
     return {};
   });
