@@ -18,6 +18,7 @@ struct CompilerOptions {
   // The limit of one kernel, both on processor time and on wall time in which the worker uses no processor time.
   double seconds = 60;
   size_t memory = size_t{4} << 30;  // bytes, the limit of each worker's data (RLIMIT_DATA)
+  bool in_process = true;           // this process compiles where no other can be started
   size_t workers = 0;               // the most at one time; 0: as many as there are cores
   bool keeps_code = true;           // a cache on disk is read and written
   Log* log = nullptr;               // gets the warning that this process compiles; not owned, outlives the compiler

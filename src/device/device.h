@@ -10,12 +10,11 @@
 #include <string>
 #include <vector>
 
+#include "device/device_code.h"
 #include "device/kernel.h"
 #include "device/target.h"
 
 namespace lathe {
-
-struct CodeImage;
 
 // Memory of a device, freed with the object.
 class DeviceMemory {
@@ -134,6 +133,14 @@ class Device {
   virtual Result<std::vector<std::byte>> compile(const CodeImage& /*image*/) {
     return fail(ErrorCode::plan_target, "{} compiles no device code", name());
   }
+  // Code of the source of a launch, in which the numbers that it is given are known: they are those of its arguments
+  // that are numbers, in order. It is launched as before. Compiled in a process of its own; fails with invalid_state,
+  // nvrtc_missing or nvrtc_unsuitable where there is none that could.
+  virtual Result<std::vector<std::byte>> specialize(const CodeImage& /*source*/,
+                                                    std::span<const SourceFile> /*headers*/, const Launch& /*launch*/,
+                                                    std::span<const int64_t> /*numbers*/) {
+    return fail(ErrorCode::plan_target, "{} compiles no device code", name());
+  }
   // Weights where kernels read them: the same bytes are made resident once per device. `owner` keeps `bytes` alive.
   virtual Result<std::shared_ptr<const std::byte>> make_resident(std::span<const std::byte> bytes,
                                                                  std::shared_ptr<const void> owner) = 0;
@@ -151,6 +158,8 @@ class Compiler {
   virtual ~Compiler() = default;
   // The module's bytes. Refuses code that spills registers, saying so.
   virtual Result<std::vector<std::byte>> compile(std::string_view source) = 0;
+  // What the source includes, and what that does; their bytes live as long as the library.
+  virtual std::vector<SourceFile> headers_of(std::string_view /*source*/) const { return {}; }
 };
 
 }  // namespace lathe

@@ -17,13 +17,19 @@ namespace lathe {
 enum class CodeForm : uint8_t {
   binary = 1,    // a cubin: for its target alone
   assembly = 2,  // PTX, with a zero at its end: for its target and newer ones
-  source = 3,    // CUDA C++ that includes no other file: for what a compiler on the spot compiles for
+  source = 3,    // CUDA C++: for what a compiler on the spot compiles for
 };
 std::string_view name_of(CodeForm form);
 
 struct CodeImage {
   CodeForm form = CodeForm::binary;
   std::string target;                // as Device::target() says it; of source the family: "cuda-sm_90", "cuda"
+  std::span<const std::byte> bytes;  // not owned
+};
+
+// A file that sources include.
+struct SourceFile {
+  std::string name;                  // as they include it
   std::span<const std::byte> bytes;  // not owned
 };
 

@@ -116,6 +116,11 @@ Result<DeviceCode> KernelCache::get(const Digest& key, const Make& make) {
   return DeviceCode{*code, code};
 }
 
+std::optional<DeviceCode> KernelCache::find_code(const Digest& key) {
+  const std::shared_ptr<const std::vector<std::byte>> code = find(key);
+  return code ? std::optional(DeviceCode{*code, code}) : std::nullopt;
+}
+
 void KernelCache::put(const Digest& key, const DeviceCode& code) {
   const std::lock_guard lock(mutex_);
   if (entries_.contains(key)) return;

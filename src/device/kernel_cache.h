@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,8 @@ class KernelCache {
   // the others wait; nobody else does.
   using Make = std::function<Result<std::vector<std::byte>>()>;
   Result<DeviceCode> get(const Digest& key, const Make& make);
+  // None where it is not there; others may be making it.
+  std::optional<DeviceCode> find_code(const Digest& key);
   // Keeps code that was made without the cache.
   void put(const Digest& key, const DeviceCode& code);
 

@@ -140,6 +140,7 @@ void use_backend(const BackendBuild& backend, BuildOptions& options) {
   options.target = backend.target.name;
   options.code_form = backend.code_form;
   options.code_target = backend.code_target;
+  options.source_target = backend.source_target;
   options.tactics = backend.tactics;
   options.data_dependent = backend.data_dependent;
   options.traits = backend.traits;

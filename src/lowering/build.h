@@ -2,6 +2,7 @@
 // From a graph to a plan: passes, regions, placement, tactics, emission.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <map>
 
@@ -48,6 +49,7 @@ struct BuildOptions {
   std::string target;                      // Device::target() of what the plan will run on
   CodeForm code_form = CodeForm::binary;   // of device code, which is
   std::string code_target;                 // for that; empty = for `target`
+  std::string source_target;               // of their source, which steps of open sizes have, too; "" = they have none
   const std::string& code_for() const { return code_target.empty() ? target : code_target; }
   BackendTraits traits;
   PassContext passes;    // its arithmetic is that of the traits
@@ -97,6 +99,7 @@ struct BuildReport {
 struct BuiltPlan {
   plan::Plan plan;                         // its weights are pieces
   std::vector<Modules::Module> modules;    // the plan's codes point into them
+  std::deque<std::string> sources;         // likewise
   std::vector<DerivationPtr> derivations;  // by constant; null, or none behind the last one = it stays
   BuildReport report;
 };

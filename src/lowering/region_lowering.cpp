@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "device/open_numbers.h"
 #include "lowering/finish_plan.h"
 #include "lowering/program_builder.h"
 #include "lowering/step_cost.h"
@@ -358,8 +359,13 @@ Result<> RegionLowering::describe_work(const Emission& emission, std::string_vie
   }
   plan::DeviceLaunches device{std::move(kernel), std::move(program), {}, emission.workspace};
   LATHE_ASSIGN(StepModules modules, modules_of(emission, tuner_.modules()));
+  const bool is_open = std::ranges::any_of(modules.launches, has_open_numbers);
   for (Launch& launch : modules.launches) {
-    if (launch.library.empty()) launch.code = code_of(modules.modules[launch.code]);
+    if (launch.library.empty()) {
+      const std::string_view source = modules.sources[launch.code];
+      launch.code = code_of(modules.modules[launch.code]);
+      if (is_open) add_source(launch.code, source);
+    }
     device.launches.push_back(std::move(launch));
   }
   step.work = std::move(device);
@@ -375,6 +381,17 @@ uint32_t RegionLowering::code_of(const Modules::Module& module) {
     plan_.codes.push_back({{{context_.options.code_form, context_.options.code_for(), *module}}});
   }
   return index;
+}
+
+// What the runtime specialises the module's kernels from.
+void RegionLowering::add_source(uint32_t code, std::string_view source) {
+  std::vector<CodeImage>& images = plan_.codes[code].images;
+  if (context_.options.source_target.empty() || images.back().form == CodeForm::source) return;
+  const std::string& own = out_.sources.emplace_back(source);
+  images.push_back({CodeForm::source, context_.options.source_target, std::as_bytes(std::span(own))});
+  for (SourceFile& header : tuner_.modules().headers_of(source))
+    if (std::ranges::find(plan_.headers, header.name, &SourceFile::name) == plan_.headers.end())
+      plan_.headers.push_back(std::move(header));
 }
 
 }  // namespace lathe

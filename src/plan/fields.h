@@ -270,6 +270,13 @@ void fields(Io& io, T& image) {
   io.place(F::VT_OFFSET, F::VT_BYTES, image.bytes);
 }
 
+template <class Io, Is<SourceFile> T>
+void fields(Io& io, T& header) {
+  using F = fb::SourceFile;
+  io.text(F::VT_NAME, header.name);
+  io.place(F::VT_OFFSET, F::VT_BYTES, header.bytes);
+}
+
 template <class Io, Is<std::pair<std::string, std::string>> T>
 void fields(Io& io, T& pair) {
   io.text(fb::KeyValue::VT_KEY, pair.first);
@@ -313,6 +320,7 @@ void fields(Io& io, T& plan) {
   io.tables(F::VT_REFIT_WEIGHTS, plan.refit.weights);
   io.tables(F::VT_REFIT_OPERANDS, plan.refit.operands);
   io.tables(F::VT_REFIT_STEPS, plan.refit.steps);
+  io.tables(F::VT_HEADERS, plan.headers);
 }
 
 }  // namespace lathe::plan

@@ -28,6 +28,7 @@ class Validator {
     LATHE_TRY(check_weights());
     LATHE_TRY(validate_refit(plan_));
     LATHE_TRY(each(plan_.codes, "code module", &Validator::check_module));
+    LATHE_TRY(each(plan_.headers, "header", &Validator::check_header));
     LATHE_TRY(check_buffers());
     LATHE_TRY(check_bindings());
     LATHE_TRY(each(plan_.tensors, "tensor", &Validator::check_tensor));
@@ -50,10 +51,10 @@ class Validator {
   Result<> check_limits() {
     if (plan_.target.size() > kMaxTarget || plan_.target.find('\0') != std::string::npos)
       return malformed("plan: the target's name is longer than {} bytes or holds a zero", kMaxTarget);
-    for (const size_t count :
-         {plan_.symbols.size(), plan_.profiles.size(), plan_.tensors.size(), plan_.buffers.size(),
-          plan_.constants.size(), plan_.codes.size(), plan_.constraints.size(), plan_.bindings.size(),
-          plan_.steps.size(), plan_.sections.size(), plan_.metadata.size(), size_t{plan_.dynamic_slots}})
+    for (const size_t count : {plan_.symbols.size(), plan_.profiles.size(), plan_.tensors.size(), plan_.buffers.size(),
+                               plan_.constants.size(), plan_.codes.size(), plan_.headers.size(),
+                               plan_.constraints.size(), plan_.bindings.size(), plan_.steps.size(),
+                               plan_.sections.size(), plan_.metadata.size(), size_t{plan_.dynamic_slots}})
       if (count > kMaxEntries) return malformed("plan: a list has {} entries; the limit is {}", count, kMaxEntries);
     return {};
   }
@@ -106,6 +107,13 @@ class Validator {
         if (module.images[j].form == image.form && module.images[j].target == image.target)
           return malformed("it has two images of form '{}' for {}", lathe::name_of(image.form), image.target);
     }
+    return {};
+  }
+
+  Result<> check_header(size_t i, const SourceFile& header) {
+    if (header.name.empty() || header.bytes.empty()) return malformed("it has no name or is empty");
+    for (size_t j = 0; j < i; ++j)
+      if (plan_.headers[j].name == header.name) return malformed("there are two of the name '{}'", header.name);
     return {};
   }
 

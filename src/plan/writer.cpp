@@ -16,11 +16,13 @@ namespace {
 std::vector<std::byte> join_codes(const Plan& plan) {
   std::vector<std::byte> bytes;
   CodePlaces places;
+  const auto add = [&](std::span<const std::byte> part) {
+    bytes.resize(places.add(part.size()).offset);
+    bytes.insert(bytes.end(), part.begin(), part.end());
+  };
   for (const CodeModule& module : plan.codes)
-    for (const CodeImage& image : module.images) {
-      bytes.resize(places.add(image.bytes.size()).offset);
-      bytes.insert(bytes.end(), image.bytes.begin(), image.bytes.end());
-    }
+    for (const CodeImage& image : module.images) add(image.bytes);
+  for (const SourceFile& header : plan.headers) add(header.bytes);
   return bytes;
 }
 

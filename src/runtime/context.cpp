@@ -33,7 +33,8 @@ Context::Context(std::shared_ptr<const Engine> engine, PendingWork work, std::un
       staging_(*engine_, work_),
       storage_(*engine_, shapes_, memory_, staging_, weights_.get()),
       execution_(*engine_, shapes_, memory_, storage_, weights_.get(), hooks),
-      replay_(engine_->device(), engine_->plan().bindings.size() + 2, engine_->plan().symbols.size()) {}
+      replay_(engine_->device(), engine_->plan().bindings.size() + 3, engine_->plan().symbols.size()),
+      kernels_(*engine_) {}
 
 Context::~Context() {
   (void)work_.wait();  // its memory goes now
@@ -74,11 +75,28 @@ Result<> Context::set_output_allocator(size_t i, OutputAllocator allocator) {
 Result<> Context::prepare() {
   if (shapes_.is_bound(staging_.addresses())) return {};
   LATHE_TRY(shapes_.bind(staging_.addresses()));
-  Result<> placed = execution_.prepare();
-  if (placed) placed = memory_.place(shapes_, execution_.scratch());
+  kernels_.forget();
+  execution_.use(kernels_.choose(shapes_.symbols()));
+  Result<> placed = place();
   if (!placed) shapes_.unbind();
   if (graphs_ != GraphPolicy::of_each_run) replay_.forget();
   return placed;
+}
+
+// Between two runs, of which each has one set of kernels.
+Result<> Context::choose_kernels(const Queue& queue) {
+  if (!kernels_.is_open()) return {};
+  KernelChoice::Kernels chosen = kernels_.choose_for_run(shapes_.symbols(), queue.is_captured());
+  if (chosen == execution_.specialized()) return {};
+  execution_.use(std::move(chosen));
+  Result<> placed = place();
+  if (!placed) shapes_.unbind();
+  return placed;
+}
+
+Result<> Context::place() {
+  LATHE_TRY(execution_.prepare());
+  return memory_.place(shapes_, execution_.scratch());
 }
 
 Result<size_t> Context::memory_bytes() {
@@ -136,6 +154,7 @@ Result<> Context::execute(Queue& queue, Return returns) {
     LATHE_ASSIGN(lease, refittable->use());
   }
   LATHE_TRY(prepare());
+  LATHE_TRY(choose_kernels(queue));
   LATHE_TRY(staging_.check(shapes_));
   LATHE_TRY(memory_.provide());
   shapes_.forget_computed();
@@ -171,14 +190,18 @@ Result<> Context::run_steps(Queue& queue) {
   std::vector<const void*>& addresses = replay_.begin();
   addresses.push_back(memory_.base());
   addresses.push_back(memory_.extra_scratch());
+  const std::shared_ptr<const SpecializedKernels>& own = execution_.specialized();
+  addresses.push_back(reinterpret_cast<const void*>(own ? own->id() : 0));
   const plan::Plan& plan = engine_->plan();
   for (const plan::Binding& binding : plan.bindings) addresses.push_back(storage_.base(plan.tensors[binding.tensor]));
   if (graphs_ == GraphPolicy::of_each_run) replay_.add_sizes(shapes_.symbols());
-  Result<bool> held = replay_.hold([this](Queue& recorder) -> Result<> {
-    // Launches take it along; a driver that does not allow it here has the window while it replays.
-    if (cached_bytes_ > 0) (void)recorder.keep_in_cache(memory_.base(), std::min(cached_bytes_, memory_.size()));
-    return execution_.run(recorder, Execution::Mode::capturing);
-  });
+  Result<bool> held = replay_.hold(
+      [this](Queue& recorder) -> Result<> {
+        // Launches take it along; a driver that does not allow it here has the window while it replays.
+        if (cached_bytes_ > 0) (void)recorder.keep_in_cache(memory_.base(), std::min(cached_bytes_, memory_.size()));
+        return execution_.run(recorder, Execution::Mode::capturing);
+      },
+      own);
   if (!held && execution_.has_plugins()) {
     captures_ = false;
     if (hooks.log)

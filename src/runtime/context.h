@@ -4,6 +4,7 @@
 
 #include "ops/random_seed.h"
 #include "runtime/execution.h"
+#include "runtime/kernel_choice.h"
 #include "runtime/replay.h"
 
 namespace lathe {
@@ -58,6 +59,10 @@ class Context {
 
   // Before the first run.
   void set_graphs(GraphPolicy policy);
+  // Likewise. Nothing is specialised unless this says so.
+  void set_specialization(SpecializationPolicy policy, Specializer::Client client) {
+    kernels_.set_policy(policy, std::move(client));
+  }
   // Whether the caller can capture the next run: all sizes and addresses of memory are known before it, and the device
   // does everything.
   Result<bool> is_capturable();
@@ -84,6 +89,8 @@ class Context {
   Context(std::shared_ptr<const Engine> engine, PendingWork work, std::unique_ptr<WeightStream> weights,
           MemoryPolicy policy);
   Result<> prepare();
+  Result<> place();
+  Result<> choose_kernels(const Queue& queue);
   Result<> execute(Queue& queue, Return returns);
   Result<> give_work(Queue& queue);
   Result<> run_steps(Queue& queue);
@@ -103,6 +110,7 @@ class Context {
   TensorStorage storage_;
   Execution execution_;
   Replay replay_;
+  KernelChoice kernels_;
   RandomSequence random_;
   bool captures_ = true;
   GraphPolicy graphs_ = GraphPolicy::of_repeated_runs;

@@ -54,6 +54,7 @@ Result<std::shared_ptr<const Engine>> Engine::load(std::span<const std::byte> by
     engine->capturable_ &= runs_kernel || code.plugin || engine->is_capturable(plan.steps[i]);
     engine->code_.push_back(std::move(code));
   }
+  engine->specializer_ = Specializer::create(plan, *engine->device_);
   return engine;
 }
 

@@ -23,6 +23,7 @@
 #include "runtime/memory_limit.h"
 #include "runtime/plan_file.h"
 #include "runtime/refittable.h"
+#include "runtime/specializer.h"
 #include "runtime/streamed_weights.h"
 
 namespace lathe {
@@ -64,6 +65,9 @@ class Engine {
   // compiled earlier is in the cache, and what is compiled now goes there. Null = no cache. Thread-safe; a failure may
   // be tried again.
   Result<> make_kernels(KernelCache* cache) const;
+
+  // Of kernels for the sizes of runs; null = no step has any.
+  Specializer* specializer() const { return specializer_.get(); }
 
   // One per plan step, all there once make_kernels() was called: a kernel, or the attributes of the op that is
   // evaluated on the host; none for a copy. A kernel has attributes, too, where the op's shape rule gives the sizes of
@@ -140,6 +144,7 @@ class Engine {
   bool capturable_ = true;
   mutable std::mutex limits_mutex_;
   mutable std::vector<std::unique_ptr<const std::optional<MemoryLimit>>> limits_;  // by profile
+  std::unique_ptr<Specializer> specializer_;                                       // its threads use what is above
 };
 
 }  // namespace lathe

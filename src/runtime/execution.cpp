@@ -65,6 +65,7 @@ Result<> Execution::attach_plugins() {
 }
 
 const Kernel* Execution::kernel(size_t step) const {
+  if (const Kernel* const own = specialized_ ? specialized_->of(step) : nullptr) return own;
   const auto plugin = plugins_.find(step);
   return plugin == plugins_.end() ? engine_.code()[step].kernel.get() : plugin->second.get();
 }

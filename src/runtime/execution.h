@@ -47,6 +47,9 @@ class Execution {
 
   // Makes the context's own clones of plugins: once, before anything else.
   Result<> attach_plugins();
+  // From the next prepare() on: instead of the engine's. Null = none.
+  void use(std::shared_ptr<const SpecializedKernels> kernels) { specialized_ = std::move(kernels); }
+  const std::shared_ptr<const SpecializedKernels>& specialized() const { return specialized_; }
   // Dims and strides of operands, the kernels' consent and the scratch they want, once shapes are bound. Not of steps
   // that depend on data.
   Result<> prepare();
@@ -79,11 +82,12 @@ class Execution {
   HostEvaluation host_;
   BlockExecution blocks_;
   std::map<size_t, std::unique_ptr<PluginKernel>> plugins_;  // by step
-  std::vector<StepOperands> operands_;                       // by step
-  std::vector<size_t> scratch_;                              // bytes, by step
-  std::map<size_t, Error> refused_;  // steps that cannot run under these shapes; branches may leave them out
-  size_t readers_end_ = 0;           // behind the last step that reads an input, and the blocks around it
-  double reported_ms_ = 0;           // of this run, to the profiler
+  std::shared_ptr<const SpecializedKernels> specialized_;
+  std::vector<StepOperands> operands_;  // by step
+  std::vector<size_t> scratch_;         // bytes, by step
+  std::map<size_t, Error> refused_;     // steps that cannot run under these shapes; branches may leave them out
+  size_t readers_end_ = 0;              // behind the last step that reads an input, and the blocks around it
+  double reported_ms_ = 0;              // of this run, to the profiler
   bool capturable_ = false;
 };
 

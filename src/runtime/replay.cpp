@@ -31,14 +31,14 @@ void Replay::add_sizes(std::span<const int64_t> sizes) {
   for (const int64_t size : sizes) current_.push_back(reinterpret_cast<const void*>(size));
 }
 
-Result<bool> Replay::hold(const std::function<Result<>(Queue&)>& work) {
+Result<bool> Replay::hold(const std::function<Result<>(Queue&)>& work, std::shared_ptr<const void> keeps) {
   const auto held = std::ranges::find(graphs_, current_, &Captured::run);
   if (held != graphs_.end()) {
     std::rotate(graphs_.begin(), held, held + 1);
     if (most_ == 1) seen_.front().clear();  // it is not the last run any more: buffers that take turns cost no graphs
     return true;
   }
-  return is_seen() ? capture(work) : Result<bool>(false);
+  return is_seen() ? capture(work, std::move(keeps)) : Result<bool>(false);
 }
 
 // Whether such a run went step by step lately; it counts as one from now on.
@@ -51,18 +51,19 @@ bool Replay::is_seen() {
 }
 
 // Into a new graph, or the one that was not held for longest; false where the device has no graphs.
-Result<bool> Replay::capture(const std::function<Result<>(Queue&)>& work) {
+Result<bool> Replay::capture(const std::function<Result<>(Queue&)>& work, std::shared_ptr<const void> keeps) {
   const auto idle = std::ranges::find_if(graphs_, [](const Captured& captured) { return captured.run.empty(); });
   if (idle == graphs_.end() && graphs_.size() < most_) {
     LATHE_ASSIGN(std::unique_ptr<CapturedGraph> graph, device_.capture(work));
     if (!graph) return false;
-    graphs_.push_back({std::move(graph), current_});
+    graphs_.push_back({std::move(keeps), std::move(graph), current_});
     std::rotate(graphs_.begin(), graphs_.end() - 1, graphs_.end());
     return true;
   }
   const auto oldest = idle == graphs_.end() ? graphs_.end() - 1 : idle;
   oldest->run.clear();
   LATHE_TRY(oldest->graph->update(work));
+  oldest->keeps = std::move(keeps);
   oldest->run = current_;
   std::rotate(graphs_.begin(), oldest, oldest + 1);
   return true;

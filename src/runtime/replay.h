@@ -27,17 +27,19 @@ class Replay {
   // The sizes of the coming run, behind its addresses.
   void add_sizes(std::span<const int64_t> sizes);
   // Whether a graph holds the coming run, which it may capture first; where none does, the run is to go step by step.
-  // `work` gives all steps to the queue that it is given. A failure is the capture's: nothing has run.
-  Result<bool> hold(const std::function<Result<>(Queue&)>& work);
+  // `work` gives all steps to the queue that it is given, and needs `keeps` as long as the graph is there. A failure is
+  // the capture's: nothing has run.
+  Result<bool> hold(const std::function<Result<>(Queue&)>& work, std::shared_ptr<const void> keeps = nullptr);
   Result<> replay(Queue& queue) { return graphs_.front().graph->replay(queue); }  // what hold() has found
 
  private:
   using Run = std::vector<const void*>;  // its addresses and sizes
   struct Captured {
+    std::shared_ptr<const void> keeps;
     std::unique_ptr<CapturedGraph> graph;
     Run run;  // empty: of none any more
   };
-  Result<bool> capture(const std::function<Result<>(Queue&)>& work);
+  Result<bool> capture(const std::function<Result<>(Queue&)>& work, std::shared_ptr<const void> keeps);
   bool is_seen();
 
   Device& device_;

@@ -31,6 +31,7 @@ struct BackendBuild {
   Portability portability = Portability::none;  // that the plan has; none where the backend knows of no such thing
   CodeForm code_form = CodeForm::binary;        // of what the compiler makes, and for whom; "" = the target
   std::string code_target;
+  std::string source_target;  // of images that are source; "" = plans have none
   BackendTraits traits;
   TacticList tactics;  // empty = every op by its plain evaluation
   DataDependentTacticList data_dependent;

@@ -44,7 +44,9 @@ Result<StepModules> modules_of(const Emission& emission, Modules& modules) {
     const auto it = std::find(step.modules.begin(), step.modules.end(), module);
     step.launches.push_back(each.launch);
     step.launches.back().code = static_cast<uint32_t>(it - step.modules.begin());
-    if (it == step.modules.end()) step.modules.push_back(std::move(module));
+    if (it != step.modules.end()) continue;
+    step.modules.push_back(std::move(module));
+    step.sources.push_back(each.source);
   }
   return step;
 }

@@ -23,6 +23,10 @@ class Modules {
 
   // Compiles what is not there yet, each source once however many threads ask; a failure is kept like code.
   Result<Module> find(const std::string& source);
+  // As Compiler::headers_of().
+  std::vector<SourceFile> headers_of(std::string_view source) const {
+    return compiler_ ? compiler_->headers_of(source) : std::vector<SourceFile>();
+  }
 
  private:
   Result<Module> compile(const std::string& source) const;
@@ -35,7 +39,8 @@ class Modules {
 // An emission's launches with their modules, as a step's record needs them.
 struct StepModules {
   std::vector<Launch> launches;
-  std::vector<Modules::Module> modules;  // by Launch::code
+  std::vector<Modules::Module> modules;   // by Launch::code
+  std::vector<std::string_view> sources;  // likewise; of the emission's
   std::vector<std::span<const std::byte>> code() const;
 };
 Result<StepModules> modules_of(const Emission& emission, Modules& modules);

@@ -306,6 +306,8 @@ class PlanGenerator {
         image.bytes = code;
       }
     }
+    for (const CodeModule& module : owned_.plan.codes)  // some text
+      owned_.plan.headers.push_back({fmt::format("{}.cuh", owned_.plan.headers.size()), module.images[0].bytes});
   }
 
   // The first step that may launch does.

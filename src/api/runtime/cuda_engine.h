@@ -22,7 +22,7 @@ struct EngineCore {
   std::shared_ptr<RuntimeCore> runtime;
   std::shared_ptr<Reporter> reporter;
   std::shared_ptr<const Engine> engine;
-  std::unique_ptr<CacheFile> cache_file;  // null = none
+  std::shared_ptr<CacheFile> cache_file;  // null = none
   plan::HardwareCompatibility hardware_compatibility = plan::HardwareCompatibility::none;
   SettingNotices notices;
   std::atomic<nv::ICudaEngine*> facade{nullptr};  // null once the application deleted it
@@ -37,6 +37,10 @@ struct EngineCore {
   void save_kernels() noexcept;
   // All of the engine's kernels, with the help of this cache, or else of the file's.
   Result<> make_kernels(KernelCache* cache = nullptr) const;
+  // The file's cache; null = there is no file.
+  std::shared_ptr<KernelCache> file_kernels() const {
+    return cache_file ? std::shared_ptr<KernelCache>(cache_file, &cache_file->kernels()) : nullptr;
+  }
 
   // Shape inputs' values in each profile, by binding and selector, for getProfileTensorValuesV2.
   std::vector<std::array<std::vector<int64_t>, 3>> profile_values(size_t profile) const;

@@ -38,7 +38,7 @@ Result<> EngineCore::open_cache_file(RuntimeCore& runtime) {
     return {};
   }
   LATHE_ASSIGN(std::string environment, cache_environment());
-  cache_file = std::make_unique<CacheFile>(std::move(place.path), std::move(environment), place.most_bytes);
+  cache_file = std::make_shared<CacheFile>(std::move(place.path), std::move(environment), place.most_bytes);
   cache_file->load(log);
   return make_kernels();
 }

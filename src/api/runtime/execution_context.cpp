@@ -5,6 +5,7 @@
 
 #include "api/plan_keys.h"
 #include "api/runtime/aux_streams.h"
+#include "api/runtime/context_policies.h"
 #include "api/runtime/devices.h"
 #include "api/runtime/memory_log.h"
 #include "api/runtime/runtime_config.h"
@@ -15,38 +16,6 @@ namespace lathe::api {
 namespace {
 
 constexpr uint64_t kOutputAlignment = 256;
-
-Result<MemoryPolicy> policy_of(nv::ExecutionContextAllocationStrategy strategy) {
-  switch (strategy) {
-    case nv::ExecutionContextAllocationStrategy::kSTATIC:
-      return MemoryPolicy::largest;
-    case nv::ExecutionContextAllocationStrategy::kON_PROFILE_CHANGE:
-      return MemoryPolicy::by_profile;
-    case nv::ExecutionContextAllocationStrategy::kUSER_MANAGED:
-      return MemoryPolicy::user;
-  }
-  return fail(ErrorCode::invalid_argument, "there is no allocation strategy {}", static_cast<int>(strategy));
-}
-
-GraphPolicy graphs_of(const ContextSettings& settings) {
-  if (!settings.graphs) return GraphPolicy::of_repeated_runs;
-  return *settings.graphs == nv::CudaGraphStrategy::kDISABLED ? GraphPolicy::none : GraphPolicy::of_each_run;
-}
-
-// What the context is made with, and what of it does nothing on this device.
-void tell(const ContextSettings& settings, bool is_host, Log& log) {
-  if (is_host && settings.kernels)
-    log.print(Severity::warning,
-              "the runtime cache stays empty: nothing is compiled for a CPU while engines run on it");
-  if (is_host && settings.graphs == nv::CudaGraphStrategy::kWHOLE_GRAPH_CAPTURE)
-    log.print(Severity::warning, "CudaGraphStrategy::kWHOLE_GRAPH_CAPTURE has no effect: a CPU has no CUDA graphs");
-  log.print(Severity::verbose,
-            "context settings: allocation strategy {}, runtime cache {}, kernel specialization strategy {}, CUDA graph "
-            "strategy {}",
-            static_cast<int>(settings.allocation), settings.kernels ? "given" : "none",
-            static_cast<int>(settings.specialization),
-            static_cast<int>(settings.graphs.value_or(nv::CudaGraphStrategy::kDISABLED)));
-}
 
 }  // namespace
 
@@ -60,7 +29,7 @@ Result<nv::IExecutionContext*> ExecutionContext::make(std::shared_ptr<EngineCore
     return fail(ErrorCode::invalid_state,
                 "the engine was loaded for inspection only: load it without setInspectionOnly()");
   if (settings.kernels) LATHE_TRY(made->core_->check_cache(*settings.kernels));  // the configuration may be another's
-  tell(settings, engine->device().is_host(), made->core_->reporter->log());
+  tell_settings(settings, engine->device().is_host(), made->core_->reporter->log());
   if (settings.cpu_threads > 0 && engine->device().is_host() && settings.cpu_threads != engine->device().threads()) {
     // Threads belong to the engine: this context gets one of its own over the same bytes.
     EngineOptions options;
@@ -74,6 +43,9 @@ Result<nv::IExecutionContext*> ExecutionContext::make(std::shared_ptr<EngineCore
   const ManagedMemory memory(made->core_->reporter->log());
   LATHE_ASSIGN(made->context_, Context::create(std::move(engine), policy, settings.kernels.get()));
   made->context_->set_graphs(graphs_of(settings));
+  made->context_->set_specialization(
+      specialization_of(settings),
+      {settings.kernels ? settings.kernels : made->core_->file_kernels(), &made->core_->reporter->log()});
   memory.log_change("IExecutionContext creation");
   made->context_->hooks.waits_after_steps = find_key(made->core_->plan(), kDebugSyncKey) != nullptr;
   made->context_->hooks.log = &made->core_->reporter->log();

@@ -52,7 +52,11 @@ bool RuntimeConfig::setCudaGraphStrategy(nv::CudaGraphStrategy strategy) noexcep
 
 nv::IRuntimeConfig* CudaEngine::createRuntimeConfig() noexcept {
   return guarded(*core_->reporter, "ICudaEngine::createRuntimeConfig", static_cast<nv::IRuntimeConfig*>(nullptr),
-                 [&]() -> Result<nv::IRuntimeConfig*> { return new RuntimeConfig(core_); });
+                 [&]() -> Result<nv::IRuntimeConfig*> {
+                   ContextSettings settings;
+                   settings.specialization = nv::DynamicShapesKernelSpecializationStrategy::kLAZY;
+                   return new RuntimeConfig(core_, std::move(settings));
+                 });
 }
 
 // The one place that makes contexts.

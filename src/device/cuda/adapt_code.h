@@ -5,6 +5,7 @@
 
 #include "device/cuda/context.h"
 #include "device/device_code.h"
+#include "device/launch.h"
 
 namespace lathe::cuda {
 
@@ -18,6 +19,14 @@ Result<const CodeImage*> adaptable_image(const CodeModule& module, std::string_v
 // A cubin of such an image for the GPU; of PTX, where the driver has no linker, the PTX itself. Source is compiled in a
 // worker process and kept in the cache on disk, as while building.
 Result<std::vector<std::byte>> compile_image(const CodeImage& image, PrimaryContext& context, std::string_view target);
+
+// As Device::specialize().
+struct OpenSource {
+  const CodeImage& image;
+  std::span<const SourceFile> headers;
+};
+Result<std::vector<std::byte>> specialize_source(const OpenSource& source, const Launch& launch,
+                                                 std::span<const int64_t> numbers, std::string_view target);
 
 // Lets go of the compilers that compile_image() has started.
 void release_compilers();

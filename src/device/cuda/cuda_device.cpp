@@ -92,6 +92,10 @@ class CudaDevice final : public Device, public EventMaker, public HardwareDevice
   Result<std::vector<std::byte>> compile(const CodeImage& image) override {
     return compile_image(image, *context_, target());
   }
+  Result<std::vector<std::byte>> specialize(const CodeImage& source, std::span<const SourceFile> headers,
+                                            const Launch& launch, std::span<const int64_t> numbers) override {
+    return specialize_source({source, headers}, launch, numbers, target());
+  }
   Result<std::shared_ptr<const std::byte>> make_resident(std::span<const std::byte> bytes,
                                                          std::shared_ptr<const void> owner) override;
   Result<std::unique_ptr<CapturedGraph>> capture(const std::function<Result<>(Queue&)>& work) override;

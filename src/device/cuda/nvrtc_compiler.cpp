@@ -58,9 +58,9 @@ NvrtcCompiler::NvrtcCompiler(std::unique_ptr<Toolchain> toolchain, const Archite
 
 // All that the code depends on. Only headers that the source includes are part of it, so that a change to another
 // header leaves the cached code valid.
-CompileRequest NvrtcCompiler::request_for(std::string_view source) const {
+CompileRequest NvrtcCompiler::request_for(std::string_view source, std::span<const SourceHeader> headers) const {
   CompileRequest request{std::string(source), {}, options_};
-  for (const SourceHeader& header : include_closure(source, headers_))
+  for (const SourceHeader& header : include_closure(source, headers))
     request.headers.push_back({header.name, header.text});
   return request;
 }
@@ -78,8 +78,15 @@ Digest NvrtcCompiler::key_of(const CompileRequest& request) const {
   return digest_of(std::as_bytes(std::span(material)));
 }
 
-Result<std::vector<std::byte>> NvrtcCompiler::compile(std::string_view source) {
-  const CompileRequest request = request_for(source);
+std::vector<SourceFile> NvrtcCompiler::headers_of(std::string_view source) const {
+  std::vector<SourceFile> files;
+  for (const SourceHeader& header : include_closure(source, headers_))
+    files.push_back({header.name, std::as_bytes(std::span(std::string_view(header.text)))});
+  return files;
+}
+
+Result<std::vector<std::byte>> NvrtcCompiler::compile(std::string_view source, std::span<const SourceHeader> headers) {
+  const CompileRequest request = request_for(source, headers);
   const Digest key = key_of(request);
   if (std::optional<std::vector<std::byte>> kept = cache_.find(key)) return *std::move(kept);
   LATHE_ASSIGN(std::vector<std::byte> code, compile_anew(request));

@@ -23,12 +23,14 @@ class NvrtcCompiler : public Compiler {
                                                        const CompilerOptions& options = {},
                                                        std::string cache_folder = default_cache_folder());
 
-  Result<std::vector<std::byte>> compile(std::string_view source) override;
+  Result<std::vector<std::byte>> compile(std::string_view source) override { return compile(source, headers_); }
+  Result<std::vector<std::byte>> compile(std::string_view source, std::span<const SourceHeader> headers);
+  std::vector<SourceFile> headers_of(std::string_view source) const override;
 
  private:
   NvrtcCompiler(std::unique_ptr<Toolchain> toolchain, const Architecture& architecture,
                 std::span<const SourceHeader> headers, std::string cache_folder);
-  CompileRequest request_for(std::string_view source) const;
+  CompileRequest request_for(std::string_view source, std::span<const SourceHeader> headers) const;
   Digest key_of(const CompileRequest& request) const;
   Result<std::vector<std::byte>> compile_anew(const CompileRequest& request) const;
   Result<> check(const Compiled& compiled) const;

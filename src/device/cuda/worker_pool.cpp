@@ -151,6 +151,10 @@ class WorkerPool final : public Toolchain {
     if (most_ > 0 || instead_) return;
     instead_.emplace(tl::unexpected(Error{ErrorCode::out_of_memory, "", {}}));  // what remains if a call below throws
     changed_.notify_all();
+    if (!options_.in_process) {
+      *instead_ = fail(refused);
+      return;
+    }
     *instead_ = open_in_process(options_.nvrtc);
     tell_in_process(options_.log, refused);
   }
@@ -203,7 +207,7 @@ Result<std::unique_ptr<Toolchain>> open_toolchain(const CompilerOptions& options
   const Result<std::string> program = compiler_program(options.program);
   if (program && program->empty()) return open_in_process(options.nvrtc);
   Result<std::unique_ptr<Toolchain>> pool = program ? open_pool(*program, options) : fail(program.error());
-  if (pool || pool.error().code != ErrorCode::invalid_state) return pool;
+  if (pool || pool.error().code != ErrorCode::invalid_state || !options.in_process) return pool;
   tell_in_process(options.log, pool.error());
   return open_in_process(options.nvrtc);
 }

@@ -94,6 +94,7 @@ class CudaBackend final : public Backend {
     build.target = build.device ? build.device->describe() : describe(*architecture);
     build.timing_key = build.device ? build.device->timing_key() : name;
     build.portability = target == target_name(ampere_plus()) ? Portability::ampere_plus : settings.portability;
+    build.source_target = this->name();
     LATHE_TRY(check_portability(*architecture, build));
     if (build.portability == Portability::ampere_plus) LATHE_TRY(widen(*architecture, build));
     LATHE_ASSIGN(build.compiler, NvrtcCompiler::create(build.target.name, headers(), settings.compiler));

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which kernels the runs of a context use: those for open sizes, or some for the sizes that it has.
+#pragma once
+
+#include "runtime/engine.h"
+
+namespace lathe {
+
+// When kernels are made for sizes that a run has: never; meanwhile, for later runs; before it.
+enum class SpecializationPolicy : uint8_t { none, background, at_once };
+
+// One thread at a time, as the context that owns it; the engine outlives it.
+class KernelChoice {
+ public:
+  using Kernels = std::shared_ptr<const SpecializedKernels>;
+  explicit KernelChoice(const Engine& engine) : specializer_(engine.specializer()) {}
+
+  void set_policy(SpecializationPolicy policy, Specializer::Client client);
+  bool is_open() const { return specializer_ && policy_ != SpecializationPolicy::none; }
+
+  // Sizes have changed.
+  void forget() { wanted_.reset(); }
+  // What there is for the context's sizes, as its symbols say; null = nothing, or not yet.
+  Kernels choose(std::span<const int64_t> symbols);
+  // The same for a run. Where the application captures it, nothing is waited for, and its graph keeps the kernels.
+  Kernels choose_for_run(std::span<const int64_t> symbols, bool is_captured);
+
+ private:
+  Specializer* const specializer_;  // null = the engine has nothing to specialise
+  SpecializationPolicy policy_ = SpecializationPolicy::none;
+  Specializer::Client client_;
+  Kernels wanted_;
+};
+
+}  // namespace lathe

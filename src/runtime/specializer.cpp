@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/specializer.h"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <system_error>
+
+namespace lathe {
+namespace {
+
+constexpr unsigned kMostThreads = 8;
+constexpr int kNiceness = 10;  // of threads, and of the compilers that they start: what the application does goes first
+
+bool is_for_want_of_compiler(const Error& error) {
+  return error.code == ErrorCode::invalid_state || error.code == ErrorCode::nvrtc_missing ||
+         error.code == ErrorCode::nvrtc_unsuitable;
+}
+
+}  // namespace
+
+std::unique_ptr<Specializer> Specializer::create(const plan::Plan& plan, Device& device) {
+  std::unique_ptr<Specializer> made(new Specializer(plan, device));
+  return made->steps_.is_empty() ? nullptr : std::move(made);
+}
+
+Specializer::~Specializer() {
+  {
+    const std::lock_guard lock(mutex_);
+    stops_ = true;
+  }
+  work_.notify_all();
+  for (std::thread& thread : threads_) thread.join();
+  if (log_ && ids_ > 0)
+    log_->print(Severity::info,
+                "kernels for sizes: {} made, {} failed; of {} sets of sizes, {} were let go of and {} not begun",
+                counts_.made, counts_.failed, ids_, counts_.evicted, counts_.dropped + jobs_.size());
+}
+
+std::shared_ptr<const SpecializedKernels> Specializer::want(std::span<const int64_t> symbols, const Client& given) {
+  std::optional<std::vector<int64_t>> numbers = steps_.numbers(symbols);
+  if (!numbers) return nullptr;
+  Client client = given;
+  if (!client.cache) client.cache = own_cache_;
+  Kernels old;  // goes without the lock: that may wait for the device
+  std::unique_lock lock(mutex_);
+  log_ = client.log;
+  const auto known = std::ranges::find_if(sizes_, [&](const Kernels& one) { return one->numbers_ == *numbers; });
+  if (known == sizes_.end()) {
+    const Kernels kernels = begin(*std::move(numbers), client);
+    old = evict();
+    lock.unlock();
+    if (client.log) client.log->print(Severity::verbose, "kernels for sizes {}: waiting", kernels->id_);
+    return kernels;
+  }
+  const Kernels kernels = *known;
+  kernels->turn_ = ++turns_;
+  if (std::ranges::count(kernels->caches_, client.cache) > 0) return kernels;
+  kernels->caches_.push_back(client.cache);
+  const bool is_ready = kernels->is_ready();
+  const std::shared_ptr<KernelCache> from = kernels->caches_.front();
+  lock.unlock();
+  if (is_ready) copy_code(*kernels, *from, *client.cache);
+  return kernels;
+}
+
+// Nothing has happened where there is no memory for it.
+Specializer::Kernels Specializer::begin(std::vector<int64_t> numbers, const Client& client) {
+  const Kernels kernels = std::make_shared<SpecializedKernels>();
+  kernels->numbers_ = std::move(numbers);
+  kernels->caches_ = {client.cache};
+  kernels->kernels_.resize(steps_.num_steps_of_plan());
+  const auto job = std::make_shared<Job>(Job{kernels, client, std::vector<DeviceCode>(steps_.num_sites())});
+  sizes_.reserve(sizes_.size() + 1);
+  if (start_threads()) {
+    jobs_.push_front(job);
+    ++running_;
+  } else {
+    kernels->state_ = SpecializedKernels::State::ready;  // without any
+  }
+  kernels->id_ = ++ids_;
+  kernels->turn_ = ++turns_;
+  sizes_.push_back(kernels);
+  if (jobs_.size() > kMostWaiting) drop_oldest();
+  work_.notify_all();
+  return kernels;
+}
+
+// Of the jobs that nobody has begun.
+void Specializer::drop_oldest() {
+  const auto oldest = std::find_if(jobs_.rbegin(), jobs_.rend(), [](const auto& one) { return one->begun == 0; });
+  if (oldest == jobs_.rend()) return;
+  const std::shared_ptr<Job> job = *oldest;
+  std::erase(jobs_, job);
+  std::erase(sizes_, job->kernels);
+  job->kernels->state_ = SpecializedKernels::State::dropped;
+  --running_;
+  ++counts_.dropped;
+  done_.notify_all();
+}
+
+bool Specializer::start_threads() {
+  const unsigned wanted = std::clamp(std::thread::hardware_concurrency() / 2, 1U, kMostThreads);
+  try {
+    while (threads_.size() < wanted) threads_.emplace_back([this] { work(); });
+  } catch (const std::system_error&) {  // those that there are will do
+  }
+  return !threads_.empty();
+}
+
+void Specializer::wait(const SpecializedKernels& kernels) {
+  std::unique_lock lock(mutex_);
+  done_.wait(lock, [&] { return kernels.is_ready() || kernels.is_dropped(); });
+}
+
+void Specializer::keep(std::shared_ptr<const SpecializedKernels> kernels) {
+  const std::lock_guard lock(mutex_);
+  if (std::ranges::count(kept_, kernels) == 0) kept_.push_back(std::move(kernels));
+}
+
+Specializer::Counts Specializer::counts() const {
+  const std::lock_guard lock(mutex_);
+  Counts counts = counts_;
+  counts.sizes = sizes_.size();
+  counts.waiting = running_;
+  return counts;
+}
+
+// A thread's life: one site after the other, of sizes that were begun, else of the newest.
+void Specializer::work() {
+  (void)::setpriority(PRIO_PROCESS, 0, kNiceness);
+  std::unique_lock lock(mutex_);
+  while (true) {
+    work_.wait(lock, [&] { return stops_ || !jobs_.empty(); });
+    if (stops_) return;
+    const auto begun = std::ranges::find_if(jobs_, [](const auto& one) { return one->begun > 0; });
+    const auto next = begun == jobs_.end() ? jobs_.begin() : begun;
+    const std::shared_ptr<Job> job = *next;
+    const size_t site = job->begun++;
+    if (job->begun == steps_.num_sites()) jobs_.erase(next);
+    lock.unlock();
+    DeviceCode code = code_of(*job, site);
+    lock.lock();
+    ++(code.bytes.empty() ? counts_.failed : counts_.made);
+    job->code[site] = std::move(code);
+    if (++job->done < steps_.num_sites()) continue;
+    lock.unlock();
+    finish(*job);
+    lock.lock();
+  }
+}
+
+// Empty where it cannot be made: that is no reason to fail for whoever runs the open kernels.
+DeviceCode Specializer::code_of(const Job& job, size_t site) {
+  const auto make = [&]() -> Result<std::vector<std::byte>> {
+    {
+      const std::lock_guard lock(mutex_);
+      if (no_compiler_) return fail(*no_compiler_);
+    }
+    return steps_.compile(site, job.kernels->numbers_);
+  };
+  try {
+    Result<DeviceCode> code = job.client.cache->get(steps_.key(site, job.kernels->numbers_), make);
+    if (code) return *std::move(code);
+    note(job.client, code.error());
+  } catch (const std::bad_alloc&) {
+    note(job.client, {ErrorCode::out_of_memory, "there is no memory left", {}});
+  }
+  return {};
+}
+
+// One warning of all that goes wrong. A kernel that would spill registers is no fault.
+void Specializer::note(const Client& client, const Error& error) {
+  const bool lacks_compiler = is_for_want_of_compiler(error);
+  bool warns = error.code != ErrorCode::kernel_spills;
+  {
+    const std::lock_guard lock(mutex_);
+    if (lacks_compiler && !no_compiler_) no_compiler_ = error;
+    warns = warns && !std::exchange(has_warned_, true);
+  }
+  if (!client.log) return;
+  client.log->print(warns ? Severity::warning : Severity::verbose, "{}, so that kernels for open sizes go on: {}",
+                    lacks_compiler ? "there is no compiler that could specialise kernels for the sizes of runs"
+                                   : "a kernel could not be specialised for the sizes of a run",
+                    error.message);
+}
+
+void Specializer::finish(Job& job) {
+  std::vector<std::span<const std::byte>> code;
+  std::vector<std::unique_ptr<Kernel>> made(steps_.num_steps_of_plan());
+  try {
+    for (const DeviceCode& one : job.code) code.push_back(one.bytes);
+    // One thread at a time: runs wait for the driver, too, while it loads code.
+    const std::lock_guard lock(making_);
+    made = steps_.make_kernels(code);
+  } catch (const std::bad_alloc&) {
+    note(job.client, {ErrorCode::out_of_memory, "there is no memory left", {}});
+  }
+  SpecializedKernels& kernels = *job.kernels;
+  std::unique_lock lock(mutex_);
+  kernels.kernels_ = std::move(made);
+  kernels.state_.store(SpecializedKernels::State::ready, std::memory_order_release);
+  --running_;
+  const std::vector<std::shared_ptr<KernelCache>> caches = kernels.caches_;
+  done_.notify_all();
+  lock.unlock();
+  for (size_t i = 1; i < caches.size(); ++i) copy_code(kernels, *caches[0], *caches[i]);
+  if (job.client.log) job.client.log->print(Severity::verbose, "kernels for sizes {}: ready", kernels.id_);
+}
+
+void Specializer::copy_code(const SpecializedKernels& kernels, KernelCache& from, KernelCache& to) const {
+  for (size_t site = 0; site < steps_.num_sites(); ++site) {
+    const Digest key = steps_.key(site, kernels.numbers_);
+    if (const std::optional<DeviceCode> code = from.find_code(key)) to.put(key, *code);
+  }
+}
+
+// The sizes that were not wanted for longest, where there are too many.
+Specializer::Kernels Specializer::evict() {
+  if (sizes_.size() <= kMostSizes) return nullptr;
+  const auto age = [](const Kernels& one) { return one->is_ready() ? one->turn_ : UINT64_MAX; };
+  const auto oldest = std::ranges::min_element(sizes_, {}, age);
+  Kernels kernels = *oldest;
+  if (!kernels->is_ready()) return nullptr;
+  sizes_.erase(oldest);
+  ++counts_.evicted;
+  return kernels;
+}
+
+}  // namespace lathe

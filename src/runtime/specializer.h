@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernels of an engine's steps that are compiled again for the sizes that runs have, so that these are numbers in their
+// code: made by threads in the background, and kept for the sizes that were wanted last.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <thread>
+
+#include "base/log.h"
+#include "device/kernel_cache.h"
+#include "runtime/open_steps.h"
+
+namespace lathe {
+
+// The kernels for one set of sizes.
+class SpecializedKernels {
+ public:
+  // Until they are ready the engine's own kernels run, and so they do for steps without one here. Those that were
+  // dropped, because too many were waiting, are never ready: whoever still wants them asks again.
+  bool is_ready() const { return state_.load(std::memory_order_acquire) == State::ready; }
+  bool is_dropped() const { return state_.load(std::memory_order_acquire) == State::dropped; }
+  // Null = the engine's own. Of ready ones.
+  const Kernel* of(size_t step) const { return kernels_[step].get(); }
+  uint64_t id() const { return id_; }  // not 0, and no other's of this engine
+
+ private:
+  friend class Specializer;
+  enum class State : uint8_t { waiting, ready, dropped };
+
+  std::atomic<State> state_ = State::waiting;
+  std::vector<std::unique_ptr<Kernel>> kernels_;  // by step
+  uint64_t id_ = 0;
+  std::vector<int64_t> numbers_;                      // OpenSteps::numbers()
+  std::vector<std::shared_ptr<KernelCache>> caches_;  // that have the code, or will
+  uint64_t turn_ = 0;                                 // when they were last wanted
+};
+
+// Thread-safe. Belongs to the engine, which outlives it.
+class Specializer {
+ public:
+  static constexpr size_t kMostSizes = 256;   // whose kernels are kept
+  static constexpr size_t kMostWaiting = 64;  // of them, that wait to be compiled
+
+  // Null where the plan has nothing that can be specialised, or no steps run on the device.
+  static std::unique_ptr<Specializer> create(const plan::Plan& plan, Device& device);
+  ~Specializer();  // when what is being compiled is done; what waits is left out
+
+  // Where code is looked for and kept (null: in memory, while the engine is there), and who is told of it. The log
+  // outlives the engine.
+  struct Client {
+    std::shared_ptr<KernelCache> cache;
+    Log* log = nullptr;
+  };
+  // The kernels for the sizes that these symbols have, which are begun where they are not there. Null where a size is
+  // not known.
+  std::shared_ptr<const SpecializedKernels> want(std::span<const int64_t> symbols, const Client& client);
+  // Until they are ready, or dropped.
+  void wait(const SpecializedKernels& kernels);
+  // They stay as long as the engine.
+  void keep(std::shared_ptr<const SpecializedKernels> kernels);
+
+  struct Counts {
+    size_t sizes = 0;                 // that have kernels, or wait for them
+    size_t waiting = 0;               // of these
+    size_t made = 0, failed = 0;      // codes of kernels so far
+    size_t evicted = 0, dropped = 0;  // sizes so far
+  };
+  Counts counts() const;
+
+ private:
+  using Kernels = std::shared_ptr<SpecializedKernels>;
+  struct Job {
+    Kernels kernels;
+    Client client;
+    std::vector<DeviceCode> code;  // by site; empty where it could not be made
+    size_t begun = 0, done = 0;    // sites
+  };
+
+  Specializer(const plan::Plan& plan, Device& device) : steps_(plan, device) {}
+  Kernels begin(std::vector<int64_t> numbers, const Client& client);
+  void drop_oldest();
+  bool start_threads();
+  void work();
+  DeviceCode code_of(const Job& job, size_t site);
+  void note(const Client& client, const Error& error);
+  void finish(Job& job);
+  void copy_code(const SpecializedKernels& kernels, KernelCache& from, KernelCache& to) const;
+  Kernels evict();
+
+  const OpenSteps steps_;
+  const std::shared_ptr<KernelCache> own_cache_ = std::make_shared<KernelCache>("", size_t{64} << 20);
+
+  std::mutex making_;         // held by who makes kernels; mutex_ is not, meanwhile
+  mutable std::mutex mutex_;  // of all below
+  std::condition_variable work_, done_;
+  std::vector<Kernels> sizes_;
+  std::vector<std::shared_ptr<const SpecializedKernels>> kept_;
+  std::deque<std::shared_ptr<Job>> jobs_;  // with sites that no thread has begun; the newest first
+  std::vector<std::thread> threads_;
+  bool stops_ = false, has_warned_ = false;
+  std::optional<Error> no_compiler_;
+  uint64_t ids_ = 0, turns_ = 0;
+  size_t running_ = 0;  // jobs that are not done
+  Log* log_ = nullptr;  // the last client's
+  Counts counts_;
+};
+
+}  // namespace lathe
