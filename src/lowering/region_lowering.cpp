@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/deflate.h"
 #include "device/open_numbers.h"
 #include "lowering/finish_plan.h"
 #include "lowering/program_builder.h"
@@ -364,7 +365,7 @@ Result<> RegionLowering::describe_work(const Emission& emission, std::string_vie
     if (launch.library.empty()) {
       const std::string_view source = modules.sources[launch.code];
       launch.code = code_of(modules.modules[launch.code]);
-      if (is_open) add_source(launch.code, source);
+      if (is_open) LATHE_TRY(add_source(launch.code, source));
     }
     device.launches.push_back(std::move(launch));
   }
@@ -384,14 +385,19 @@ uint32_t RegionLowering::code_of(const Modules::Module& module) {
 }
 
 // What the runtime specialises the module's kernels from.
-void RegionLowering::add_source(uint32_t code, std::string_view source) {
+Result<> RegionLowering::add_source(uint32_t code, std::string_view source) {
   std::vector<CodeImage>& images = plan_.codes[code].images;
-  if (context_.options.source_target.empty() || images.back().form == CodeForm::source) return;
+  if (context_.options.source_target.empty() || images.back().form == CodeForm::source) return {};
   const std::string& own = out_.sources.emplace_back(source);
   images.push_back({CodeForm::source, context_.options.source_target, std::as_bytes(std::span(own))});
-  for (SourceFile& header : tuner_.modules().headers_of(source))
-    if (std::ranges::find(plan_.headers, header.name, &SourceFile::name) == plan_.headers.end())
-      plan_.headers.push_back(std::move(header));
+  for (const SourceFile& header : tuner_.modules().headers_of(source)) {
+    if (std::ranges::find(plan_.headers, header.name, &SourceFile::name) != plan_.headers.end()) continue;
+    LATHE_ASSIGN(const std::vector<std::byte> compressed, deflate_bytes(header.bytes));
+    const std::string& kept =
+        out_.sources.emplace_back(reinterpret_cast<const char*>(compressed.data()), compressed.size());
+    plan_.headers.push_back({header.name, std::as_bytes(std::span(kept))});
+  }
+  return {};
 }
 
 }  // namespace lathe

@@ -103,7 +103,7 @@ class RegionLowering {
   Result<> describe_kernel(const Problem& problem, const Choice& choice, const Emission& emission, plan::Step& step);
   Result<> describe_work(const Emission& emission, std::string_view tactic, std::string program, plan::Step& step);
   uint32_t code_of(const Modules::Module& module);
-  void add_source(uint32_t code, std::string_view source);
+  Result<> add_source(uint32_t code, std::string_view source);
   // `problem`: that the step solves; null = there is none.
   void add_step(plan::Step step, std::string kind, const Choice& choice, const Problem* problem = nullptr);
 

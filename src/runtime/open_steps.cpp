@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/deflate.h"
 #include "device/open_numbers.h"
 
 namespace lathe {
@@ -12,6 +13,8 @@ const CodeImage* source_of(const CodeModule& module) {
   const auto found = std::ranges::find(module.images, CodeForm::source, &CodeImage::form);
   return found == module.images.end() ? nullptr : &*found;
 }
+
+constexpr size_t kMostHeaderBytes = size_t{16} << 20;
 
 std::string text_of(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
@@ -35,7 +38,9 @@ OpenSteps::OpenSteps(const plan::Plan& plan, Device& device) : plan_(plan), devi
   }
   if (steps_.empty()) return;
   for (const SourceFile& header : plan.headers) {
-    const std::string& text = header_texts_.emplace_back(text_of(header.bytes));
+    const Result<std::vector<std::byte>> bytes = inflate_bytes(header.bytes, kMostHeaderBytes);
+    // Of one that is damaged nothing is left: what includes it does not compile, which is warned of.
+    const std::string& text = header_texts_.emplace_back(bytes ? text_of(*bytes) : std::string());
     headers_.push_back({header.name, std::as_bytes(std::span(text))});
   }
 }

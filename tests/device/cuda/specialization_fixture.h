@@ -9,6 +9,7 @@
 #include <fstream>
 #include <mutex>
 
+#include "base/deflate.h"
 #include "device/cuda/launch_case.h"
 #include "device/cuda/toolchain.h"
 #include "fake_cuda/fake_device.h"
@@ -64,6 +65,8 @@ class SpecializationTest : public FakeDeviceTest {
   void load(std::string_view source) {
     const std::vector<std::byte> open = bytes_of("FAKE_CUBIN sm_90\nkernel lathe_kernel 4\n");
     constexpr std::string_view kHeader = "#define ONE 1L\n";
+    const auto header = deflate_bytes(std::as_bytes(std::span(kHeader)));
+    ASSERT_OK(header);
     plan::Plan plan;
     plan.target = "cuda-sm_90";
     plan.symbols = {{"n", SymbolSource::input_dim, 0, 0, {1, kMost}}};
@@ -80,7 +83,7 @@ class SpecializationTest : public FakeDeviceTest {
     step.outputs = {1};
     plan.codes = {
         {{{CodeForm::binary, "cuda-sm_90", open}, {CodeForm::source, "cuda", std::as_bytes(std::span(source))}}}};
-    plan.headers = {{"lib/one.cuh", std::as_bytes(std::span(kHeader))}};
+    plan.headers = {SourceFile{"lib/one.cuh", std::span<const std::byte>(*header)}};
     const auto bytes = plan::write_plan(plan);
     ASSERT_OK(bytes);
     auto engine = Engine::load(*bytes, nullptr, {device_, {}});
