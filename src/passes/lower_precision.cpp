@@ -2,8 +2,9 @@
 // Brings f32 computation down to f16 or bf16 where the context allows it. Kernels accumulate in f32 all the same; what
 // is narrowed are the tensors between them. The network's inputs and outputs keep their types.
 //
-// What may lie beyond f16's range becomes its largest number, not infinity: a mask of f32's lowest number would else turn rows
-// that it hides wholly into NaN where softmax subtracts their largest, and PyTorch's own f16 models mask with f16's lowest.
+// What may lie beyond f16's range becomes its largest number, not infinity: a mask of f32's lowest number would else
+// turn rows that it hides wholly into NaN where softmax subtracts their largest, and PyTorch's own f16 models mask with
+// f16's lowest.
 #include <cmath>
 #include <map>
 #include <unordered_set>
@@ -134,7 +135,8 @@ class PrecisionLowering {
       attrs.op = ActivationOp::clip;
       attrs.alpha = -kLargestHalf;
       attrs.beta = kLargestHalf;
-      LATHE_ASSIGN(source, graph_.add_value(attrs, {value}, {fmt::format("{}_clipped", value->name()), {}, {}}, before));
+      LATHE_ASSIGN(source,
+                   graph_.add_value(attrs, {value}, {fmt::format("{}_clipped", value->name()), {}, {}}, before));
     }
     LATHE_ASSIGN(made, add_named_cast(graph_, source, to, {}, before));
     return made;

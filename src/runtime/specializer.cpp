@@ -66,7 +66,7 @@ std::shared_ptr<const SpecializedKernels> Specializer::want(std::span<const int6
 
 // Nothing has happened where there is no memory for it.
 Specializer::Kernels Specializer::begin(std::vector<int64_t> numbers, const Client& client) {
-  const Kernels kernels = std::make_shared<SpecializedKernels>();
+  Kernels kernels = std::make_shared<SpecializedKernels>();
   kernels->numbers_ = std::move(numbers);
   kernels->caches_ = {client.cache};
   kernels->kernels_.resize(steps_.num_steps_of_plan());
