@@ -29,7 +29,7 @@ class Error(RuntimeError):
         self.node = node
 
 
-class _Reports(trt.ILogger):
+class Reports(trt.ILogger):
     """Keeps the errors of one object's calls; lets go of what is less."""
 
     def __init__(self) -> None:
@@ -41,6 +41,7 @@ class _Reports(trt.ILogger):
             self.errors.append(msg)
 
     def error(self, what: str) -> Error:
+        """What was logged since the last call, as an exception."""
         text = '; '.join(self.errors) or _tensorrt._last_error() or what
         self.errors.clear()
         return Error(text)
@@ -56,7 +57,7 @@ def build(model: str | os.PathLike[str] | bytes, *, shapes: Mapping[str, Shape |
     trt.float16 or trt.bfloat16. budget: seconds for the search. threads: what the engine is tuned for
     and runs on; 0 for all cores that the process may use. Raises Error.
     """
-    reports = _Reports()
+    reports = Reports()
     builder = trt.Builder(reports)
     network = builder.create_network(0)
     parser = trt.OnnxParser(network, reports)
@@ -121,7 +122,7 @@ class Engine:
 
     def __init__(self, plan: bytes, threads: int = 0) -> None:
         self.plan = bytes(plan)
-        self._reports = _Reports()
+        self._reports = Reports()
         try:
             target = json.loads(_tensorrt._plan_json(self.plan))['target']
         except RuntimeError as error:

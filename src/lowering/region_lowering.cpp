@@ -363,9 +363,8 @@ Result<> RegionLowering::describe_work(const Emission& emission, std::string_vie
   const bool is_open = std::ranges::any_of(modules.launches, has_open_numbers);
   for (Launch& launch : modules.launches) {
     if (launch.library.empty()) {
-      const std::string_view source = modules.sources[launch.code];
-      launch.code = code_of(modules.modules[launch.code]);
-      if (is_open) LATHE_TRY(add_source(launch.code, source));
+      const uint32_t module = std::exchange(launch.code, code_of(modules.modules[launch.code]));
+      if (is_open) LATHE_TRY(add_source(launch.code, modules.sources[module]));
     }
     device.launches.push_back(std::move(launch));
   }
@@ -375,9 +374,8 @@ Result<> RegionLowering::describe_work(const Emission& emission, std::string_vie
 
 // The number of the plan's code module for the one architecture that it is built for.
 uint32_t RegionLowering::code_of(const Modules::Module& module) {
-  const auto it = std::find(out_.modules.begin(), out_.modules.end(), module);
-  const auto index = static_cast<uint32_t>(it - out_.modules.begin());
-  if (it == out_.modules.end()) {
+  const auto index = static_cast<uint32_t>(std::ranges::find(out_.modules, module) - out_.modules.begin());
+  if (index == out_.modules.size()) {
     out_.modules.push_back(module);
     plan_.codes.push_back({{{context_.options.code_form, context_.options.code_for(), *module}}});
   }
@@ -388,13 +386,12 @@ uint32_t RegionLowering::code_of(const Modules::Module& module) {
 Result<> RegionLowering::add_source(uint32_t code, std::string_view source) {
   std::vector<CodeImage>& images = plan_.codes[code].images;
   if (context_.options.source_target.empty() || images.back().form == CodeForm::source) return {};
-  const std::string& own = out_.sources.emplace_back(source);
-  images.push_back({CodeForm::source, context_.options.source_target, std::as_bytes(std::span(own))});
+  images.push_back(
+      {CodeForm::source, context_.options.source_target, std::as_bytes(std::span(out_.sources.emplace_back(source)))});
   for (const SourceFile& header : tuner_.modules().headers_of(source)) {
     if (std::ranges::find(plan_.headers, header.name, &SourceFile::name) != plan_.headers.end()) continue;
-    LATHE_ASSIGN(const std::vector<std::byte> compressed, deflate_bytes(header.bytes));
-    const std::string& kept =
-        out_.sources.emplace_back(reinterpret_cast<const char*>(compressed.data()), compressed.size());
+    LATHE_ASSIGN(const auto text, deflate_bytes(header.bytes));
+    const std::string& kept = out_.sources.emplace_back(reinterpret_cast<const char*>(text.data()), text.size());
     plan_.headers.push_back({header.name, std::as_bytes(std::span(kept))});
   }
   return {};

@@ -7,8 +7,8 @@ from typing import Any
 import torch
 
 from lathe import tensorrt as trt
-from lathe.engine import Error
-from lathe.torch._plans import Messages, saved
+from lathe.engine import Reports
+from lathe.torch._plans import saved
 
 GPU_ALIGNMENT = 256
 # An input or output, and its type.
@@ -34,7 +34,7 @@ class Part(torch.nn.Module):
         self._load()
 
     def _load(self) -> None:
-        self._messages = Messages()
+        self._messages = Reports()
         self._runtime = trt.Runtime(self._messages)
         self._runtime._set_cpu_threads(self.threads)
         engine = self._runtime.deserialize_cuda_engine(self.plan)

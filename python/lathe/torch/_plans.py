@@ -12,8 +12,7 @@ from typing import Any
 import torch
 
 from lathe import _tensorrt
-from lathe import tensorrt as trt
-from lathe.engine import Error
+from lathe.engine import Error, Reports
 from lathe.torch._options import Options
 
 # A protocol buffer holds 2 GiB; weights beyond this lie beside the model.
@@ -21,24 +20,6 @@ INLINE_BYTES = 1 << 30
 CACHE_BYTES = 20 << 30
 
 Range = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
-
-
-class Messages(trt.ILogger):
-    """Keeps what went wrong, and the warnings."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.errors: list[str] = []
-
-    def log(self, severity: trt.ILogger.Severity, msg: str) -> None:
-        if severity <= trt.ILogger.Severity.ERROR:
-            self.errors.append(msg)
-
-    def error(self, what: str) -> Error:
-        """What was logged since the last call, as an exception."""
-        text = '; '.join(self.errors) or _tensorrt._last_error() or what
-        self.errors.clear()
-        return Error(text)
 
 
 def threads_of(options: Options) -> int:
@@ -98,7 +79,7 @@ def plan_of(model: pathlib.Path, ranges: Mapping[str, Range], target: str, optio
         request['profiles'] = [{name: dict(zip(('min', 'opt', 'max'), map(list, sizes))) for name, sizes in ranges.items()}]
     named = model.rename(model.with_name(f'{_digest(model.parent, request)}.onnx'))
     request |= {'onnx': str(named), 'directory': str(_cache_folder(options) or model.parent)}
-    messages = Messages()
+    messages = Reports()
     try:
         return bytes(_tensorrt._artifact_plan(json.dumps(request), messages, CACHE_BYTES))
     except RuntimeError as error:
