@@ -7,6 +7,7 @@
 // f16's lowest.
 #include <cmath>
 #include <map>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "passes/pins.h"
@@ -28,8 +29,7 @@ bool is_single(const Value& value) { return volume(value.shape()) == Expr(1); }
 
 constexpr float kLargestHalf = 65504;
 
-bool fits(const Tensor& constant, DType narrow) {
-  if (narrow != DType::f16) return true;
+bool fits_half(const Tensor& constant) {
   const float* values = constant.as<float>();
   for (int64_t i = 0; i < constant.volume(); ++i)
     if (std::isfinite(values[i]) && std::fabs(values[i]) > kLargestHalf) return false;
@@ -73,15 +73,14 @@ class PrecisionLowering {
     return DType::f32;
   }
 
-  std::string_view obstacle_to(const Node& node, PrecisionRule rule, DType narrow, bool pinned) const {
+  std::string_view obstacle_to(const Node& node, PrecisionRule rule, DType narrow, bool pinned) {
     if (rule == PrecisionRule::keep) return is_conversion(node) ? "" : "there is no kernel of that type";
     if (!context_.arithmetic.narrow_floats) return "the target computes in f32";
     if (!pinned && is_single(*node.output())) return "a single number";
     for (size_t i = 0; i < node.num_inputs(); ++i) {
       const Value* input = node.input(i);
       if (!input || !is_computed_with(node, i) || lowered_.contains(input)) continue;
-      if (input->dtype() == DType::f32 && input->content() && !fits(*input->content(), narrow))
-        return "its weights are out of range";
+      if (narrow == DType::f16 && input->content() && exceeds_half(*input)) return "its weights are out of range";
     }
     return "";
   }
@@ -105,9 +104,11 @@ class PrecisionLowering {
     return {};
   }
 
-  bool exceeds_half(const Value& value) const {
-    return beyond_half_.contains(&value) ||
-           (value.dtype() == DType::f32 && value.content() && !fits(*value.content(), DType::f16));
+  // Constants are looked through once, whoever reads them.
+  bool exceeds_half(const Value& value) {
+    const auto [known, is_new] = beyond_half_.try_emplace(&value, false);
+    if (is_new && value.dtype() == DType::f32 && value.content()) known->second = !fits_half(*value.content());
+    return known->second;
   }
 
   Result<> keep_wide(Node& node) {
@@ -116,7 +117,7 @@ class PrecisionLowering {
     for (Value*& input : inputs) {
       if (!input) continue;
       if (exceeds_half(*input))
-        for (size_t i = 0; i < node.num_outputs(); ++i) beyond_half_.insert(node.output(i));
+        for (size_t i = 0; i < node.num_outputs(); ++i) beyond_half_[node.output(i)] = true;
       if (!lowered_.contains(input)) continue;
       LATHE_ASSIGN(input, cast(input, DType::f32, &node));
       changed = true;
@@ -144,8 +145,8 @@ class PrecisionLowering {
 
   ir::Graph& graph_;
   PassContext& context_;
-  std::unordered_set<const Value*> lowered_;      // f32 before
-  std::unordered_set<const Value*> beyond_half_;  // stayed f32, and may be larger than f16's largest number
+  std::unordered_set<const Value*> lowered_;            // f32 before
+  std::unordered_map<const Value*, bool> beyond_half_;  // of f32: whether it may exceed f16's largest number
   std::map<std::pair<const Value*, DType>, Value*> casts_;
 };
 

@@ -2,6 +2,7 @@
 #include "runtime/open_steps.h"
 
 #include <algorithm>
+#include <deque>
 
 #include "base/deflate.h"
 #include "device/open_numbers.h"
@@ -37,12 +38,8 @@ OpenSteps::OpenSteps(const plan::Plan& plan, Device& device) : plan_(plan), devi
       step.sites.push_back(launch.library.empty() ? site_of(launch) : kNone);
   }
   if (steps_.empty()) return;
-  for (const SourceFile& header : plan.headers) {
-    const Result<std::vector<std::byte>> bytes = inflate_bytes(header.bytes, kMostHeaderBytes);
-    // Of one that is damaged nothing is left: what includes it does not compile, which is warned of.
-    const std::string& text = header_texts_.emplace_back(bytes ? text_of(*bytes) : std::string());
-    headers_.push_back({header.name, std::as_bytes(std::span(text))});
-  }
+  for (const SourceFile& header : plan.headers)
+    headers_.push_back({header.name, {header.bytes.begin(), header.bytes.end()}});
 }
 
 // Sizes that running finds out would differ within a run.
@@ -95,9 +92,9 @@ Digest OpenSteps::key(size_t site, std::span<const int64_t> numbers) const {
   };
   add(words);
   add(sources_.at(one.module).text);
-  for (const SourceFile& header : headers_) {
+  for (const Header& header : headers_) {
     add(header.name);
-    hash.add(header.bytes);
+    hash.add(header.compressed);
   }
   return hash.digest();
 }
@@ -106,7 +103,13 @@ Result<std::vector<std::byte>> OpenSteps::compile(size_t site, std::span<const i
   const Site& one = sites_[site];
   const Source& source = sources_.at(one.module);
   const CodeImage image{CodeForm::source, source.target, std::as_bytes(std::span(source.text))};
-  return device_.specialize(image, headers_, *one.launch, of_site(site, numbers));
+  std::deque<std::vector<std::byte>> texts;
+  std::vector<SourceFile> headers;
+  for (const Header& header : headers_) {
+    LATHE_ASSIGN(std::vector<std::byte> text, inflate_bytes(header.compressed, kMostHeaderBytes));
+    headers.push_back({header.name, texts.emplace_back(std::move(text))});
+  }
+  return device_.specialize(image, headers, *one.launch, of_site(site, numbers));
 }
 
 std::vector<std::unique_ptr<Kernel>> OpenSteps::make_kernels(std::span<const std::span<const std::byte>> code) const {

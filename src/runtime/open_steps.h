@@ -3,7 +3,6 @@
 // ones.
 #pragma once
 
-#include <deque>
 #include <map>
 #include <optional>
 #include <string>
@@ -36,6 +35,10 @@ class OpenSteps {
   struct Source {
     std::string target, text;
   };
+  struct Header {
+    std::string name;
+    std::vector<std::byte> compressed;  // until something is compiled: most engines specialise nothing
+  };
   struct Site {
     const Launch* launch;
     uint32_t module;
@@ -59,8 +62,7 @@ class OpenSteps {
   std::vector<Site> sites_;
   size_t num_numbers_ = 0;
   std::map<uint32_t, Source> sources_;  // by module
-  std::deque<std::string> header_texts_;
-  std::vector<SourceFile> headers_;
+  std::vector<Header> headers_;
 };
 
 }  // namespace lathe
