@@ -4,14 +4,17 @@
 //
 // What may lie beyond f16's range becomes its largest number, not infinity: a mask of f32's lowest number would else
 // turn rows that it hides wholly into NaN where softmax subtracts their largest, and PyTorch's own f16 models mask with
-// f16's lowest.
+// f16's lowest. A floor that keeps a divisor from 0 does not become 0: 1e-12 of a clip, a maximum or a sum becomes
+// f16's least number, or rows of zeros would be divided by 0.
 #include <cmath>
 #include <map>
 #include <unordered_map>
 #include <unordered_set>
 
+#include "passes/match.h"
 #include "passes/pins.h"
 #include "passes/precision_rules.h"
+#include "passes/weights_math.h"
 
 namespace lathe {
 namespace {
@@ -28,6 +31,9 @@ bool is_conversion(const Node& node) {
 bool is_single(const Value& value) { return volume(value.shape()) == Expr(1); }
 
 constexpr float kLargestHalf = 65504;
+constexpr float kLeastHalf = 0x1p-24f;  // above 0
+
+bool vanishes(double floor) { return floor > 0 && rounded_to(DType::f16, floor) == 0; }
 
 bool fits_half(const Tensor& constant) {
   const float* values = constant.as<float>();
@@ -93,15 +99,35 @@ class PrecisionLowering {
   }
 
   Result<> lower(Node& node, DType narrow) {
+    if (narrow == DType::f16 && is(&node, ActivationOp::clip)) LATHE_TRY(keep_lower_bound(node));
+    const bool has_floor = narrow == DType::f16 && (is(&node, ElementwiseOp::max) || is(&node, ElementwiseOp::add));
     std::vector<Value*> inputs = node.inputs();
     for (size_t i = 0; i < inputs.size(); ++i) {
       if (!inputs[i] || (inputs[i]->dtype() != DType::f32 && !lowered_.contains(inputs[i]))) continue;
+      if (has_floor) {
+        LATHE_ASSIGN(inputs[i], keep_floor(inputs[i], node));
+      }
       LATHE_ASSIGN(inputs[i], cast(inputs[i], is_computed_with(node, i) ? narrow : DType::f32, &node));
     }
     LATHE_TRY(graph_.set_inputs(&node, std::move(inputs)));
     for (size_t i = 0; i < node.num_outputs(); ++i)
       if (node.output(i)->dtype() == narrow) lowered_.insert(node.output(i));
     return {};
+  }
+
+  Result<> keep_lower_bound(Node& clip) {
+    auto attrs = clip.attrs<ActivationAttrs>();
+    if (!vanishes(attrs.alpha) || attrs.beta < kLeastHalf) return {};
+    attrs.alpha = kLeastHalf;
+    return graph_.set_attributes(&clip, attrs);
+  }
+
+  // What an operand of a maximum or a sum becomes.
+  Result<Value*> keep_floor(Value* operand, Node& before) {
+    if (!vanishes(scalar_of(operand).value_or(0))) return operand;
+    LATHE_ASSIGN(Tensor least, Tensor::allocate(DType::f32, operand->content()->dims()));
+    *least.mutable_as<float>() = kLeastHalf;
+    return graph_.add_constant(std::move(least), operand->name() + "_floor", &before);
   }
 
   // Constants are looked through once, whoever reads them.
