@@ -4,8 +4,9 @@
 sources of src/ and tools/.
 
 clang-tidy looks at as many sources at once as may share a translation unit (cmake/unity_groups.py), whatever their folders, for
-most of its time goes to headers; each of them is parsed by itself besides, so that it includes what it uses of ours. What
-passed is not looked at again until its text, or that of a file that it includes, changes (build/lint_passed.txt); what changed last comes first. Running
+most of its time goes to headers. Those of them that mention what only headers of others declare are parsed by themselves
+besides, so that each includes what it uses of ours. What passed is not looked at again until its text, or that of a file that it
+includes, changes (build/lint_passed.txt); what changed last comes first. Running
 out of --seconds is a failure: what was not looked at has not passed.
 """
 import argparse
@@ -122,8 +123,11 @@ def units_of(build, folder):
 
 
 def parsed_alone(unit):
-    """The units that are but parsed: each source of one that has several."""
-    for source in unit.sources if len(unit.sources) > 1 else []:
+    """The units that are but parsed: each source of one that has several, unless it mentions nothing of the others' headers."""
+    tree = tree_of(include_roots(unit.arguments()))
+    for source in unit.sources:
+        if not tree.may_lack(source, set(unit.sources) - {source}):
+            continue
         command = unit.entry["command"].replace(unit.entry["file"], str(source))
         yield dataclasses.replace(unit, entry={**unit.entry, "file": str(source), "command": command}, sources=[source])
 

@@ -26,12 +26,16 @@ USING = re.compile(r"using\s+(?:enum\s+)?(?:[\w:]*::)?(?P<name>\w+)|namespace\s+
 ENUMERATORS = re.compile(r"enum\s+(?!class\b|struct\b)\w*\s*(?::[^{]*)?\{(.*)\}", re.DOTALL)
 HIDDEN = re.compile(r"(?:inline\s+)?(?:static|constexpr|const|constinit)\b")
 DECLARED = re.compile(r"(?<![\w:~])([A-Za-z_]\w*)\s*(?=[(\[={;]|$)")
+CALLED = re.compile(r"(?<![\w.])(?<!->)([a-z][a-z0-9_]*)\s*(?:[(<]|::)")
 WORD = re.compile(r"(?<!\w)(?<!::)(?<!\.)(?<!->)[A-Za-z_]\w*")
 NOT_NAMES = {"operator", "decltype", "requires", "alignas", "noexcept", "__attribute__", "sizeof", "default", "template",
              "const", "override", "final", "auto", "void", "bool", "char", "int", "float", "double", "size_t", "ptrdiff_t",
              *(f"{sign}int{bits}_t" for sign in ("", "u") for bits in (8, 16, 32, 64)),
              *(f"{kind}TEST{suffix}" for kind in ("", "TYPED_") for suffix in ("", "_F", "_P")),
              "TYPED_TEST_SUITE", "INSTANTIATE_TEST_SUITE_P"}
+
+
+KEYWORDS = {"class", "struct", "enum", "this", "true", "false", "nullptr"}
 
 
 def using_name(statement):
@@ -53,8 +57,11 @@ class Text:
         code = cpp_text.code_of(text)
         self.words = set(WORD.findall(code)) | set(re.findall(r"\w+", " ".join(cpp_text.DIRECTIVE.findall(text))))
         self.directives = set(re.findall(r"^using namespace [\w:]+", code, re.MULTILINE))
-        self.own, self.declared, self.usings = set(), set(), set()
+        self.called = set(CALLED.findall(code))
+        self.own, self.declared, self.defined, self.usings = set(), set(), set(), set()
         for declaration in cpp_text.declarations(code, into_classes=False):
+            if (kind := TYPE.match(declaration.head)) and "{" in declaration.head:
+                self.defined.add(kind.group(1))
             self._declare(re.sub(r"\{.*", "{", declaration.head, flags=re.DOTALL), "" in declaration.scopes)
             if enumeration := ENUMERATORS.match(declaration.head):
                 names = set(re.findall(r"(?:^|,)\s*(\w+)", enumeration.group(1)))
@@ -118,6 +125,22 @@ class Tree:
     def may_share(self, one, other):
         return (self.text(one).directives == self.text(other).directives
                 and not self.changes_meaning(one, other) and not self.changes_meaning(other, one))
+
+    def names(self, paths):
+        """What these files of ours declare, and which types they define. Rows of tables declare nothing by themselves."""
+        texts = [self.text(path) for path in paths if path.suffix != ".def"]
+        return (set().union(*(text.declared | text.macros for text in texts)) - KEYWORDS,
+                set().union(*(text.defined for text in texts)))
+
+    def may_lack(self, path, others):
+        """Whether `path` may compile only because these sources come before it: it mentions what their headers declare, or
+        define, and its own do not. A name in small letters counts where it is called or qualifies; else it is some local's."""
+        own = self.headers(path) | {path}
+        declared, defined = self.names(own)
+        more_declared, more_defined = self.names(set().union(*(self.headers(other) | {other} for other in others)) - own)
+        text = self.text(path)
+        words = text.called | {word for word in text.words if not word.islower()}
+        return bool(words & ((more_declared - declared) | (more_defined - defined)))
 
     def groups(self, paths, most):
         """Few groups: those with the most sources that they cannot share with choose first (Welsh and Powell's colouring)."""

@@ -127,7 +127,9 @@ fs::path compile_to_file(const std::string& source, const std::map<std::string, 
   write_file(folder / "kernel.cu", source);
   for (const std::string& header : used) write_file(folder / header, headers.at(header));
   write_file(folder / "key", key);
-  const int status = run(command_line(folder), folder / "log");
+  std::vector<std::string> command = command_line(folder);
+  command.push_back("-fuse-ld=" LATHE_HOST_LINKER);  // which of them links changes nothing that is kept
+  const int status = run(command, folder / "log");
   log = read_file(folder / "log");
   std::error_code ignored;
   // Another process may have been faster, and others may read what it kept: only a source of the same hash gives way.
