@@ -95,27 +95,21 @@ void Problems::add_outputs(const Region& region, Problem& problem) const {
     }
 }
 
-// Weights that a kernel dequantises as it reads them.
-Operand Problems::packed(const Expression& producer, const ir::Node& dequantize) const {
-  Operand operand = operand_of(producer.operands[0]);
-  operand.program = producer.program;
-  for (size_t i = 1; i < producer.operands.size(); ++i) {
-    operand.operands.push_back(operand_of(producer.operands[i]));
-    operand.operands.back().blocks = blocks_of(dequantize, i);
-  }
-  return operand;
-}
-
-// What a kernel reads in place of an input of its root.
+// What a kernel reads in place of an input of its root. Weights that it dequantises as it reads them lie as they are,
+// and their scales in blocks.
 Operand Problems::produced(const Expression& producer, const Value& input) const {
-  if (stays_packed(*input.producer(), options_.traits.arithmetic)) return packed(producer, *input.producer());
   const auto& [space, program, operands, reads] = producer;
-  const bool moves = producer.moves_elements(input.shape());
+  const ir::Node& last = *input.producer();
+  const bool is_packed = stays_packed(last, options_.traits.arithmetic);
+  const bool moves = !is_packed && producer.moves_elements(input.shape());
   Operand operand = moves ? along_axes(operands[0], reads[0], space) : operand_of(operands[0]);
   if (moves) operand.reassociation = space.reassociation();
   if (program.is_identity() && operand.dtype == input.dtype()) return operand;
   operand.program = program;
-  for (size_t i = 1; i < operands.size(); ++i) operand.operands.push_back(along_axes(operands[i], reads[i], space));
+  for (size_t i = 1; i < operands.size(); ++i) {
+    operand.operands.push_back(is_packed ? operand_of(operands[i]) : along_axes(operands[i], reads[i], space));
+    if (is_packed) operand.operands.back().blocks = blocks_of(last, i);
+  }
   return operand;
 }
 
