@@ -39,7 +39,7 @@ std::optional<Permutation> permutation_by(const Node& node) {
     const Expr b = node.attrs<SpaceToDepthAttrs>().block;
     return Permutation{{in[0], in[1], out[2], b, out[3], b}, {0, 3, 5, 1, 2, 4}};
   }
-  if (!node.has_trait(kView)) return std::nullopt;
+  if (!node.has_trait(kView) && !node.is(OpKind::identity)) return std::nullopt;
   Ints perm(in.size());
   std::iota(perm.begin(), perm.end(), 0);
   return Permutation{in, perm};

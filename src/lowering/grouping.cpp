@@ -299,16 +299,13 @@ class Grouper {
     return ordered;
   }
 
+  // Which element each point of a transposition or a view reads, where maps tell it.
   void set_permutation(Region& region) const {
-    Space space(order_.symbols);
-    region.written.index = space.add(region.result()->shape());
-    const std::optional<Sources> sources = sources_of(*region.root, 0, region.written, space);
-    if (!sources) return;
-    Expression& copy = region.expression;  // member by member: GCC 12 frees twice what a failing aggregate has built
-    copy.space = std::move(space);
-    copy.program = {1, {}, {0}};
-    copy.operands = {region.root->input(0)};
-    copy.reads.push_back({sources->pieces[0].map, {}});
+    ExpressionBuilder copy(region.root, order_);
+    std::optional<Region> moved = copy.is_known() ? copy.region() : std::nullopt;
+    if (!moved) return;
+    region.expression = std::move(moved->expression);
+    region.written = std::move(moved->written);
   }
 
   const ir::Graph& graph_;

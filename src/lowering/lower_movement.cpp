@@ -146,7 +146,8 @@ Result<> RegionLowering::lower_view(const Region& region) {
   const Value* output = region.result();
   const Location location = placement_.location(output);
   const bool dense = placement_.is_dense_linear(output);
-  const std::optional<Shape> strides = dense ? Shape() : split_dims(output->shape(), location.strides, input->shape());
+  const std::optional<Shape> strides =
+      dense ? Shape() : strides_before(*region.root, location.strides, graph_.symbol_ranges());
   if (introduces_symbols(region, graph_) || volume(input->shape()) != volume(output->shape()) || !strides)
     return lower_single(*region.root);
   lower_copy(tensors_.tensor_of(input), tensors_.tensor_at(output, input->shape(), *strides, location),

@@ -27,23 +27,13 @@ bool introduces_symbols(const Region& region, const ir::Graph& graph) {
   return !introduced_symbols(region, graph).empty();
 }
 
-std::optional<Shape> split_dims(const Shape& dims, const Shape& strides, const Shape& wanted) {
-  Shape result(wanted.size(), 1);
-  size_t next = 0;
-  for (size_t d = 0; d < dims.size(); ++d) {
-    const size_t first = next;
-    Expr product = 1;
-    while (product != dims[d] && next < wanted.size()) product *= wanted[next++];
-    if (product != dims[d]) return std::nullopt;
-    Expr stride = strides[d];
-    for (size_t i = next; i-- > first;) {
-      result[i] = stride;
-      stride *= wanted[i];
-    }
-  }
-  for (; next < wanted.size(); ++next)
-    if (wanted[next] != Expr(1)) return std::nullopt;
-  return result;
+std::optional<Shape> strides_before(const ir::Node& view, const Shape& strides, const std::vector<Range>& symbols) {
+  Space space(symbols);
+  const Shape index = space.add(view.input(0)->shape());
+  const std::optional<Shape> result = destination_of(view, index, space);
+  const std::optional<Access> access =
+      result && !space.is_split() ? access_of({*result, {}}, strides, space) : std::nullopt;
+  return access ? std::optional(access->strides) : std::nullopt;
 }
 
 Placement::Placement(const ir::Graph& graph, const std::vector<Region>& regions, bool plain,

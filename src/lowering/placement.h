@@ -4,6 +4,7 @@
 #pragma once
 
 #include <unordered_map>
+#include <unordered_set>
 
 #include "lowering/layouts.h"
 #include "tuning/problem.h"
@@ -21,9 +22,9 @@ struct Location {
 std::vector<SymbolId> introduced_symbols(const Region& region, const ir::Graph& graph);
 bool introduces_symbols(const Region& region, const ir::Graph& graph);
 
-// The strides by which a tensor is read as if each of its dims were one or several of `wanted`; nullopt when they
-// differ in another way.
-std::optional<Shape> split_dims(const Shape& dims, const Shape& strides, const Shape& wanted);
+// The strides along the dimensions of a view's input by which its result is written where that lies with these strides;
+// nullopt when it takes more of them.
+std::optional<Shape> strides_before(const ir::Node& view, const Shape& strides, const std::vector<Range>& symbols);
 
 class Placement {
  public:
@@ -80,8 +81,8 @@ class Placement {
   LayoutCosts layouts_;
   std::unordered_map<const ir::Value*, Entry> entries_;
   std::unordered_map<const ir::Value*, RegionKind> producer_kinds_;
-  std::unordered_map<const ir::Value*, const ir::Value*> copied_views_;  // results of views that copy: what they read
-  std::unordered_map<const ir::Value*, std::vector<bool>> in_place_;     // of concatenations, by result: each part
+  std::unordered_set<const ir::Value*> copied_views_;                 // results of views that copy
+  std::unordered_map<const ir::Value*, std::vector<bool>> in_place_;  // of concatenations, by result: each part
 };
 
 }  // namespace lathe

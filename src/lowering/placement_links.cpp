@@ -37,7 +37,7 @@ void Placement::link_reshape(const Region& region) {
   entry(output).layout = Layout::linear;
   if (input->content() || volume(input->shape()) != volume(output->shape())) return;
   if (!is_dense_linear(input)) {
-    copied_views_[output] = input;
+    copied_views_.insert(output);
     return;
   }
   link(output, Link::reshape, input);
@@ -72,9 +72,8 @@ bool Placement::may_be_part(const Value* value, const Value* whole) const {
   if (mine.link != Link::none || mine.needs_dense || value->is_graph_output() || mine.layout != entry(whole).layout ||
       !has_image_rank(value))
     return false;
-  const auto view = copied_views_.find(value);
-  if (view != copied_views_.end())
-    return split_dims(value->shape(), dense_strides(value->shape(), Layout::linear), view->second->shape()).has_value();
+  if (copied_views_.contains(value))
+    return strides_before(*value->producer(), dense_strides(value->shape(), Layout::linear), symbols_).has_value();
   const auto kind = producer_kinds_.find(value);
   return kind != producer_kinds_.end() &&
          (kind->second == RegionKind::kernel || kind->second == RegionKind::pointwise ||

@@ -31,7 +31,8 @@ Operand Problems::operand_at(const plan::TensorDesc& tensor) const {
   return with_optimum(std::move(operand));
 }
 
-Operand Problems::operand_of(const Value* value, const Shape* broadcast_to) const {
+// As it lies in memory.
+Operand Problems::operand_of(const Value* value) const {
   Operand operand;
   operand.dtype = value->dtype();
   operand.constant = value->constant();
@@ -41,14 +42,6 @@ Operand Problems::operand_of(const Value* value, const Shape* broadcast_to) cons
   const Location location = operand.weights ? Location() : placement_.location(value);
   operand.strides = operand.weights ? dense_strides(operand.dims, Layout::linear) : location.strides;
   operand.offset = location.offset;
-  if (broadcast_to) {
-    Shape strides(broadcast_to->size(), 0);
-    const size_t lead = broadcast_to->size() - operand.dims.size();
-    for (size_t d = 0; d < operand.dims.size(); ++d)
-      if (operand.dims[d] != Expr(1) || (*broadcast_to)[lead + d] == Expr(1)) strides[lead + d] = operand.strides[d];
-    operand.dims = *broadcast_to;
-    operand.strides = std::move(strides);
-  }
   return with_optimum(std::move(operand));
 }
 
@@ -70,18 +63,9 @@ bool Problems::wants_channels_last(const Region& region) const {
   return !reads_planes(region, options_.traits.least_pixel) || !placement_.is_dense_linear(x);
 }
 
-// An operand of the region's program, which broadcasts to `dims`.
-Operand Problems::operand_in(const Region& region, const Value* value, const Shape& dims) const {
-  if (!region.is_bias(*value)) return operand_of(value, &dims);
-  Operand bias = operand_of(value);
-  bias.dims = dims;
-  bias.strides.assign(dims.size(), 0);
-  bias.strides[1] = 1;
-  return with_optimum(std::move(bias));
-}
-
 // A tensor as it lies along the axes of a region; of those that it does not have, it repeats its elements.
-Operand Problems::along_axes(Operand operand, const Read& read, const Space& space) const {
+Operand Problems::along_axes(const Value* value, const Read& read, const Space& space) const {
+  Operand operand = operand_of(value);
   const Access access = *access_of(read.map, operand.strides, space);  // grouping has asked
   operand.dims = space.extents();
   operand.strides = access.strides;
@@ -95,13 +79,14 @@ Operand Problems::along_axes(Operand operand, const Read& read, const Space& spa
   return with_optimum(std::move(operand));
 }
 
-// The program's operands and the result of a region that moves elements.
-void Problems::add_moved(const Region& region, Problem& problem) const {
-  const auto& [space, program, operands, reads] = region.expression;
-  for (size_t i = 0; i < operands.size(); ++i)
-    problem.operands.push_back(along_axes(operand_of(operands[i]), reads[i], space));
-  problem.outputs = {along_axes(operand_of(region.result()), {region.written, {}}, space)};
-  Operand& output = problem.outputs[0];
+// The results: that of a region that moves elements along its axes, others as they lie.
+void Problems::add_outputs(const Region& region, Problem& problem) const {
+  if (!region.moves_elements()) {
+    for (const Value* output : region.outputs) problem.outputs.push_back(operand_of(output));
+    return;
+  }
+  const Space& space = region.expression.space;
+  Operand& output = problem.outputs.emplace_back(along_axes(region.result(), {region.written, {}}, space));
   if (region.kind == RegionKind::kernel && space.is_split()) output.reassociation = space.reassociation();
   for (size_t d = 0; d < output.dims.size(); ++d)  // a stride of 0 would repeat
     if (output.strides[d] == Expr(0)) {
@@ -110,36 +95,21 @@ void Problems::add_moved(const Region& region, Problem& problem) const {
     }
 }
 
-void Problems::add_operands(const Region& region, Problem& problem) const {
-  const Shape& result = region.result()->shape();
-  for (const Value* value : region.expression.operands) problem.operands.push_back(operand_in(region, value, result));
-  for (const Value* output : region.outputs) problem.outputs.push_back(operand_of(output));
-}
-
-// Weights that a kernel dequantises as it reads them.
-Operand Problems::packed(const Expression& producer, const ir::Node& dequantize) const {
-  Operand operand = operand_of(producer.operands[0]);
-  operand.program = producer.program;
-  for (size_t i = 1; i < producer.operands.size(); ++i) {
-    operand.operands.push_back(operand_of(producer.operands[i]));
-    operand.operands.back().blocks = blocks_of(dequantize, i);
-  }
-  return operand;
-}
-
-// What a kernel reads in place of an input of its root.
+// What a kernel reads in place of an input of its root. Weights that it dequantises as it reads them lie as they are,
+// and their scales in blocks.
 Operand Problems::produced(const Expression& producer, const Value& input) const {
-  if (stays_packed(*input.producer(), options_.traits.arithmetic)) return packed(producer, *input.producer());
-  const bool moves = producer.moves_elements(input.shape());
-  const auto read = [&](size_t i) {
-    return moves ? along_axes(operand_of(producer.operands[i]), producer.reads[i], producer.space)
-                 : operand_of(producer.operands[i], i == 0 ? nullptr : &input.shape());
-  };
-  Operand operand = read(0);
-  if (moves) operand.reassociation = producer.space.reassociation();
-  if (producer.program.is_identity() && operand.dtype == input.dtype()) return operand;
-  operand.program = producer.program;
-  for (size_t i = 1; i < producer.operands.size(); ++i) operand.operands.push_back(read(i));
+  const auto& [space, program, operands, reads] = producer;
+  const ir::Node& last = *input.producer();
+  const bool is_packed = stays_packed(last, options_.traits.arithmetic);
+  const bool moves = !is_packed && producer.moves_elements(input.shape());
+  Operand operand = moves ? along_axes(operands[0], reads[0], space) : operand_of(operands[0]);
+  if (moves) operand.reassociation = space.reassociation();
+  if (program.is_identity() && operand.dtype == input.dtype()) return operand;
+  operand.program = program;
+  for (size_t i = 1; i < operands.size(); ++i) {
+    operand.operands.push_back(is_packed ? operand_of(operands[i]) : along_axes(operands[i], reads[i], space));
+    if (is_packed) operand.operands.back().blocks = blocks_of(last, i);
+  }
   return operand;
 }
 
@@ -170,8 +140,10 @@ Problem Problems::empty() const {
 Problem Problems::of(const Region& region) const {
   Problem problem = empty();
   if (region.kind != RegionKind::pointwise) add_inputs(region, problem);
-  region.moves_elements() ? add_moved(region, problem) : add_operands(region, problem);
-  problem.program = region.expression.program;
+  const auto& [space, program, operands, reads] = region.expression;
+  for (size_t i = 0; i < operands.size(); ++i) problem.operands.push_back(along_axes(operands[i], reads[i], space));
+  problem.program = program;
+  add_outputs(region, problem);
   return problem;
 }
 

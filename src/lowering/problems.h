@@ -26,13 +26,10 @@ class Problems {
  private:
   Problem empty() const;
   void add_inputs(const Region& region, Problem& problem) const;
-  void add_operands(const Region& region, Problem& problem) const;
-  void add_moved(const Region& region, Problem& problem) const;
-  Operand operand_in(const Region& region, const ir::Value* value, const Shape& dims) const;
+  void add_outputs(const Region& region, Problem& problem) const;
   Operand produced(const Expression& producer, const ir::Value& input) const;
-  Operand packed(const Expression& producer, const ir::Node& dequantize) const;
-  Operand along_axes(Operand operand, const Read& read, const Space& space) const;
-  Operand operand_of(const ir::Value* value, const Shape* broadcast_to = nullptr) const;
+  Operand along_axes(const ir::Value* value, const Read& read, const Space& space) const;
+  Operand operand_of(const ir::Value* value) const;
   Operand with_optimum(Operand operand) const;
 
   const Placement& placement_;

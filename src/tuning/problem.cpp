@@ -2,25 +2,19 @@
 #include "tuning/problem.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace lathe {
 namespace {
 
-// Channels-last keeps dimension 1 innermost: N, spatial..., C.
-std::vector<size_t> memory_order(size_t rank, Layout layout) {
-  std::vector<size_t> order;
-  for (size_t i = 0; i < rank; ++i)
-    if (layout == Layout::linear || i != 1) order.push_back(i);
-  if (order.size() < rank) order.push_back(1);
-  return order;
-}
-
 template <class T>
 std::vector<T> strides_in(const std::vector<T>& dims, Layout layout) {
-  if (dims.size() < 3) layout = Layout::linear;
+  std::vector<size_t> order(dims.size());  // in memory, the innermost dimension last
+  std::iota(order.begin(), order.end(), size_t{0});
+  if (layout == Layout::channels_last && dims.size() > 2)  // N, spatial..., C
+    std::rotate(order.begin() + 1, order.begin() + 2, order.end());
   std::vector<T> strides(dims.size());
   T stride = 1;
-  const std::vector<size_t> order = memory_order(dims.size(), layout);
   for (size_t i = order.size(); i-- > 0;) {
     strides[order[i]] = stride;
     stride = stride * dims[order[i]];
@@ -87,8 +81,7 @@ std::optional<std::string> unsupported_prologue(const Problem& problem, const Op
 }  // namespace
 
 bool is_collapsed(const Operand& operand) {
-  return std::any_of(operand.reassociation.begin(), operand.reassociation.end(),
-                     [](size_t count) { return count != 1; });
+  return std::ranges::any_of(operand.reassociation, [](size_t count) { return count != 1; });
 }
 
 Shape whole_dims(const Operand& operand) { return collapsed(operand.dims, operand.reassociation); }

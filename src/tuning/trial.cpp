@@ -37,24 +37,21 @@ float element(const Tensor& tensor, int64_t i) {
   return static_cast<float>(tensor.at_double(i));
 }
 
-// The window's elements, dense and row-major, in f32. Element `first` of the memory is the window's first.
-Result<Tensor> gather(const Tensor& memory, int64_t first, const TensorArg& arg) {
-  LATHE_ASSIGN(Tensor dense, Tensor::allocate(DType::f32, Dims(arg.dims, arg.dims + arg.rank)));
+// The window's elements, dense and row-major, in the memory's own type or in f32. Element `first` of the memory is the
+// window's first.
+Result<Tensor> gather(const Tensor& memory, int64_t first, const TensorArg& arg, DType dtype) {
+  LATHE_ASSIGN(Tensor dense, Tensor::allocate(dtype, Dims(arg.dims, arg.dims + arg.rank)));
   Walk walk(dense.dims(), {Dims(arg.strides, arg.strides + arg.rank)});
-  float* values = dense.mutable_as<float>();
-  for (int64_t i = 0, n = dense.volume(); i < n; ++i, walk.next()) values[i] = element(memory, first + walk.offset(0));
-  return dense;
-}
-
-// The same in the tensor's own type.
-Result<Tensor> gather_as_is(const Tensor& memory, int64_t first, const TensorArg& arg) {
-  LATHE_ASSIGN(Tensor dense, Tensor::allocate(arg.dtype, Dims(arg.dims, arg.dims + arg.rank)));
-  Walk walk(dense.dims(), {Dims(arg.strides, arg.strides + arg.rank)});
-  const size_t size = size_of(arg.dtype);
+  const size_t size = size_of(dtype);
   auto* to = static_cast<std::byte*>(dense.mutable_data());
   const auto* from = static_cast<const std::byte*>(memory.data());
-  for (int64_t i = 0, n = dense.volume(); i < n; ++i, walk.next(), to += size)
-    std::memcpy(to, from + static_cast<size_t>(first + walk.offset(0)) * size, size);
+  for (int64_t i = 0, n = dense.volume(); i < n; ++i, walk.next(), to += size) {
+    const int64_t at = first + walk.offset(0);
+    if (dtype == memory.dtype())
+      std::memcpy(to, from + static_cast<size_t>(at) * size, size);
+    else
+      dense.mutable_as<float>()[i] = element(memory, at);
+  }
   return dense;
 }
 
@@ -141,17 +138,10 @@ Result<std::unique_ptr<TrialData>> TrialData::make(const Problem& problem, Use u
   if (problem.outputs.size() != 1)
     return fail(ErrorCode::dtype_unsupported, "trials are made for regions of one result");
   uint32_t seed = 1;
-  const auto add_slots = [&](const std::vector<Operand>& operands, std::vector<Slot>& slots) -> Result<> {
-    for (const Operand& operand : operands) {
-      LATHE_ASSIGN(slots.emplace_back(), make_slot(operand, seed++, use, device, queue));
-    }
-    return {};
-  };
-  LATHE_TRY(add_slots(problem.inputs, data->inputs_));
-  LATHE_TRY(add_slots(problem.operands, data->operands_));
-  for (const Operand& input : problem.inputs)
-    LATHE_TRY(add_slots(input.operands, data->input_operands_.emplace_back()));
-  LATHE_ASSIGN(data->output_, make_slot(data->problem_.outputs[0], kOutputSeed, use, device, queue));
+  for (const Operand* operand : tensors_of(data->problem_)) {
+    const bool is_output = operand == &data->problem_.outputs[0];
+    LATHE_ASSIGN(data->slots_[operand], make_slot(*operand, is_output ? kOutputSeed : seed++, use, device, queue));
+  }
   return data;
 }
 
@@ -181,7 +171,7 @@ Result<Tensor> padded(const Tensor& content, const Dims& begin, float value, con
       is_inside &= at >= 0 && at < content.dims()[d];
       from += at * strides[d];
     }
-    result.mutable_as<float>()[i] = is_inside ? content.as<float>()[from] : value;
+    result.mutable_as<float>()[i] = is_inside ? element(content, from) : value;
   }
   return result;
 }
@@ -248,43 +238,35 @@ bool Expected::explains(int64_t i, float value, double error) const {
   return value >= low - error && value <= high + error;
 }
 
-// The slots' contents after those already there, dense, in f32.
-Result<> TrialData::append(std::span<const Slot> slots, std::vector<Tensor>& to) {
-  for (const Slot& slot : slots) {
-    LATHE_ASSIGN(Tensor dense, gather(slot.memory.reshaped({slot.memory.volume()}), slot.first, slot.arg));
-    to.push_back(std::move(dense));
-  }
-  return {};
+// What the op or a program sees of an operand, dense: floats in f32, others as they are. Undefined where it is omitted.
+Result<Tensor> TrialData::content_of(const Operand& operand) const {
+  const Slot& slot = slot_of(operand);
+  if (!slot.arg.data) return Tensor();
+  if (operand.is_scaled_by_blocks()) return dequantized(operand);
+  LATHE_ASSIGN(const Tensor dense,
+               gather(slot.memory, slot.first, slot.arg, is_floating(slot.arg.dtype) ? DType::f32 : slot.arg.dtype));
+  return dense.reshaped(opt_whole_dims(operand));
 }
 
 Result<Expected> TrialData::expected(double tolerance) const {
   std::vector<Tensor> registers;
   bool any_rounds = rounds(problem_.program);
   float off_by_ties = 0;  // how far the root's result is off where elements it reads were rounded to the other side
+  const auto append = [&](const std::vector<Operand>& operands, std::vector<Tensor>& to) -> Result<> {
+    for (const Operand& operand : operands) {
+      LATHE_ASSIGN(to.emplace_back(), content_of(operand));
+    }
+    return {};
+  };
   if (problem_.attributes) {
     std::vector<Tensor> inputs;
-    for (size_t i = 0; i < inputs_.size(); ++i) {
-      const TensorArg& arg = inputs_[i].arg;
-      if (!arg.data) {
-        inputs.emplace_back();
-        continue;
-      }
-      if (problem_.inputs[i].is_scaled_by_blocks()) {
-        LATHE_ASSIGN(inputs.emplace_back(), dequantized(problem_.inputs[i]));
-        continue;
-      }
-      const Tensor memory = inputs_[i].memory.reshaped({inputs_[i].memory.volume()});
-      const int64_t first = inputs_[i].first;
-      LATHE_ASSIGN(const Tensor dense,
-                   is_floating(arg.dtype) ? gather(memory, first, arg) : gather_as_is(memory, first, arg));
-      inputs.push_back(dense.reshaped(opt_whole_dims(problem_.inputs[i])));
-    }
+    LATHE_TRY(append(problem_.inputs, inputs));
     for (size_t i = 0; i < inputs.size(); ++i) {
       if (!problem_.inputs[i].is_computed() || problem_.inputs[i].is_scaled_by_blocks()) continue;
       const Program& program = problem_.inputs[i].program;
       Tensor& input = inputs[i];
       std::vector<Tensor> before = {input};
-      LATHE_TRY(append(input_operands_[i], before));
+      LATHE_TRY(append(problem_.inputs[i].operands, before));
       LATHE_ASSIGN(input, apply(program, before, problem_.inputs[i].opt_dims));
       if (!rounds(program)) continue;
       any_rounds = true;
@@ -302,7 +284,7 @@ Result<Expected> TrialData::expected(double tolerance) const {
   }
   const size_t first = registers.size();
   const Dims& dims = problem_.outputs[0].opt_dims;
-  LATHE_TRY(append(operands_, registers));
+  LATHE_TRY(append(problem_.operands, registers));
   for (size_t i = 0; i < problem_.operands.size(); ++i)
     if (const auto& padding = problem_.operands[i].padding) {
       Dims begin;
@@ -318,22 +300,22 @@ Result<Expected> TrialData::expected(double tolerance) const {
 }
 
 TensorArg TrialData::arg(const StepInput& input) const {
-  return as_read(input, input.kind == StepInput::operand         ? operands_[input.index].arg
-                        : input.kind == StepInput::input_operand ? input_operands_[input.index][input.of_program].arg
-                                                                 : inputs_[input.index].arg);
+  return as_read(input, slot_of(operand_of(problem_, input)).arg);
 }
 
 Result<Tensor> TrialData::gather_output(Device& device, Queue& queue) const {
-  if (device.is_host()) return gather(output_.memory, output_.first, output_.arg);
-  LATHE_ASSIGN(Tensor memory, Tensor::allocate(output_.memory.dtype(), output_.memory.dims()));
-  LATHE_TRY(device.download(memory.mutable_data(), output_.start(), memory.bytes(), queue));
-  return gather(memory, output_.first, output_.arg);
+  const Slot& output = output_slot();
+  if (device.is_host()) return gather(output.memory, output.first, output.arg, DType::f32);
+  LATHE_ASSIGN(Tensor memory, Tensor::allocate(output.memory.dtype(), output.memory.dims()));
+  LATHE_TRY(device.download(memory.mutable_data(), output.start(), memory.bytes(), queue));
+  return gather(memory, output.first, output.arg, DType::f32);
 }
 
 Result<> TrialData::poison_output(Device& device, Queue& queue) const {
-  LATHE_ASSIGN(Tensor poison, Tensor::allocate(output_.memory.dtype(), output_.memory.dims()));
+  const Slot& output = output_slot();
+  LATHE_ASSIGN(Tensor poison, Tensor::allocate(output.memory.dtype(), output.memory.dims()));
   std::memset(poison.mutable_data(), 0xff, poison.bytes());  // NaN in every float type
-  return device.upload(output_.start(), poison.data(), poison.bytes(), queue);
+  return device.upload(output.start(), poison.data(), poison.bytes(), queue);
 }
 
 Result<std::unique_ptr<Trial>> Trial::make(Device& device, Modules& modules, Emission emitted, const TrialData& data,

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <unordered_map>
 
 #include "device/device.h"
 #include "tuning/modules.h"
@@ -36,7 +37,7 @@ class TrialData {
   // `tolerance`: how far a right kernel of the root op may be off, as a part of its largest value.
   Result<Expected> expected(double tolerance) const;
   TensorArg arg(const StepInput& input) const;
-  TensorArg output() const { return output_.arg; }
+  TensorArg output() const { return output_slot().arg; }
   // The output's memory, dense row-major, in f32.
   Result<Tensor> gather_output(Device& device, Queue& queue) const;
   Result<> poison_output(Device& device, Queue& queue) const;  // so that what is not written shows
@@ -50,14 +51,13 @@ class TrialData {
     int64_t bytes_before() const { return first * static_cast<int64_t>(size_of(arg.dtype)); }
     std::byte* start() const { return static_cast<std::byte*>(arg.data) - bytes_before(); }
   };
-  static Result<> append(std::span<const Slot> slots, std::vector<Tensor>& to);
   static Result<Slot> make_slot(const Operand& operand, uint32_t seed, Use use, Device& device, Queue& queue);
+  const Slot& slot_of(const Operand& operand) const { return slots_.at(&operand); }
+  const Slot& output_slot() const { return slot_of(problem_.outputs[0]); }
+  Result<Tensor> content_of(const Operand& operand) const;
 
   Problem problem_;
-  std::vector<Slot> inputs_;
-  std::vector<Slot> operands_;
-  std::vector<std::vector<Slot>> input_operands_;  // of the programs before inputs
-  Slot output_;
+  std::unordered_map<const Operand*, Slot> slots_;  // of all tensors of the problem
 };
 
 class Trial {

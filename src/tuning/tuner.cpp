@@ -59,15 +59,6 @@ bool agrees(const Tensor& got, const Expected& expected, double tolerance, doubl
   return true;
 }
 
-// Device code that the step runs.
-std::vector<std::string> sources_of(Matches& matches, const Tactic& tactic, const Config& config) {
-  std::vector<std::string> sources;
-  if (Result<Emission> emission = matches.emit(tactic, config))
-    for (SourceLaunch& launch : emission->launches)
-      if (launch.launch.library.empty()) sources.push_back(std::move(launch.source));
-  return sources;
-}
-
 }  // namespace
 
 Tuner::Tuner(const TunerOptions& options) : options_(options), modules_(options.compiler) {
@@ -164,9 +155,12 @@ Result<> Tuner::decide(std::span<Job> jobs, const Progress& progress) {
   return {};
 }
 
-void Tuner::compile_for(Matches& matches, const Candidate& candidate) {
-  for (const std::string& source : sources_of(matches, *candidate.tactic, candidate.config))
-    (void)modules_.find(source);
+// The device code that the step runs.
+Result<> Tuner::compile(Matches& matches, const Candidate& candidate) {
+  const Result<Emission> emission = matches.emit(*candidate.tactic, candidate.config);
+  if (!emission) return {};  // found out again, and told, where it would be made
+  LATHE_TRY(modules_of(*emission, modules_));
+  return {};
 }
 
 // Device code of every candidate that will be measured, and of what is chosen already.
@@ -180,7 +174,7 @@ Result<> Tuner::compile(std::span<Job> jobs, const Progress& progress) {
     }
   const double share = may_measure() ? kCompileShare * (options_.budget_seconds - seconds_) : kUnlimited;
   return on_all_cores(
-      wanted.size(), [&](size_t i) { compile_for(*wanted[i].first->matches, *wanted[i].second); }, share,
+      wanted.size(), [&](size_t i) { (void)compile(*wanted[i].first->matches, *wanted[i].second); }, share,
       [&](double fraction) { return progress("compiling kernels", 0.1 + 0.4 * fraction); }, options_.most_threads);
 }
 
@@ -196,7 +190,7 @@ Result<> Tuner::prepare_checks(std::span<Job> jobs, double done, const Progress&
   }
   const auto prepare = [&](size_t i) {
     Job& job = *wanted[i];
-    if (options_.compiler && !job.candidates.empty()) compile_for(*job.small, job.candidates[0]);
+    if (options_.compiler && !job.candidates.empty()) (void)compile(*job.small, job.candidates[0]);
     job.expected = std::make_unique<Result<Expected>>(job.data->expected(tolerance(job.small->problem())));
   };
   return on_all_cores(
@@ -306,13 +300,8 @@ Result<> Tuner::check_candidate(const Job& job, const Candidate& candidate) {
 
 // What was not measured may not compile, or only with spills.
 void Tuner::drop_unbuildable(Job& job) {
-  const auto failure = [&](const Candidate& candidate) -> Result<> {
-    for (const std::string& source : sources_of(*job.matches, *candidate.tactic, candidate.config))
-      LATHE_TRY(modules_.find(source));
-    return {};
-  };
   while (options_.compiler && !job.measured && !job.candidates.empty()) {
-    const Result<> built = failure(job.candidates[0]);
+    const Result<> built = compile(*job.matches, job.candidates[0]);
     if (built) return;
     leave_out(job, 0, built.error());
   }

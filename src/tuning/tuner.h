@@ -106,7 +106,7 @@ class Tuner {
   Result<> decide(std::span<Job> jobs, const Progress& progress);
   Result<> compile(std::span<Job> jobs, const Progress& progress);
   Result<> prepare_checks(std::span<Job> jobs, double done, const Progress& progress);
-  void compile_for(Matches& matches, const Candidate& candidate);
+  Result<> compile(Matches& matches, const Candidate& candidate);
   Result<bool> measure(Job& job);
   Result<std::vector<std::unique_ptr<Trial>>> make_trials(Job& job, const TrialData& data);
   void log_skipped(const Job& job, const Candidate& candidate, std::string_view why) const;

@@ -292,14 +292,27 @@ TEST(Placement, ResultsOverOperands) {
             "y: rows");
 }
 
-TEST(Placement, SplitDims) {
-  EXPECT_EQ(split_dims({2, 24, 30}, {900, 31, 1}, {2, 24, 5, 6}), (Shape{900, 31, 6, 1}));
-  EXPECT_EQ(split_dims({2, 24}, {50, 2}, {1, 2, 4, 1, 6, 1}), (Shape{100, 50, 12, 12, 2, 1}));
-  EXPECT_EQ(split_dims({2, 24}, {50, 2}, {48}), std::nullopt);
-  EXPECT_EQ(split_dims({2, 24}, {50, 2}, {4, 12}), std::nullopt);
-  EXPECT_EQ(split_dims({2}, {1}, {2, 3}), std::nullopt);
-  const Expr n = Expr::symbol(0);
-  EXPECT_EQ(split_dims({n, 6}, {9, 1}, {n, 2, 3}), (Shape{9, 3, 1}));
+// The strides along x's dimensions when y = reshape(x), of these dims, lies with these strides.
+std::optional<Shape> before(const std::string& x, size_t rank, const std::string& y, const Shape& strides) {
+  const Result<ir::Graph> graph = ir::parse_graph(fmt::format(R"(graph "g" {{
+    symbol n in [1, 9]
+    input %x: f32[{}]
+    %s = constant{{value=i64[{}]{{{}}}}}()
+    %y = reshape(%x, %s)
+    output %y
+}})",
+                                                              x, rank, y));
+  EXPECT_TRUE(graph) << graph.error().to_string();
+  if (!graph) return std::nullopt;
+  return strides_before(*graph->outputs()[0].value->producer(), strides, graph->symbol_ranges());
+}
+
+TEST(Placement, StridesBeforeViews) {
+  EXPECT_EQ(before("2, 24, 5, 6", 3, "2, 24, 30", {900, 31, 1}), (Shape{900, 31, 6, 1}));
+  EXPECT_EQ(before("1, 2, 4, 1, 6, 1", 2, "2, 24", {50, 2}), (Shape{0, 50, 12, 0, 2, 0}));
+  EXPECT_EQ(before("48", 2, "2, 24", {50, 2}), std::nullopt);
+  EXPECT_EQ(before("4, 12", 2, "2, 24", {50, 2}), std::nullopt);
+  EXPECT_EQ(before("n, 2, 3", 2, "0, 6", {9, 1}), (Shape{9, 3, 1}));
 }
 
 }  // namespace

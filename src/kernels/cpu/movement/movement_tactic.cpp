@@ -6,30 +6,15 @@
 namespace lathe::cpu {
 namespace {
 
+// By the numbers of the modes.
+constexpr Movement kPads[] = {Movement::pad_constant, Movement::pad_reflect, Movement::pad_edge, Movement::pad_wrap};
+static_assert(static_cast<int>(PadMode::reflect) == 1 && static_cast<int>(PadMode::wrap) == 3);
+
 std::optional<Movement> movement_of(const Problem& problem) {
-  if (!problem.attributes) return std::nullopt;
-  switch (problem.attributes->kind()) {
-    case OpKind::slice:
-      return Movement::slice;
-    case OpKind::tile:
-    case OpKind::expand:
-      return Movement::repeat;
-    case OpKind::pad:
-      break;
-    default:
-      return std::nullopt;
-  }
-  switch (problem.attrs<PadAttrs>().mode) {
-    case PadMode::constant:
-      return Movement::pad_constant;
-    case PadMode::reflect:
-      return Movement::pad_reflect;
-    case PadMode::edge:
-      return Movement::pad_edge;
-    case PadMode::wrap:
-      break;
-  }
-  return Movement::pad_wrap;
+  if (problem.is(OpKind::slice)) return Movement::slice;
+  if (problem.is(OpKind::tile) || problem.is(OpKind::expand)) return Movement::repeat;
+  if (problem.is(OpKind::pad)) return kPads[static_cast<size_t>(problem.attrs<PadAttrs>().mode)];
+  return std::nullopt;
 }
 
 }  // namespace

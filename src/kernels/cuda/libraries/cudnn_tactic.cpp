@@ -2,12 +2,11 @@
 #include "kernels/cuda/libraries/cudnn_tactic.h"
 
 #include <algorithm>
-#include <cstring>
+#include <limits>
 
 #include "kernels/cuda/conv/weights_tactic.h"
 #include "kernels/cuda/conv/window_tactic.h"
 #include "kernels/cuda/gemm/epilogue_tactic.h"
-#include "kernels/cuda/libraries/convolution_stages_tactic.h"
 #include "kernels/cuda/match.h"
 
 namespace lathe::cuda {
@@ -18,9 +17,61 @@ using convolution::ConvolutionArg;
 constexpr size_t kEngines = 5;  // that are timed
 constexpr size_t kFirstOperand = 2;
 
+// A part of a region's program that the library runs on its sums.
+struct Stage {
+  cudnnPointwiseMode_t mode = CUDNN_POINTWISE_ADD;
+  std::optional<size_t> operand;  // of the problem: a constant for each channel
+  float first = 0, second = 0;    // what the mode asks for
+};
+
+constexpr std::pair<Opcode, cudnnPointwiseMode_t> kActivations[] = {
+    {Opcode::relu, CUDNN_POINTWISE_RELU_FWD},
+    {Opcode::leaky_relu, CUDNN_POINTWISE_RELU_FWD},
+    {Opcode::clip, CUDNN_POINTWISE_RELU_FWD},
+    {Opcode::elu, CUDNN_POINTWISE_ELU_FWD},
+    {Opcode::tanh, CUDNN_POINTWISE_TANH_FWD},
+    {Opcode::sigmoid, CUDNN_POINTWISE_SIGMOID_FWD},
+    {Opcode::silu, CUDNN_POINTWISE_SWISH_FWD},
+    {Opcode::gelu_erf, CUDNN_POINTWISE_GELU_FWD},
+    {Opcode::gelu_tanh, CUDNN_POINTWISE_GELU_APPROX_TANH_FWD}};
+
+std::optional<Stage> activation_stage(const Instruction& each) {
+  const auto mode = std::ranges::find(kActivations, each.op, &std::pair<Opcode, cudnnPointwiseMode_t>::first);
+  if (mode == std::end(kActivations)) return std::nullopt;
+  const auto [x, y] = each.immediates;
+  switch (each.op) {
+    case Opcode::relu:
+    case Opcode::leaky_relu:  // slope, and the largest result
+      return Stage{mode->second, {}, x, std::numeric_limits<float>::infinity()};
+    case Opcode::clip:
+      return x == 0 && y > 0 ? std::optional(Stage{mode->second, {}, 0, y}) : std::nullopt;
+    default:
+      return Stage{mode->second, {}, x, 0};
+  }
+}
+
+// The program as stages; nullopt where the library has no such.
+std::optional<std::vector<Stage>> stages_of(const Problem& problem) {
+  if (problem.program.code.size() > convolution::kMaxStages) return std::nullopt;
+  const auto chain = chain_of(problem, 1);  // the channels
+  if (!chain) return std::nullopt;
+  std::vector<Stage> stages;
+  for (const ChainLink& link : *chain) {
+    std::optional<Stage> stage = activation_stage(*link.instruction);
+    if (link.operand) {
+      if (!is_short_float(problem.operands[*link.operand].dtype)) return std::nullopt;
+      const bool adds = link.instruction->op == Opcode::add;
+      stage = {adds ? CUDNN_POINTWISE_ADD : CUDNN_POINTWISE_MUL, link.operand, 0, 0};
+    }
+    if (!stage) return std::nullopt;
+    stages.push_back(*stage);
+  }
+  return stages;
+}
+
 struct Call {
   ConvShape attributes;
-  std::optional<std::vector<ConvolutionStage>> stages;  // nullopt: the program is none of the library's
+  std::optional<std::vector<Stage>> stages;  // nullopt: the program is none of the library's
   // Of sums that a launch of their own finishes. The library writes the type that it reads: as a network does that is
   // run layer by layer.
   std::unique_ptr<Finishing> finishing;
@@ -69,7 +120,7 @@ Expr pad_end(const ConvShape& a, size_t d, const Expr& in, const Expr& out) {
   return max(Expr(0), (out - 1) * a.stride[d] + reach - in - a.pad[d]);
 }
 
-void add_stages(const std::vector<ConvolutionStage>& stages, const Problem& problem, std::vector<LaunchArg>& args) {
+void add_stages(const std::vector<Stage>& stages, const Problem& problem, std::vector<LaunchArg>& args) {
   args[ConvolutionArg::kNumStages] = number_arg(static_cast<int64_t>(stages.size()));
   for (size_t i = 0; i < stages.size(); ++i) {
     LaunchArg* const fields = &args[ConvolutionArg::kStages + i * convolution::kStageFields];

@@ -10,31 +10,10 @@
 namespace lathe::cuda {
 namespace {
 
-std::string_view device_name(ReduceOp op) {
-  switch (op) {
-    case ReduceOp::sum:
-      return "Sum";
-    case ReduceOp::prod:
-      return "Product";
-    case ReduceOp::max:
-      return "Largest";
-    case ReduceOp::min:
-      return "Smallest";
-    case ReduceOp::mean:
-      return "Mean";
-    case ReduceOp::l1:
-      return "AbsoluteSum";
-    case ReduceOp::l2:
-      return "EuclideanNorm";
-    case ReduceOp::log_sum:
-      return "LogSum";
-    case ReduceOp::log_sum_exp:
-      return "LogSumExp";
-    case ReduceOp::sum_square:
-      break;
-  }
-  return "SquareSum";
-}
+// Of the device code, by the numbers of the ops.
+constexpr std::string_view kNames[] = {"Sum",         "Product",       "Largest", "Smallest",  "Mean",
+                                       "AbsoluteSum", "EuclideanNorm", "LogSum",  "LogSumExp", "SquareSum"};
+static_assert(std::size(kNames) == static_cast<size_t>(ReduceOp::sum_square) + 1);
 
 // Pooling by one window over everything is a reduction.
 bool is_global_pooling(const Problem& problem) {
@@ -94,7 +73,8 @@ RowReduction reduction_of(const Problem& problem, const std::vector<int>& axes) 
   const std::string_view value = value_type(problem);
   const ReduceOp op = op_of(problem);
   const uint32_t bytes = (value == "float" ? 4 : 8) * (op == ReduceOp::log_sum_exp ? 2 : 1);
-  return {space_of(problem, axes), "reduce/reduce.cuh", fmt::format("{}<{}>", device_name(op), value), bytes};
+  return {space_of(problem, axes), "reduce/reduce.cuh", fmt::format("{}<{}>", kNames[static_cast<size_t>(op)], value),
+          bytes};
 }
 
 }  // namespace
