@@ -57,3 +57,30 @@ function(lathe_add_simd_kernels out_objects)
   endforeach()
   set(${out_objects} ${objects} PARENT_SCOPE)
 endfunction()
+
+# Libraries that are to be small have the kernels packed, of which a process unpacks those of its processor. Not for tools that look
+# into the code of kernels, such as profilers and sanitizers.
+find_program(LATHE_PYTHON NAMES python3)
+set(packs_by_default OFF)
+list(LENGTH LATHE_ISA_LEVELS level_count)
+if(level_count GREATER 1 AND CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64" AND LATHE_PYTHON AND NOT LATHE_SANITIZE AND NOT LATHE_FUZZERS)
+  set(packs_by_default ON)
+endif()
+option(LATHE_PACKED_KERNELS "Compress the CPU kernels in liblathe_lean.so" ${packs_by_default})
+
+# lathe_pack_simd_kernels(OUT): the object file with the kernels of all levels, packed.
+function(lathe_pack_simd_kernels out)
+  set(packed ${CMAKE_CURRENT_BINARY_DIR}/packed_kernels.o)
+  set(rows "")
+  set(objects "")
+  foreach(level IN LISTS LATHE_ISA_LEVELS)
+    set(of_level "$<FILTER:$<TARGET_OBJECTS:kernels_${level}>,INCLUDE,[.]o(bj)?$>")  # not the precompiled header
+    list(APPEND rows "${level}=$<JOIN:${of_level},$<COMMA>>")
+    list(APPEND objects ${of_level})
+  endforeach()
+  add_custom_command(OUTPUT ${packed}
+    COMMAND ${LATHE_PYTHON} ${CMAKE_SOURCE_DIR}/cmake/pack_kernels.py --compiler ${CMAKE_CXX_COMPILER} --out ${packed} ${rows}
+    DEPENDS ${CMAKE_SOURCE_DIR}/cmake/pack_kernels.py ${objects} VERBATIM)
+  set_source_files_properties(${packed} PROPERTIES EXTERNAL_OBJECT ON GENERATED ON)
+  set(${out} ${packed} PARENT_SCOPE)
+endfunction()

@@ -6,6 +6,7 @@
 
 #include "device/cpu/cpu_limits.h"
 #include "kernels/cpu/isa.h"
+#include "kernels/cpu/kernel_code.h"
 #include "kernels/cpu/kernel_table.h"
 #include "kernels/cpu/target.h"
 
@@ -29,6 +30,7 @@ Result<std::shared_ptr<Device>> open_device(const ThreadPoolOptions& options) {
         ErrorCode::invalid_state,
         "this build of Lathe has kernels for {} alone, which this CPU lacks; build with cmake -DLATHE_CPU_KERNELS=all",
         target_name());
+  LATHE_TRY(have_kernel_code());
   LATHE_ASSIGN(std::shared_ptr<Workers> workers, Workers::create(options));
   Target target = describe_machine(workers->size());
   return std::make_shared<CpuDevice>(
