@@ -30,6 +30,12 @@ class ModelRefit {
   // Takes those that the plan has of its model, or none: where one is missing, of another type or shape, or where fixed
   // weights are not those that the plan was built with.
   virtual Result<> give(const Contents& contents) = 0;
+
+  // Of no use any more when the refitter has gone.
+  std::weak_ptr<ModelRefit> observe() const { return self_; }
+
+ private:
+  const std::shared_ptr<ModelRefit> self_{this, [](ModelRefit*) {}};
 };
 
 }  // namespace lathe::api

@@ -305,7 +305,7 @@ nv::IPluginCreatorInterface* const* Registry::getAllCreatorsRecursive(int32_t* c
     if (nv::IPluginRegistry* parent = searched_parent()) {
       int32_t count = 0;
       const List inherited = parent->getAllCreatorsRecursive(&count);
-      all.assign(inherited, inherited + count);
+      if (inherited && count > 0) all.assign(inherited, inherited + count);
     }
     const std::lock_guard lock(mutex_);
     all.insert(all.end(), listed_.begin(), listed_.end());

@@ -75,6 +75,7 @@ Result<> Context::set_output_allocator(size_t i, OutputAllocator allocator) {
 Result<> Context::prepare() {
   if (shapes_.is_bound(staging_.addresses())) return {};
   LATHE_TRY(shapes_.bind(staging_.addresses()));
+  staging_.check_overlaps_anew();
   kernels_.forget();
   execution_.use(kernels_.choose(shapes_.symbols()));
   Result<> placed = place();

@@ -12,10 +12,16 @@ Staging::Staging(const Engine& engine, PendingWork& work)
       addresses_(plan_.bindings.size()),
       allocators_(plan_.bindings.size()),
       provided_(plan_.bindings.size()),
-      blocks_(plan_.bindings.size()) {}
+      blocks_(plan_.bindings.size()),
+      overlaps_(plan_) {}
+
+void Staging::put_address(size_t binding, void* address) {
+  overlaps_are_checked_ = overlaps_are_checked_ && addresses_[binding] == address;
+  addresses_[binding] = address;
+}
 
 void Staging::set_address(size_t binding, void* address) {
-  addresses_[binding] = address;
+  put_address(binding, address);
   blocks_[binding].asked = nullptr;
   blocks_[binding].active = false;
 }
@@ -43,16 +49,20 @@ Result<> Staging::stage(size_t binding, size_t bytes) {
   return work_.replace(block.memory, bytes);
 }
 
-Result<> Staging::check(const ShapeBinding& shapes) {
+// That kernels can read and write there.
+Result<> Staging::check_address(size_t binding) {
   constexpr uintptr_t kDeviceAlignment = 16;  // kernels read and write so many bytes at a time
-  const Device& device = engine_.device();
+  LATHE_TRY(find_out(binding));
+  void* const address = addresses_[binding];
+  const bool is_used = !engine_.device().is_host() && !blocks_[binding].active;
+  if (!is_used || reinterpret_cast<uintptr_t>(address) % kDeviceAlignment == 0) return {};
+  return fail(ErrorCode::binding_invalid, "'{}' lies at {}, which is not aligned to {} bytes: allocate it by itself",
+              plan_.bindings[binding].name, address, kDeviceAlignment);
+}
+
+Result<> Staging::check(const ShapeBinding& shapes) {
   for (size_t i = 0; i < addresses_.size(); ++i) {
-    if (device.is_host()) LATHE_TRY(find_out(i));  // nothing is staged there
-    if (!device.is_host() && reinterpret_cast<uintptr_t>(addresses_[i]) % kDeviceAlignment != 0 &&
-        device.is_accessible(addresses_[i]))
-      return fail(ErrorCode::binding_invalid,
-                  "'{}' lies at {}, which is not aligned to {} bytes: allocate it by itself", plan_.bindings[i].name,
-                  addresses_[i], kDeviceAlignment);
+    if (!allocators_[i]) LATHE_TRY(check_address(i));  // theirs is checked when they give it
     const bool may_have_elements = shapes.bytes(i) != 0 || engine_.is_data_dependent(plan_.bindings[i].tensor);
     if (!addresses_[i] && !allocators_[i] && may_have_elements)
       return fail(ErrorCode::binding_missing, "{} '{}' has no address: set it before running",
@@ -63,8 +73,9 @@ Result<> Staging::check(const ShapeBinding& shapes) {
 
 // Meanwhile the address is that of the last run.
 Result<> Staging::allocate(size_t binding, size_t bytes, const Dims& dims) {
-  addresses_[binding] = allocators_[binding](bytes, dims);
-  if (addresses_[binding]) return {};
+  LATHE_ASSIGN(void* const memory, allocators_[binding](bytes, dims));
+  put_address(binding, memory);
+  if (memory) return check_address(binding);
   return fail(ErrorCode::out_of_memory, "the output allocator gave no memory for '{}'", plan_.bindings[binding].name);
 }
 
@@ -74,6 +85,17 @@ Result<> Staging::provide_outputs(const ShapeBinding& shapes) {
     if (!allocators_[i] || engine_.is_data_dependent(plan_.bindings[i].tensor)) continue;
     LATHE_TRY(allocate(i, shapes.bytes(i), shapes.dims(i)));
   }
+  return check_overlaps(shapes);
+}
+
+// A block that stands for a tensor shares its memory with nothing.
+Result<> Staging::check_overlaps(const ShapeBinding& shapes) {
+  if (overlaps_are_checked_) return {};
+  ranges_.clear();
+  for (uint32_t i = 0; i < addresses_.size(); ++i)
+    if (!blocks_[i].active) ranges_.push_back({static_cast<const std::byte*>(addresses_[i]), shapes.bytes(i), i});
+  LATHE_TRY(overlaps_.check(ranges_));
+  overlaps_are_checked_ = true;
   return {};
 }
 
@@ -87,7 +109,9 @@ Result<> Staging::provide_output(size_t binding, const ShapeBinding& shapes) {
                 to_string(to_shape(dims)));
   if (allocators_[binding]) LATHE_TRY(allocate(binding, static_cast<size_t>(*bytes), dims));
   provided_[binding] = true;
-  return stage(binding, static_cast<size_t>(*bytes));
+  LATHE_TRY(stage(binding, static_cast<size_t>(*bytes)));
+  check_overlaps_anew();
+  return check_overlaps(shapes);
 }
 
 Result<> Staging::upload(const ShapeBinding& shapes, Queue& queue) {

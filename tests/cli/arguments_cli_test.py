@@ -5,6 +5,7 @@ and the tensor files that `lathe run` reads and writes."""
 import json
 import os
 import pathlib
+import re
 import subprocess
 import tempfile
 import unittest
@@ -56,6 +57,16 @@ class CommandLine(unittest.TestCase):
             result = lathe(command, "--help")
             self.assertEqual(result.returncode, 0)
             self.assertIn("Usage", result.stdout + "Usage" * ("OPTIONS" in result.stdout))
+
+    def test_help_lists_what_is_easier_than_trtexec(self):
+        text = lathe("--help").stdout
+        self.assertIn("Easier here than with trtexec:", text)
+        examples = re.findall(r"^  lathe (\w+) (.*?)(?:   |$)", text[text.index("Easier"):], re.MULTILINE)
+        self.assertGreaterEqual(len(examples), 8)
+        for command, words in examples:  # each command and flag is there
+            explained = lathe(command, "--help").stdout
+            for flag in re.findall(r"--\w+", words):
+                self.assertIn(flag, explained, f"lathe {command}")
 
     # S59.
     def test_verbose_builds_tell_what_was_timed(self):

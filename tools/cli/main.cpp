@@ -24,6 +24,19 @@ constexpr const char* kAbout =
     "  lathe bench model.engine                            measure\n\n"
     "`lathe COMMAND --help` explains each command with examples.";
 
+constexpr const char* kEasier =
+    "Easier here than with trtexec:\n"
+    "  lathe run model.onnx --loadInputs=image:cat.jpg     pictures, .npy and .pb go in, outputs are shown\n"
+    "  lathe compare model.onnx --fp16                     is the answer right, and where is it not\n"
+    "  lathe inspect model.onnx --support                  what of a model is supported, without building\n"
+    "  lathe inspect model.engine --profile --html e.html  where the time goes, as a page\n"
+    "  lathe inspect model.onnx --why=LAYER                why a layer runs as it does\n"
+    "  lathe build model.onnx -o model.engine --buildBudget=10   a build that ends in time\n"
+    "  lathe quantize model.onnx --data pictures -o q.onnx       8-bit integers, from files instead of a calibrator\n"
+    "  lathe diff before.engine after.engine               what has changed between two engines\n"
+    "  lathe doctor                                        what is missing on this machine, and what to do\n"
+    "None of them needs a GPU. `lathe trtexec` takes trtexec's own flags.";
+
 void add_build(CLI::App& app, std::function<int()>& chosen) {
   auto* command = app.add_subcommand("build", "Build an engine from an ONNX model");
   auto options = std::make_shared<BuildCommand>();
@@ -297,6 +310,7 @@ int report(const char* message, int status, const char* hint = "") {
 
 int main(int argc, char** argv) {
   CLI::App app(kAbout, "lathe");
+  app.footer(kEasier);
   app.set_version_flag("--version", lathe::latheVersion());
   app.require_subcommand(1);
   std::function<int()> chosen;

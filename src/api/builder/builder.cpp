@@ -2,6 +2,7 @@
 #include "api/builder/builder.h"
 
 #include "api/builder/builder_config.h"
+#include "api/callback.h"
 #include "api/host_memory.h"
 #include "api/living_products.h"
 #include "api/network/network.h"
@@ -79,7 +80,8 @@ bool Builder::buildSerializedNetworkToStream(nv::INetworkDefinition& network, nv
   return guarded(reporter, "IBuilder::buildSerializedNetworkToStream", [&]() -> Result<> {
     LATHE_ASSIGN(const auto bytes, build(network, config));
     const auto size = static_cast<int64_t>(bytes.size());
-    const int64_t written = writer.write(bytes.data(), size);
+    LATHE_ASSIGN(const int64_t written, call_application("IStreamWriter::write", ErrorCode::file_read,
+                                                         [&] { return writer.write(bytes.data(), size); }));
     if (written != size) return fail(ErrorCode::file_read, "the stream took {} of {} bytes of the plan", written, size);
     return {};
   });

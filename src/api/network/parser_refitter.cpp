@@ -12,7 +12,7 @@ namespace lathe::api {
 
 template <class Body>
 bool ParserRefitter::attempt(const char* where, Body&& body) noexcept {
-  return guarded(*reporter_, where, [&]() -> Result<> {
+  return guarded(Entry{*reporter_, use_}, where, [&]() -> Result<> {
     Result<> result = body();
     if (!result)
       errors_.emplace_back(nvonnxparser::ErrorCode::kREFIT_FAILED, result.error().to_string(), where,
@@ -22,7 +22,11 @@ bool ParserRefitter::attempt(const char* where, Body&& body) noexcept {
 }
 
 Result<> ParserRefitter::refit_from(const onnx::Model& model) {
-  LATHE_TRY(refitter_.check_refittable());
+  const std::shared_ptr<ModelRefit> refitter = refitter_.lock();
+  if (!refitter)
+    return fail(ErrorCode::invalid_state,
+                "the refitter that the weights are for is gone: keep it until they are given");
+  LATHE_TRY(refitter->check_refittable());
   ir::Graph graph("refit");
   PluginImport plugins(std::make_shared<BuilderCore>(reporter_->logger()), reporter_);
   onnx::ImportOptions options;
@@ -33,7 +37,7 @@ Result<> ParserRefitter::refit_from(const onnx::Model& model) {
     const Tensor& content = *constant.content();
     contents[name] = {content.dtype(), content.dims(), content.raw(), content.owner()};
   });
-  return refitter_.give(contents);
+  return refitter->give(contents);
 }
 
 bool ParserRefitter::refitFromBytes(const void* model, size_t size, const char* modelPath) noexcept {
@@ -52,7 +56,22 @@ bool ParserRefitter::refitFromFile(const char* onnxModelFile) noexcept {
 }
 
 const nvonnxparser::IParserError* ParserRefitter::getError(int32_t index) const noexcept {
-  return index >= 0 && index < getNbErrors() ? &errors_[static_cast<size_t>(index)] : nullptr;
+  using Found = const nvonnxparser::IParserError*;
+  return guarded(looking(), "IParserRefitter::getError", Found{nullptr}, [&]() -> Result<Found> {
+    return index >= 0 && static_cast<size_t>(index) < errors_.size() ? &errors_[static_cast<size_t>(index)] : nullptr;
+  });
+}
+
+int32_t ParserRefitter::getNbErrors() const noexcept {
+  return guarded(looking(), "IParserRefitter::getNbErrors", 0,
+                 [&]() -> Result<int32_t> { return static_cast<int32_t>(errors_.size()); });
+}
+
+void ParserRefitter::clearErrors() noexcept {
+  guarded(Entry{*reporter_, use_}, "IParserRefitter::clearErrors", [&]() -> Result<> {
+    errors_.clear();
+    return {};
+  });
 }
 
 bool ParserRefitter::loadModelProto(const void* model, size_t size, const char* modelPath) noexcept {

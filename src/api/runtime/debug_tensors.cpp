@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "api/callback.h"
 #include "api/plan_keys.h"
 
 namespace lathe::api {
@@ -76,7 +77,11 @@ void DebugTensors::watch_steps() {
 
 Result<> DebugTensors::give(const void* data, nv::TensorLocation location, DType dtype, const Dims& dims,
                             const std::string& name) const {
-  if (listener_->processDebugTensor(data, location, to_nv(dtype), to_nv(dims), name.c_str(), stream_)) return {};
+  LATHE_ASSIGN(const bool is_taken,
+               call_application("IDebugListener::processDebugTensor", ErrorCode::execution_failed, [&] {
+                 return listener_->processDebugTensor(data, location, to_nv(dtype), to_nv(dims), name.c_str(), stream_);
+               }));
+  if (is_taken) return {};
   return fail(ErrorCode::execution_failed, "the debug listener returned false for tensor '{}'", name);
 }
 

@@ -21,8 +21,6 @@ std::string metadata_of(const plan::Plan& plan, const plan::Step& step) {
   return text;
 }
 
-constexpr int kStream = 0;  // engines run on one
-
 Result<> check_format(nv::LayerInformationFormat format) {
   if (format == nv::LayerInformationFormat::kJSON || format == nv::LayerInformationFormat::kONELINE) return {};
   return fail(ErrorCode::invalid_argument, "there is no format {}", static_cast<int>(format));
@@ -109,7 +107,7 @@ Json EngineInspector::to_json(size_t layer) const {
                       {"Outputs", to_json(look_at(step.outputs))},
                       {"TacticName", step.tactic},
                       {"TacticValue", tactic_value_of(step)},
-                      {"StreamId", kStream},
+                      {"StreamId", step.stream},
                       {"Metadata", metadata_of(core_->plan(), step)},
                       {"Depth", core_->engine->places()[layer].depth},
                       {"NetworkLayers", step.origin},
@@ -126,7 +124,7 @@ std::string EngineInspector::to_line(size_t layer) const {
       "{}Name: {}, LayerType: {}, Inputs: [{}], Outputs: [{}], TacticName: {}, TacticValue: {}, StreamId: {}, "
       "Metadata: {}\n",
       indent, step.name, type_of(step), to_line(look_at(step.inputs)), to_line(look_at(step.outputs)), step.tactic,
-      tactic_value_of(step), kStream, metadata_of(core_->plan(), step));
+      tactic_value_of(step), step.stream, metadata_of(core_->plan(), step));
 }
 
 bool EngineInspector::setExecutionContext(const nv::IExecutionContext* context) noexcept {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "api/callback.h"
 #include "api/plan_keys.h"
 #include "api/runtime/aux_streams.h"
 #include "api/runtime/context_policies.h"
@@ -191,10 +192,13 @@ bool ExecutionContext::setOutputAllocator(const char* tensorName, nv::IOutputAll
     LATHE_ASSIGN(const size_t i, find(tensorName, Role::output));
     allocators_[i] = outputAllocator;
     if (!outputAllocator) return context_->set_output_allocator(i, nullptr);
-    return context_->set_output_allocator(i, [this, i](size_t bytes, const Dims& dims) -> void* {
+    return context_->set_output_allocator(i, [this, i](size_t bytes, const Dims& dims) -> Result<void*> {
       const char* name = core_->plan().bindings[i].name.c_str();
-      void* memory = allocators_[i]->reallocateOutputAsync(name, context_->address(i), std::max<size_t>(bytes, 1),
-                                                           kOutputAlignment, stream_);
+      LATHE_ASSIGN(void* const memory,
+                   call_application("IOutputAllocator::reallocateOutputAsync", ErrorCode::execution_failed, [&] {
+                     return allocators_[i]->reallocateOutputAsync(
+                         name, context_->address(i), std::max<size_t>(bytes, 1), kOutputAlignment, stream_);
+                   }));
       if (memory) allocators_[i]->notifyShape(name, to_nv(core_->in_network(i, dims)));
       return memory;
     });

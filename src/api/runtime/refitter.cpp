@@ -77,7 +77,7 @@ Result<> Refitter::set_named(const char* name, const nv::Weights& given, nv::Ten
 }
 
 bool Refitter::setWeights(const char* layerName, nv::WeightsRole role, const nv::Weights weights) noexcept {
-  return guarded(reporter_, "IRefitter::setWeights", [&]() -> Result<> {
+  return guarded(changing(), "IRefitter::setWeights", [&]() -> Result<> {
     LATHE_TRY(check_refittable());
     const std::vector<plan::RefitWeights>& all = this->weights().weights;
     for (size_t i = 0; i < all.size(); ++i)
@@ -91,17 +91,17 @@ bool Refitter::setWeights(const char* layerName, nv::WeightsRole role, const nv:
 }
 
 bool Refitter::setNamedWeights(const char* name, nv::Weights weights) noexcept {
-  return guarded(reporter_, "IRefitter::setNamedWeights",
+  return guarded(changing(), "IRefitter::setNamedWeights",
                  [&] { return set_named(name, weights, nv::TensorLocation::kHOST); });
 }
 
 bool Refitter::setNamedWeightsWithLocation(const char* name, nv::Weights weights,
                                            nv::TensorLocation location) noexcept {
-  return guarded(reporter_, "IRefitter::setNamedWeights", [&] { return set_named(name, weights, location); });
+  return guarded(changing(), "IRefitter::setNamedWeights", [&] { return set_named(name, weights, location); });
 }
 
 bool Refitter::unsetNamedWeights(const char* weightsName) noexcept {
-  return guarded(reporter_, "IRefitter::unsetNamedWeights", [&]() -> Result<> {
+  return guarded(changing(), "IRefitter::unsetNamedWeights", [&]() -> Result<> {
     LATHE_ASSIGN(const size_t number, number_of(weightsName));
     if (!given_[number]) return fail(ErrorCode::invalid_state, "weights '{}' were not set", text_of(weightsName));
     given_[number].reset();
@@ -110,6 +110,7 @@ bool Refitter::unsetNamedWeights(const char* weightsName) noexcept {
 }
 
 Result<> Refitter::give(const Contents& contents) {
+  LATHE_ASSIGN(const Exclusive::Turn turn, use_.take());
   std::vector<std::optional<Given>> before = given_;
   for (size_t i = 0; i < given_.size(); ++i)
     if (Result<> taken = give(i, contents); !taken) {
@@ -168,11 +169,11 @@ Result<> Refitter::refit() {
 }
 
 bool Refitter::refitCudaEngine() noexcept {
-  return guarded(reporter_, "IRefitter::refitCudaEngine", [&] { return refit(); });
+  return guarded(changing(), "IRefitter::refitCudaEngine", [&] { return refit(); });
 }
 
 bool Refitter::refitCudaEngineAsync(cudaStream_t stream) noexcept {
-  return guarded(reporter_, "IRefitter::refitCudaEngineAsync", [&]() -> Result<> {
+  return guarded(changing(), "IRefitter::refitCudaEngineAsync", [&]() -> Result<> {
     LATHE_TRY(check_refittable());
     Device& device = engine_->engine->device();
     LATHE_ASSIGN(const std::unique_ptr<Queue> queue, device.make_stream_queue(stream));
@@ -182,7 +183,7 @@ bool Refitter::refitCudaEngineAsync(cudaStream_t stream) noexcept {
 }
 
 bool Refitter::setMaxThreads(int32_t maxThreads) noexcept {
-  return guarded(reporter_, "IRefitter::setMaxThreads", [&]() -> Result<> {
+  return guarded(changing(), "IRefitter::setMaxThreads", [&]() -> Result<> {
     if (maxThreads < 1) return fail(ErrorCode::invalid_argument, "{} threads; at least 1 is needed", maxThreads);
     max_threads_ = maxThreads;
     return {};
@@ -203,7 +204,7 @@ std::vector<bool> Refitter::missing() const {
 }
 
 int32_t Refitter::list_names(const char* where, Which which, int32_t size, const char** names) noexcept {
-  return guarded(reporter_, where, 0, [&]() -> Result<int32_t> {
+  return guarded(looking(), where, 0, [&]() -> Result<int32_t> {
     const std::vector<bool> wanted = (this->*which)();
     if (size < 0 || (size > 0 && !names)) return fail(ErrorCode::invalid_argument, "{} names have no room", size);
     int32_t count = 0;
@@ -219,7 +220,7 @@ int32_t Refitter::list_names(const char* where, Which which, int32_t size, const
 
 int32_t Refitter::list_layers(const char* where, Which which, int32_t size, const char** layers,
                               nv::WeightsRole* roles) noexcept {
-  return guarded(reporter_, where, 0, [&]() -> Result<int32_t> {
+  return guarded(looking(), where, 0, [&]() -> Result<int32_t> {
     const std::vector<bool> wanted = (this->*which)();
     if (size < 0 || (size > 0 && (!layers || !roles)))
       return fail(ErrorCode::invalid_argument, "{} layers and roles have no room", size);
@@ -253,14 +254,14 @@ int32_t Refitter::getAllWeights(int32_t size, const char** weightsNames) noexcep
 }
 
 nv::Weights Refitter::getNamedWeights(const char* weightsName) const noexcept {
-  return guarded(reporter_, "IRefitter::getNamedWeights", kNone, [&]() -> Result<nv::Weights> {
+  return guarded(looking(), "IRefitter::getNamedWeights", kNone, [&]() -> Result<nv::Weights> {
     LATHE_ASSIGN(const size_t number, number_of(weightsName));
     return given_[number] ? given_[number]->weights : kNone;
   });
 }
 
 nv::TensorLocation Refitter::getWeightsLocation(const char* weightsName) const noexcept {
-  return guarded(reporter_, "IRefitter::getWeightsLocation", nv::TensorLocation::kHOST,
+  return guarded(looking(), "IRefitter::getWeightsLocation", nv::TensorLocation::kHOST,
                  [&]() -> Result<nv::TensorLocation> {
                    LATHE_ASSIGN(const size_t number, number_of(weightsName));
                    return given_[number] ? given_[number]->location : nv::TensorLocation::kHOST;
@@ -269,7 +270,7 @@ nv::TensorLocation Refitter::getWeightsLocation(const char* weightsName) const n
 
 nv::Weights Refitter::getWeightsPrototype(const char* weightsName) const noexcept {
   constexpr nv::Weights kUnknown{nv::DataType::kFLOAT, nullptr, -1};
-  return guarded(reporter_, "IRefitter::getWeightsPrototype", kUnknown, [&]() -> Result<nv::Weights> {
+  return guarded(looking(), "IRefitter::getWeightsPrototype", kUnknown, [&]() -> Result<nv::Weights> {
     LATHE_ASSIGN(const size_t number, number_of(weightsName));
     const plan::RefitWeights& wanted = weights().weights[number];
     return nv::Weights{to_nv(wanted.dtype), nullptr, count_of(wanted)};

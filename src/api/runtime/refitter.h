@@ -75,12 +75,15 @@ class Refitter final : public nv::IRefitter, public nv::apiv::VRefitter, public 
   std::vector<bool> all() const;
   std::vector<bool> missing() const;
   using Which = std::vector<bool> (Refitter::*)() const;
+  Entry changing() const { return {reporter_, use_}; }
+  Entry looking() const { return {reporter_, use_, Exclusive::Call::looks}; }
   int32_t list_names(const char* where, Which which, int32_t size, const char** names) noexcept;
   int32_t list_layers(const char* where, Which which, int32_t size, const char** layers,
                       nv::WeightsRole* roles) noexcept;
 
   std::shared_ptr<EngineCore> engine_;
   Reporter reporter_;
+  mutable Exclusive use_{"refitter"};
   SettingNotices notices_;
   std::vector<std::optional<Given>> given_;  // by number
   int32_t max_threads_ = 1;

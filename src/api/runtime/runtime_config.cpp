@@ -8,7 +8,7 @@
 namespace lathe::api {
 
 void RuntimeConfig::setExecutionContextAllocationStrategy(nv::ExecutionContextAllocationStrategy strategy) noexcept {
-  guarded(*core_->reporter, "IRuntimeConfig::setExecutionContextAllocationStrategy", [&]() -> Result<> {
+  guarded(changing(), "IRuntimeConfig::setExecutionContextAllocationStrategy", [&]() -> Result<> {
     LATHE_TRY(notices_.consult(strategy, core_->reporter->log()));
     settings.allocation = strategy;
     return {};
@@ -16,7 +16,7 @@ void RuntimeConfig::setExecutionContextAllocationStrategy(nv::ExecutionContextAl
 }
 
 nv::IRuntimeCache* RuntimeConfig::createRuntimeCache() const noexcept {
-  return guarded(*core_->reporter, "IRuntimeConfig::createRuntimeCache", static_cast<nv::IRuntimeCache*>(nullptr),
+  return guarded(changing(), "IRuntimeConfig::createRuntimeCache", static_cast<nv::IRuntimeCache*>(nullptr),
                  [&]() -> Result<nv::IRuntimeCache*> {
                    LATHE_ASSIGN(std::string environment, core_->cache_environment());
                    return new RuntimeCache(core_->reporter, std::make_shared<KernelCache>(std::move(environment)));
@@ -24,7 +24,7 @@ nv::IRuntimeCache* RuntimeConfig::createRuntimeCache() const noexcept {
 }
 
 bool RuntimeConfig::setRuntimeCache(const nv::IRuntimeCache& cache) noexcept {
-  return guarded(*core_->reporter, "IRuntimeConfig::setRuntimeCache", [&]() -> Result<> {
+  return guarded(changing(), "IRuntimeConfig::setRuntimeCache", [&]() -> Result<> {
     LATHE_ASSIGN(RuntimeCache* const own, own_object<RuntimeCache>(const_cast<nv::IRuntimeCache&>(cache)));
     LATHE_TRY(core_->check_cache(*own->kernels()));
     settings.cache = own;
@@ -35,7 +35,7 @@ bool RuntimeConfig::setRuntimeCache(const nv::IRuntimeCache& cache) noexcept {
 
 void RuntimeConfig::setDynamicShapesKernelSpecializationStrategy(
     nv::DynamicShapesKernelSpecializationStrategy strategy) noexcept {
-  guarded(*core_->reporter, "IRuntimeConfig::setDynamicShapesKernelSpecializationStrategy", [&]() -> Result<> {
+  guarded(changing(), "IRuntimeConfig::setDynamicShapesKernelSpecializationStrategy", [&]() -> Result<> {
     LATHE_TRY(notices_.consult(strategy, core_->reporter->log()));
     settings.specialization = strategy;
     return {};
@@ -43,7 +43,7 @@ void RuntimeConfig::setDynamicShapesKernelSpecializationStrategy(
 }
 
 bool RuntimeConfig::setCudaGraphStrategy(nv::CudaGraphStrategy strategy) noexcept {
-  return guarded(*core_->reporter, "IRuntimeConfig::setCudaGraphStrategy", [&]() -> Result<> {
+  return guarded(changing(), "IRuntimeConfig::setCudaGraphStrategy", [&]() -> Result<> {
     LATHE_TRY(notices_.consult(strategy, core_->reporter->log()));
     settings.graphs = strategy;
     return {};
@@ -77,7 +77,8 @@ nv::IExecutionContext* CudaEngine::createExecutionContextWithRuntimeConfig(nv::I
   if (!runtimeConfig) return make_context(kWhere, {});
   return guarded(*core_->reporter, kWhere, static_cast<nv::IExecutionContext*>(nullptr),
                  [&]() -> Result<nv::IExecutionContext*> {
-                   LATHE_ASSIGN(const RuntimeConfig* const config, own_object<RuntimeConfig>(*runtimeConfig));
+                   LATHE_ASSIGN(RuntimeConfig* const config, own_object<RuntimeConfig>(*runtimeConfig));
+                   LATHE_ASSIGN(const Exclusive::Turn turn, config->look());
                    return make_context(kWhere, config->settings);
                  });
 }

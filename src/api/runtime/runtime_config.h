@@ -12,6 +12,7 @@ class RuntimeConfig final : public nv::IRuntimeConfig, public nv::apiv::VRuntime
     mImpl = this;
   }
   ~RuntimeConfig() noexcept override = default;
+  Result<Exclusive::Turn> look() const { return use_.take(Exclusive::Call::looks); }  // while it is read
 
   ContextSettings settings;
 
@@ -34,7 +35,10 @@ class RuntimeConfig final : public nv::IRuntimeConfig, public nv::apiv::VRuntime
   }
 
  private:
+  Entry changing() const { return {*core_->reporter, use_}; }
+
   std::shared_ptr<EngineCore> core_;
+  mutable Exclusive use_{"runtime configuration"};
   SettingNotices notices_;
 };
 

@@ -30,7 +30,7 @@ class SerializationConfig final : public nv::ISerializationConfig, public nv::ap
 
  private:
   bool put_flags(const char* where, nv::SerializationFlags flags) noexcept {
-    return guarded(*reporter_, where, [&]() -> Result<> {
+    return guarded(Entry{*reporter_, use_}, where, [&]() -> Result<> {
       LATHE_TRY(notices_.consult_flags<nv::SerializationFlag>(flags, 0, reporter_->log()));
       flags_ = flags;
       return {};
@@ -38,6 +38,7 @@ class SerializationConfig final : public nv::ISerializationConfig, public nv::ap
   }
 
   std::shared_ptr<const Reporter> reporter_;
+  mutable Exclusive use_{"serialization configuration"};
   SettingNotices notices_;
   nv::SerializationFlags flags_ = 0;
 };
