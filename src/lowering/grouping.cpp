@@ -92,6 +92,7 @@ class Grouper {
     if (to == DType::f32) return from == to;
     const bool sums = node.has_trait(kContraction);  // of 8-bit integers: i32
     if (integer_products_ && sums && to == DType::i32 && is_byte_integer(from)) return true;
+    if (integer_products_ && node.is(OpKind::pooling) && to == from && is_byte_integer(from)) return true;
     if (!narrow_types_) return false;
     if (size_of(from) == 1) return is_integer(from) && (to == from || (sums && to == DType::i32));
     return from == to && (to == DType::f16 || to == DType::bf16);
@@ -112,13 +113,16 @@ class Grouper {
           next->output()->shape() != result->shape())
         break;
       const ProgramBuilder before = program;
-      Node* side = dequantized_operand(*next, result);
-      if (side && !program.add(*side, index)) side = nullptr;
+      std::vector<Node*> side = dequantized_operand(*next, result);
+      if (!std::ranges::all_of(side, [&](const Node* node) { return program.add(*node, index); })) {
+        program = before;
+        side.clear();
+      }
       if (!program.add(*next, index)) {
         program = before;
         break;
       }
-      if (side) region.nodes.push_back(side);
+      region.nodes.insert(region.nodes.end(), side.begin(), side.end());
       region.nodes.push_back(next);
       result = next->output();
     }
@@ -162,15 +166,22 @@ class Grouper {
     return movement_ && (node.is(OpKind::slice) || is_program_float(node.output()->dtype(), narrow_types_));
   }
 
-  // What dequantises the other operand of a node for it alone: a region reads integers in place of floats.
-  Node* dequantized_operand(const Node& node, const Value* result) const {
-    for (Value* input : node.inputs()) {
-      Node* producer = input == result ? nullptr : input->producer();
-      if (producer && producer->is(OpKind::dequantize) && input->has_single_use() && !owner_.contains(producer) &&
-          input->shape() == result->shape() && is_programmable(*producer) && all_broadcast(*producer))
-        return producer;
+  // What dequantises the other operand of a node for it alone, and converts it: a region reads integers in place of
+  // floats.
+  std::vector<Node*> dequantized_operand(const Node& node, const Value* result) const {
+    const auto is_free = [&](const Value* value) {
+      const Node* producer = value->producer();
+      return producer && value->has_single_use() && !owner_.contains(producer) && value->shape() == result->shape() &&
+             is_programmable(*producer) && all_broadcast(*producer);
+    };
+    for (const Value* input : node.inputs()) {
+      if (input == result || !is_free(input)) continue;
+      Node* last = input->producer();
+      if (last->is(OpKind::dequantize)) return {last};
+      if (last->is(OpKind::cast) && is_free(last->input(0)) && last->input(0)->producer()->is(OpKind::dequantize))
+        return {last->input(0)->producer(), last};
     }
-    return nullptr;
+    return {};
   }
 
   // The expression that ends at `last`: producers join while all their readers are inside and see them alike.

@@ -57,6 +57,10 @@ plan::TensorDesc window(plan::TensorDesc tensor, const Access& access, const Box
   return tensor;
 }
 
+bool is_same_memory(const plan::TensorDesc& a, const plan::TensorDesc& b) {
+  return a.storage == b.storage && a.index == b.index && a.offset == b.offset && a.strides == b.strides;
+}
+
 }  // namespace
 
 // The copies that make result number `output` of the node, by its indexing maps; none where there are no such maps, or
@@ -105,6 +109,7 @@ bool RegionLowering::lower_copies(const Node& node, Copies which) {
   }
   for (const std::vector<Copy>& copies : all)
     for (size_t i = 0; i < copies.size(); ++i) {
+      if (is_same_memory(copies[i].from, copies[i].to)) continue;
       const std::string name = copies.size() == 1 ? node.name() : fmt::format("{} part {}", node.name(), i);
       lower_copy(tensors_.add(copies[i].from), tensors_.add(copies[i].to), name, node.origin());
     }

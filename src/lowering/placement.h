@@ -64,6 +64,7 @@ class Placement {
   bool link_moved(const Region& region);
   void need_dense(const ir::Value* value);
   void link_concat(const Region& region);
+  void link_padded(const Region& region);
   bool may_be_part(const ir::Value* value, const ir::Value* whole) const;
   size_t slices_of_one(const std::vector<ir::Value*>& inputs, size_t first, size_t axis) const;
   void link_slices(const Region& region);

@@ -4,6 +4,7 @@
 
 #include "indexing/access.h"
 #include "lowering/placement.h"
+#include "passes/padding.h"
 
 namespace lathe {
 
@@ -27,6 +28,8 @@ void Placement::link_views(const std::vector<Region>& regions) {
       if (region.root->is(OpKind::transpose)) link_moved(region);
     } else if (region.kind == RegionKind::pointwise && !plain_) {
       link_moved(region);
+    } else if (region.kind == RegionKind::single && !plain_ && is_padded_by_copies(*region.root)) {
+      link_padded(region);
     }
   }
 }
@@ -123,6 +126,16 @@ void Placement::link_concat(const Region& region) {
     }
     for (count = std::max<size_t>(count, 1); count > 0; --count) position += inputs[i++]->shape()[axis];
   }
+}
+
+// What is padded lies where its copy would be, and copies fill what is around it.
+void Placement::link_padded(const Region& region) {
+  const Value* x = region.root->input(0);
+  const std::optional<ConstantPadding> padding = constant_padding_of(region.root);
+  if (!padding || !x->has_single_use() || depends_on_data(region.result()->shape(), graph_.symbols()) ||
+      !may_be_part(x, region.result()))
+    return;
+  link(x, Link::part, region.result(), Shape(padding->begin.begin(), padding->begin.end()));
 }
 
 // Slices with step 1, and the parts of a split, are windows into their input when nothing demands them dense.

@@ -153,6 +153,7 @@ Result<bool> decompose_pooling(Rewrite& r) {
   if (attrs.op == PoolingOp::lp) return decompose_lp_pooling(r);
   const DType type = r.output()->dtype();
   const bool maximum = attrs.op == PoolingOp::max;
+  if (maximum && r.context.arithmetic.weighted_products && is_byte_integer(type)) return false;
   if (type == DType::f32 || r.node->num_outputs() != 1 || attrs.padding_mode != PaddingMode::explicit_round_down ||
       (!maximum && (attrs.op != PoolingOp::average || type != DType::f64)))
     return false;

@@ -109,8 +109,6 @@ Result<bool> drop(Rewrite& r) {
   const ir::Node* inner = made_by(r.input(0), OpKind::quantize);
   if (!inner) return false;
   ir::Value* x = inner->input(0);
-  if (r.context.arithmetic.weighted_products && made_by(x, OpKind::pooling))
-    return false;  // CPUs pool floats, not levels
   const std::optional<Grid> grid = grid_of(*r.node, r.input(0), r.output());
   if (!grid || grid_of(*inner, r.input(0), x) != grid) return false;
   if (!keeps_levels(grid->scale, grid->integers, grid->floats) || !is_on(*grid, x)) return false;

@@ -43,6 +43,32 @@ ir::Value* unclipped(ir::Value* x, std::optional<double> scale, IntegerRange& ra
   return clip->input(0);
 }
 
+// The product of integers of whose sums the value is made, element by element; null where there is none.
+const ir::Node* product_before(const ir::Value* value) {
+  constexpr int kMostNodes = 16;
+  for (int i = 0; i < kMostNodes; ++i) {
+    const ir::Node* node = value->producer();
+    if (node && node->has_trait(kContraction) && node->output()->dtype() == DType::i32) return node;
+    if (!node || !node->has_trait(kPointwise)) return nullptr;
+    value = node->input(node->input(0)->constant() && node->num_inputs() > 1 ? 1 : 0);
+  }
+  return nullptr;
+}
+
+// Whether the value is added to what is computed of a later product. Kernels add it when they have summed that; until
+// then it lies in memory, as levels with a quarter of the bytes.
+bool waits_for_sum(const ir::Value* value, const ir::Graph& graph) {
+  if (!value->has_single_use()) return false;
+  const ir::Node* reader = value->uses()[0].node;
+  if (!reader->is(OpKind::elementwise) || reader->attrs<ElementwiseAttrs>().op != ElementwiseOp::add) return false;
+  const ir::Node* product = product_before(value);
+  const ir::Node* other = product_before(reader->input(reader->input(0) == value ? 1 : 0));
+  if (!product || !other) return false;
+  const auto first = std::ranges::find_if(
+      graph.nodes(), [&](const auto& node) { return node.get() == product || node.get() == other; });
+  return product != other && first->get() == product;
+}
+
 // (clip(round(x / s), low - z, high - z)) * t for dequantize(quantize(x, s, z), t, z).
 Result<bool> round_in_floats(Rewrite& r) {
   const ir::Node* inner = made_by(r.input(0), OpKind::quantize);
@@ -50,8 +76,9 @@ Result<bool> round_in_floats(Rewrite& r) {
   if (!inner || !quantized_range(r.input(0)->dtype()) || !inner->attrs<QuantizeAttrs>().blocks.empty() ||
       !r.node->attrs<DequantizeAttrs>().blocks.empty())
     return false;
-  const bool lowers = !r.context.arithmetic.integer_products || is_storage_only(r.input(0)->dtype()) ||
-                      (r.context.arithmetic.weighted_products && r.input(0)->has_single_use());
+  const bool lowers =
+      !r.context.arithmetic.integer_products || is_storage_only(r.input(0)->dtype()) ||
+      (r.context.arithmetic.weighted_products && r.input(0)->has_single_use() && !waits_for_sum(r.output(), r.graph()));
   if (!lowers || r.output()->dtype() != DType::f32 || inner->input(0)->dtype() != DType::f32 ||
       r.input(1)->dtype() != DType::f32)
     return false;

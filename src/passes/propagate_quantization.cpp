@@ -53,7 +53,6 @@ Result<ir::Value*> transposed_scale(Rewrite& r, const Dequantized& x) {
 
 Result<bool> sink_dequantize(Rewrite& r) {
   if (!r.context.arithmetic.integer_products || !gives_elements(*r.node)) return false;
-  if (r.context.arithmetic.weighted_products && r.node->is(OpKind::pooling)) return false;
   const std::optional<Dequantized> x = dequantized(r.input(0));
   if (!x || (!is_byte_integer(x->integers->dtype()) && !x->integers->constant())) return false;
   ir::Value *scale = x->node->input(1), *zero_point = nullptr;
@@ -119,8 +118,7 @@ Result<bool> raise_quantize(Rewrite& r) {
   const bool concat = inner && inner->is(OpKind::concat);
   if (!r.context.arithmetic.integer_products || !inner || (!concat && !gives_elements(*inner)) ||
       !r.input(0)->has_single_use() || !is_byte_integer(r.output()->dtype()) ||
-      !r.node->attrs<QuantizeAttrs>().blocks.empty() || (inner->is(OpKind::pad) && r.input(2)) ||
-      (r.context.arithmetic.weighted_products && inner->is(OpKind::pooling)))
+      !r.node->attrs<QuantizeAttrs>().blocks.empty() || (inner->is(OpKind::pad) && r.input(2)))
     return false;
   const std::vector<ir::Value*> operands = uniform_operands(r);
   if (operands.empty()) return false;
@@ -128,20 +126,6 @@ Result<bool> raise_quantize(Rewrite& r) {
   for (size_t i = 0; i < (concat ? inputs.size() : 1); ++i) inputs[i] = quantize_part(r, inputs[i], operands);
   r.absorb(inner);
   return r.finish(r.add(inner->attributes(), std::move(inputs)));
-}
-
-// CPUs pool floats: the greatest of levels is the level of the greatest.
-Result<bool> lower_quantize(Rewrite& r) {
-  const ir::Node* inner = made_by(r.input(0), OpKind::quantize);
-  if (!r.context.arithmetic.weighted_products || !inner || !gives_elements(*r.node) ||
-      !inner->attrs<QuantizeAttrs>().blocks.empty())
-    return false;
-  std::vector<ir::Value*> operands = inner->inputs();
-  for (size_t i = 1; i < operands.size(); ++i)
-    if (operands[i] && !scalar_of(operands[i])) return false;
-  operands[0] = r.add(r.node->attributes(), {inner->input(0)});
-  r.absorb(inner);
-  return r.finish(r.add(inner->attributes(), std::move(operands)));
 }
 
 constexpr std::string_view kSink = "move(dequantize(q, s)) = dequantize(move(q), s)";
@@ -167,7 +151,6 @@ Result<bool> propagate_quantization(ir::Graph& graph, PassContext& context) {
       {kSink, OpKind::depth_to_space, sink_dequantize},
       {kSink, OpKind::space_to_depth, sink_dequantize},
       {kSink, OpKind::pooling, sink_dequantize},
-      {"pool(quantize(x, s)) = quantize(pool(x), s)", OpKind::pooling, lower_quantize},
       {kSink, OpKind::pad, sink_dequantize},
       {"concat(dequantize(p, s), dequantize(q, s)) = dequantize(concat(p, q), s)", OpKind::concat,
        sink_dequantize_of_parts},

@@ -39,6 +39,20 @@ TEST(Grouping, IntegersAreDequantizedBeforeGlobalPooling) {
             Lines({"0[in=1; r1=affine r0 0.5 -0; out r1] pooling"}));
 }
 
+TEST(Grouping, ResidualsAreReadAsLevels) {
+  EXPECT_EQ(grouped(R"(
+    input %x: f16[4, 64]
+    input %w: f16[64, 64]
+    input %r: i8[4, 64]
+    %s = constant{value=f32[]{0.5}}()
+    %p = matmul(%x, %w)
+    %d = dequantize(%r, %s)
+    %c = cast{to=f16}(%d)
+    %y = elementwise{op=add}(%p, %c)
+    output %y)"),
+            Lines({"matmul dequantize cast elementwise"}));
+}
+
 // Proposed, for each element is read once. Kernels are asked whether they do: tests/kernels/pooling.graph.
 TEST(Grouping, PoolingByWindowsMayComputeItsInput) {
   EXPECT_EQ(grouped(R"(

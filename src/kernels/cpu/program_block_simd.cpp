@@ -112,17 +112,38 @@ void gather_levels(float* target, const BlockInput& input, int rows, int columns
       for (int c = 0; c < columns; ++c) target[c] = static_cast<float>(source[c * input.column_stride]);
 }
 
+#if defined(LATHE_ISA_LEVEL_avx512)
+// Rows become neighbours in memory, as channels of pixels that have room for four.
+void interleave_levels(uint8_t* target, const float* source, int rows, int columns) {
+  for (int c = 0; c < columns; c += kLanes) {
+    const int n = columns - c < kLanes ? columns - c : kLanes;
+    IntVec pixels{};
+    for (int r = 0; r < rows; ++r) pixels |= (round_to_int(load_tail(source + r * columns + c, n)) & 255) << 8 * r;
+    const uint64_t room = 0x1111111111111111u * ((1u << rows) - 1);
+    _mm512_mask_storeu_epi8(target + 4 * c, n == kLanes ? room : room & ((uint64_t{1} << 4 * n) - 1),
+                            reinterpret_cast<__m512i>(pixels));
+  }
+}
+#endif
+
 // The integers that the floats are, of either sign: those of 8 bits have the same low bits.
 void scatter_levels(const BlockOutput& output, const float* source, int rows, int columns) {
   auto* target = static_cast<uint8_t*>(output.data);
+#if defined(LATHE_ISA_LEVEL_avx512)
+  if (output.row_stride == 1 && output.column_stride == 4 && rows <= 4)
+    return interleave_levels(target, source, rows, columns);
+#endif
   for (int r = 0; r < rows; ++r, source += columns, target += output.row_stride)
     for (int c = 0; c < columns; c += kLanes) {
       const int n = columns - c < kLanes ? columns - c : kLanes;
       const IntVec levels = round_to_int(load_tail(source + c, n));
-      if (output.column_stride == 1)
+      if (output.column_stride == 1) {
         store_bytes(target + c, levels, n);
-      else
-        for (int i = 0; i < n; ++i) target[(c + i) * output.column_stride] = static_cast<uint8_t>(levels[i]);
+        continue;
+      }
+      uint8_t bytes[kLanes];
+      store_bytes(bytes, levels, kLanes);
+      for (int i = 0; i < n; ++i) target[(c + i) * output.column_stride] = bytes[i];
     }
 }
 

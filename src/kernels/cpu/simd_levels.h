@@ -55,4 +55,69 @@ LATHE_INLINE void store_bytes(void* to, IntVec levels, int n) {
 #endif
 }
 
+// Levels become bytes: clip(level + zero, least, most) ^ flip of u8, four bytes of `flip`. Levels are at least 2^8
+// below the greatest i32.
+struct BytePacking {
+  LATHE_INLINE BytePacking(int32_t zero, int32_t least, int32_t most, int32_t flip)
+#if defined(__x86_64__)
+      : zero(broadcast_int(zero * 0x10001)),
+        least(broadcast_int(least * 0x1010101)),
+        most(broadcast_int(static_cast<int32_t>(static_cast<uint32_t>(most) * 0x1010101))),
+        flip(broadcast_int(flip)){}
+#else
+      : zero(broadcast_int(zero)), least(broadcast_int(least)), most(broadcast_int(most)), flip(broadcast_int(flip)) {
+  }
+#endif
+        IntVec zero,
+        least,
+        most,
+        flip;
+};
+
+// The first n bytes of four vectors of levels. Pairs of vectors are narrowed within 16 bytes each, so that at the end
+// the bytes' order is mended.
+LATHE_INLINE void store_packed(void* to, const IntVec (&levels)[4], int n, const BytePacking& packing) {
+#if defined(LATHE_ISA_LEVEL_avx512)
+  const auto of = [](IntVec v) { return reinterpret_cast<__m512i>(v); };
+  const __m512i low = _mm512_adds_epi16(_mm512_packs_epi32(of(levels[0]), of(levels[1])), of(packing.zero));
+  const __m512i high = _mm512_adds_epi16(_mm512_packs_epi32(of(levels[2]), of(levels[3])), of(packing.zero));
+  __m512i bytes = _mm512_packus_epi16(low, high);
+  bytes = _mm512_max_epu8(_mm512_min_epu8(bytes, of(packing.most)), of(packing.least));
+  const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+  bytes = _mm512_permutexvar_epi32(order, _mm512_xor_si512(bytes, of(packing.flip)));
+  if (n == 64)
+    _mm512_storeu_si512(to, bytes);
+  else if (n == 32)
+    _mm256_storeu_si256(static_cast<__m256i*>(to), _mm512_castsi512_si256(bytes));
+  else if (n == 16)
+    _mm_storeu_si128(static_cast<__m128i*>(to), _mm512_castsi512_si128(bytes));
+  else
+    _mm512_mask_storeu_epi8(to, (uint64_t{1} << n) - 1, bytes);
+#elif defined(LATHE_ISA_LEVEL_avx2)
+  const auto of = [](IntVec v) { return reinterpret_cast<__m256i>(v); };
+  const __m256i low = _mm256_adds_epi16(_mm256_packs_epi32(of(levels[0]), of(levels[1])), of(packing.zero));
+  const __m256i high = _mm256_adds_epi16(_mm256_packs_epi32(of(levels[2]), of(levels[3])), of(packing.zero));
+  __m256i bytes = _mm256_packus_epi16(low, high);
+  bytes = _mm256_max_epu8(_mm256_min_epu8(bytes, of(packing.most)), of(packing.least));
+  const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+  bytes = _mm256_permutevar8x32_epi32(_mm256_xor_si256(bytes, of(packing.flip)), order);
+  __builtin_memcpy(to, &bytes, static_cast<size_t>(n));
+#elif defined(__x86_64__)
+  const auto of = [](IntVec v) { return reinterpret_cast<__m128i>(v); };
+  const __m128i low = _mm_adds_epi16(_mm_packs_epi32(of(levels[0]), of(levels[1])), of(packing.zero));
+  const __m128i high = _mm_adds_epi16(_mm_packs_epi32(of(levels[2]), of(levels[3])), of(packing.zero));
+  __m128i bytes = _mm_packus_epi16(low, high);
+  bytes = _mm_max_epu8(_mm_min_epu8(bytes, of(packing.most)), of(packing.least));
+  bytes = _mm_xor_si128(bytes, of(packing.flip));
+  __builtin_memcpy(to, &bytes, static_cast<size_t>(n));
+#else
+  for (int v = 0; v * kLanes < n; ++v) {
+    IntVec level = levels[v] + packing.zero;
+    level = select(level < packing.most, level, packing.most);
+    level = select(level > packing.least, level, packing.least) ^ packing.flip;
+    store_bytes(static_cast<std::byte*>(to) + v * kLanes, level, n - v * kLanes < kLanes ? n - v * kLanes : kLanes);
+  }
+#endif
+}
+
 }  // namespace lathe::cpu::LATHE_ISA

@@ -85,6 +85,16 @@ inline const std::vector<Form>& forms() {
        {DType::i32, DType::f32, DType::f32, DType::u8},
        3,
        DType::i8},
+      {"in=3; r3=affine r0 0.01 -0; r4=add r3 r1; r5=add r4 r2; r6=affine r5 4 -0; r7=round r6; r8=affine r7 1 100; "
+       "r9=clip r8 20 210; out r9",
+       {DType::f32, DType::f32},
+       1,
+       DType::u8},
+      {"in=1; r1=affine r0 300 -0; r2=constant 0.3; r3=div r1 r2; r4=round r3; r5=affine r4 1 -20; r6=clip r5 -128 127; "
+       "out r6",
+       {},
+       0,
+       DType::i8},
       {"in=1; out r0", {}, 0, DType::i32},
   };
   return all;

@@ -56,6 +56,28 @@ TEST(Pointwise, LayoutsAndBroadcasts) {
         }
 }
 
+// Pictures become levels whose channels lie together, with or without room for a fourth.
+TEST(Pointwise, LevelsOfFewChannels) {
+  const Program program =
+      program_of("in=1; r1=affine r0 90 -0; r2=round r1; r3=affine r2 1 100; r4=clip r3 0 255; out r4");
+  std::mt19937 random(3);
+  for (const int64_t channels : {1, 2, 3, 4, 5})
+    for (const int64_t width : {1, 40, 70})
+      for (const int64_t room : {0, 1, 2}) {
+        const Dims dims{2, channels, 33, width};
+        const TestTensor in = std::move(TestTensor(dims).fill(random));
+        const TestTensor out(dims, {0, 2, 3, 1}, room, DType::u8);
+        run_kernel(*make_kernel("pointwise", {}, &program), {in.arg}, {out.arg}, 2);
+        const Tensor levels = out.checked_content();
+        const uint8_t* level = levels.as<uint8_t>();
+        in.for_each([&](const Dims&, float x) {
+          float expected = 0;
+          evaluate(program, {&x, 1}, {&expected, 1});
+          ASSERT_EQ(static_cast<float>(*level++), expected) << channels << " channels, width " << width;
+        });
+      }
+}
+
 TEST(Pointwise, ManyRanksAndOutputs) {
   const Program program = program_of("in=2; r2=add r0 r1; r3=mul r0 r1; out r2 r3 r0");
   std::mt19937 random(2);

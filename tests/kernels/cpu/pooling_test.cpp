@@ -50,8 +50,8 @@ float pooled(const Case& c, TestTensor& in, const std::vector<int64_t>& at, bool
   return static_cast<float>(maximum ? best : count ? sum / static_cast<double>(count) : 0);
 }
 
-PoolingParams params_of(const Case& c, bool maximum, bool include_pad) {
-  PoolingParams params{maximum, include_pad, c.rule, {}};
+PoolingParams params_of(const Case& c, bool maximum, bool include_pad, DType type = DType::f32) {
+  PoolingParams params{maximum, include_pad, c.rule, {}, type};
   const bool given = c.rule == PaddingRule::given;
   for (size_t d = 0; d < c.kernel.size(); ++d)
     params.axes.push_back(
@@ -107,6 +107,43 @@ TEST(Pooling, MatchesTheDefinition) {
           }
 }
 
+// The same elements as bytes, in the same order of memory.
+template <class T>
+TensorArg as_bytes(const TensorArg& floats, std::vector<T>& bytes, size_t count) {
+  bytes.assign(count, 0);
+  std::copy_n(floats.as<float>(), count, bytes.begin());
+  TensorArg result = floats;
+  result.data = bytes.data();
+  result.dtype = std::is_signed_v<T> ? DType::i8 : DType::u8;
+  return result;
+}
+
+template <class T>
+void check_maxima_of_bytes(const Case& c, bool in_last, bool out_last, std::mt19937& random) {
+  std::vector<int64_t> out_dims = {c.in[0], c.in[1]};
+  for (size_t d = 0; d < c.kernel.size(); ++d) out_dims.push_back(output_size(c, d));
+  const auto order = [&](bool last) { return last ? channels_last(c.in.size()) : std::vector<int>{}; };
+  TestTensor in(c.in, order(in_last)), out(out_dims, order(out_last));
+  std::uniform_int_distribution<int> bytes(std::numeric_limits<T>::lowest(), std::numeric_limits<T>::max());
+  for (float& x : in.floats()) x = static_cast<float>(bytes(random));
+  std::vector<T> read, written;
+  const TensorArg x = as_bytes(in.arg, read, in.floats().size()), y = as_bytes(out.arg, written, out.floats().size());
+  run_kernel(*make_kernel("pooling", params_of(c, true, false, x.dtype)), {x}, {y}, 3);
+  std::copy(written.begin(), written.end(), out.floats().begin());
+  out.for_each([&](const std::vector<int64_t>& at, float& actual) {
+    ASSERT_EQ(actual, pooled(c, in, at, true, false)) << "channels last " << in_last << out_last;
+  });
+}
+
+TEST(Pooling, MaximaOfBytes) {
+  std::mt19937 random(7);
+  for (const Case& c : cases())
+    for (const auto& [in_last, out_last] : kChannelsLast) {
+      check_maxima_of_bytes<int8_t>(c, in_last, out_last, random);
+      check_maxima_of_bytes<uint8_t>(c, in_last, out_last, random);
+    }
+}
+
 TEST(Pooling, EpilogueReadsBroadcastOperands) {
   const Program program = program_of("in=3; r3=mul r0 r1; r4=add r3 r2; r5=relu r4; out r5");
   std::mt19937 random(6);
@@ -148,18 +185,28 @@ TEST(Pooling, NaNAndPaddingAlone) {
 
 TEST(Pooling, RefusesWhatItCannotRun) {
   const KernelFactory factory = find_kernel("pooling");
-  for (const std::vector<int64_t>& params :
-       std::vector<std::vector<int64_t>>{{},
-                                         {1, 0, 0, 0},
-                                         {2, 0, 0, 1, 1, 1, 0, 0, 1},
-                                         {1, 0, 3, 1, 1, 1, 0, 0, 1},
-                                         {1, 0, 0, 4},
-                                         {1, 0, 0, 1, 1, 0, 0, 0, 1},
-                                         {1, 0, 0, 1, 1, 1, 0, 0, 0},
-                                         {1, 0, 0, 1, -1, 1, 0, 0, 1},
-                                         {1, 0, 0, 1, 1, 1, int64_t{1} << 40, 0, 1},
-                                         {1, 0, 0, int64_t{1} << 62}})
+  for (std::vector<int64_t> params : std::vector<std::vector<int64_t>>{{},
+                                                                       {1, 0, 0, 0},
+                                                                       {2, 0, 0, 1, 1, 1, 0, 0, 1},
+                                                                       {1, 0, 3, 1, 1, 1, 0, 0, 1},
+                                                                       {1, 0, 0, 4},
+                                                                       {1, 0, 0, 1, 1, 0, 0, 0, 1},
+                                                                       {1, 0, 0, 1, 1, 1, 0, 0, 0},
+                                                                       {1, 0, 0, 1, -1, 1, 0, 0, 1},
+                                                                       {1, 0, 0, 1, 1, 1, int64_t{1} << 40, 0, 1},
+                                                                       {1, 0, 0, int64_t{1} << 62}}) {
+    params.push_back(static_cast<int64_t>(DType::f32));
     EXPECT_FALSE(factory(Record{params, nullptr}));
+  }
+  const Program identity{1, {}, {0}};
+  const auto refuses = [&](bool maximum, DType type, const Program* program) {
+    const auto params = encode_params(PoolingParams{maximum, false, {}, {{.kernel = 2}}, type});
+    return !factory(Record{params, program});
+  };
+  EXPECT_FALSE(refuses(true, DType::u8, nullptr));
+  EXPECT_TRUE(refuses(false, DType::u8, nullptr));
+  EXPECT_TRUE(refuses(true, DType::u8, &identity));
+  EXPECT_TRUE(refuses(true, DType::f16, nullptr));
   const auto kernel = make_kernel("pooling", PoolingParams{true, false, {}, {{.kernel = 2}}});
   TestTensor a({1, 2, 5}), b({1, 2, 4}), c({1, 3, 4}), d({1, 2, 5, 5});
   EXPECT_TRUE(kernel->check(std::vector{a.arg}, std::vector{b.arg}));

@@ -115,7 +115,9 @@ PixelRows::PixelRows(const Geometry& geometry, const ConvConfig& config, const N
     inner_end_[d] = last < 0 ? 0 : last / shape.stride[d] + 1;
   }
   x_map_.streams = 1;
-  out_map_.streams = 1 + epilogue.count;
+  for (int i = 0; i < epilogue.count; ++i)
+    if (epilogue.operands[i].varies_by_row) varying_[out_map_.streams++] = i;
+  ++out_map_.streams;
   x_map_.add_dim(geometry.batch);
   out_map_.add_dim(geometry.batch);
   x_map_.set_stride(0, 0, geometry.batch_stride);
@@ -129,7 +131,8 @@ PixelRows::PixelRows(const Geometry& geometry, const ConvConfig& config, const N
     if (d == 1) continue;
     const int dim = d == 0 ? 0 : d - 1 + missing;
     out_map_.set_stride(0, dim, out.strides[d]);
-    for (int i = 0; i < epilogue.count; ++i) out_map_.set_stride(1 + i, dim, broadcast_stride(operands[i], d));
+    for (int s = 1; s < out_map_.streams; ++s)
+      out_map_.set_stride(s, dim, broadcast_stride(operands[static_cast<size_t>(varying_[s - 1])], d));
   }
   x_map_.collapse();
   out_map_.collapse();
@@ -178,8 +181,9 @@ TileTaps PixelRows::fill(int64_t first, int count, TileScratch& scratch) const {
   out_map_.fill(first, count, [&](int stream, int row, int64_t offset) {
     if (stream == 0) {
       scratch.where.out[row] = element_at(out_, offset, out_size_);
-    } else if (const EpilogueOperand& operand = epilogue_.operands[stream - 1]; operand.varies_by_row) {
-      scratch.where.operand[stream - 1][row] = element_at(operand.data, offset, operand.size);
+    } else {
+      const EpilogueOperand& operand = epilogue_.operands[varying_[stream - 1]];
+      scratch.where.operand[varying_[stream - 1]][row] = element_at(operand.data, offset, operand.size);
     }
   });
   if (contiguous_) {

@@ -72,7 +72,8 @@ class PixelRows final : public gemm::RowSource {
   size_t out_size_;  // of an element
   const BoundEpilogue& epilogue_;
   gemm::RowMap<1> x_map_;
-  gemm::RowMap<1 + kMaxEpilogueOperands> out_map_;
+  gemm::RowMap<1 + kMaxEpilogueOperands> out_map_;  // of the result and of the operands that vary by row
+  int varying_[kMaxEpilogueOperands] = {};          // those operands
 };
 
 }  // namespace lathe::cpu::conv

@@ -277,10 +277,64 @@ void bind_direct(IntegerEpilogue& bound) {
   if (bound.direct) bound.bounds = {middle.low, middle.high};
 }
 
+// Whether a number of levels, times any factor that rounding errors are, is converted to i32.
+bool is_convertible(float levels) { return levels < 0x1.fp30f; }
+
+// What a residual and levels between add to a level, and the most that this is; see FoldedScales.
+float fold_operands(const IntegerEpilogue& bound, FoldedScales& folded) {
+  const float factor = 1 / bound.program->rounding.scale;
+  float most = 0;
+  if (bound.residual >= 0) {
+    const IntegerProgram::Levels& levels = bound.program->levels[static_cast<size_t>(bound.residual)];
+    folded.residual_scale = levels.scale * factor;
+    folded.shift = -levels.zero * folded.residual_scale;
+    most = std::abs(folded.shift) + 256 * std::abs(folded.residual_scale);
+  }
+  if (!bound.has_between) return most;
+  folded.low = bound.between.rounding.low;
+  folded.high = bound.between.rounding.high;
+  folded.step = bound.between.step * factor;
+  return most + std::max(std::abs(folded.low), std::abs(folded.high)) * std::abs(folded.step);
+}
+
+// How levels become bytes.
+void fold_bytes(const IntegerEpilogue& bound, FoldedScales& folded) {
+  const Rounding& rounding = bound.program->rounding;
+  const bool is_signed = bound.program->to == DType::i8;
+  const auto byte_of = [&](float value) {
+    const float level = std::nearbyint(value / rounding.scale) + rounding.zero;
+    return static_cast<int32_t>(std::clamp(level, rounding.low, rounding.high)) + (is_signed ? 128 : 0);
+  };
+  folded.zero = static_cast<int32_t>(rounding.zero) + (is_signed ? 128 : 0);
+  folded.flip = is_signed ? static_cast<int32_t>(0x80808080u) : 0;
+  folded.least = byte_of(bound.bounds.low);
+  folded.most = byte_of(bound.bounds.high);
+}
+
+// `scale` becomes the folded one, where there is one. It has room for more columns than there are, as `offset` has.
+void fold_scales(IntegerEpilogue& bound, int64_t columns, std::span<float> scale, float* offset) {
+  FoldedScales folded;
+  const float most = fold_operands(bound, folded);
+  const float factor = 1 / (bound.has_between ? bound.between.rounding : bound.program->rounding).scale;
+  const float shift = bound.has_between ? 0 : folded.shift;
+  bool fits = is_convertible(most) && bound.bounds.low <= bound.bounds.high;
+  for (int64_t c = 0; c < columns && fits; ++c) {
+    const float bias = bound.middle.bias ? bound.middle.bias[c] * factor : 0;
+    offset[c] = bias + shift;
+    fits = is_convertible(std::abs(scale[static_cast<size_t>(c)] * factor) * 0x1p31f + std::abs(bias) + most);
+  }
+  if (!fits) return;
+  std::fill(offset + columns, offset + scale.size(), 0.0f);
+  for (float& value : scale) value *= factor;
+  folded.offset = offset;
+  fold_bytes(bound, folded);
+  bound.folded = folded;
+}
+
 }  // namespace
 
 size_t integer_scratch_bytes(int64_t columns, size_t operands) {
-  return static_cast<size_t>(padded(columns)) * (2 + operands) * sizeof(float);
+  return static_cast<size_t>(padded(columns)) * (3 + operands) * sizeof(float);
 }
 
 IntegerEpilogue bind_integer_epilogue(const IntegerProgram& program, std::span<const TensorArg> operands,
@@ -307,7 +361,7 @@ IntegerEpilogue bind_integer_epilogue(const IntegerProgram& program, std::span<c
   std::copy(operands.begin(), operands.end(), floats);
   for (size_t i = 0; i < operands.size(); ++i)
     if (is_byte_integer(operands[i].dtype) && !varies_by_row(operands[i], output, column_dim))
-      floats[i] = dequantized(operands[i], program.levels[i], column_dim, scale + room * static_cast<int64_t>(i + 1));
+      floats[i] = dequantized(operands[i], program.levels[i], column_dim, scale + room * static_cast<int64_t>(i + 2));
   bound.middle = bind_epilogue(program.middle, {floats, operands.size()}, output, column_dim);
   for (size_t i = 0; i < operands.size(); ++i) bound.dequantizes |= is_byte_integer(floats[i].dtype);
   bound.zero = zero;
@@ -315,7 +369,9 @@ IntegerEpilogue bind_integer_epilogue(const IntegerProgram& program, std::span<c
   bound.raw = program.to == DType::i32;
   bound.rounds = is_byte_integer(program.to);
   bind_direct(bound);
-  if (bound.rounds) bound.bounds = within(bound.bounds, bounds_of(program.rounding));
+  if (!bound.rounds) return bound;
+  bound.bounds = within(bound.bounds, bounds_of(program.rounding));
+  if (bound.direct) fold_scales(bound, columns, {scale, static_cast<size_t>(room)}, scale + room);
   return bound;
 }
 

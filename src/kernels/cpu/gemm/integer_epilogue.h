@@ -57,6 +57,24 @@ Result<IntegerProgram> compile_integer_epilogue(const Program* program, const In
 Result<> check_integer_epilogue(const IntegerProgram& program, std::span<const TensorArg> operands,
                                 const TensorArg& output, int column_dim);
 
+// A direct epilogue that rounds, with all scales divided by that of its levels. Then a level is
+//
+//   round(sum * scale[column] + offset[column] + residual * residual_scale)
+//
+// without its zero point, where `sum` lacks its own. With levels between, `scale` and `offset` give those, and
+//
+//   round(clip(round(sum * scale[column] + offset[column]), low, high) * step + residual * residual_scale + shift)
+//
+// All products and sums stay within the range of i32.
+struct FoldedScales {
+  const float* offset = nullptr;  // null = an epilogue of another kind
+  float residual_scale = 0, shift = 0;
+  float low = 0, high = 0, step = 0;
+  int32_t zero = 0;             // is added to levels. 128 more where they are i8, which makes them u8 ...
+  int32_t least = 0, most = 0;  // ... of this range ...
+  int32_t flip = 0;             // ... until this is xor-ed to four of them
+};
+
 // For one launch.
 struct IntegerEpilogue {
   const IntegerProgram* program = nullptr;
@@ -80,6 +98,7 @@ struct IntegerEpilogue {
   } between;
   int residual = -1;  // operands; -1 = none
   Bounds bounds;      // of values, by the program where it is direct and by the range of the levels
+  FoldedScales folded;
 };
 
 // Bytes of scratch, a multiple of 64, for `columns` columns and so many operands; and the epilogue, which reads from

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cpu/gemm/integer_epilogue.h"
+
+#include <algorithm>
+
 #include "kernels/cpu/simd_levels.h"
 
 namespace lathe::cpu::LATHE_ISA {
@@ -94,8 +97,59 @@ void finish_direct(const IntegerEpilogue& integers, const TileRows& where, const
   for (; c + kLanes <= sums.columns; c += kLanes) finish_vector<kForm, T>(integers, where, sums, c, kLanes);
   if (c < sums.columns) finish_vector<kForm, T>(integers, where, sums, c, sums.columns - c);
 }
+// The same by FoldedScales, of up to kVectors vectors of columns, of which n columns exist.
+template <bool kHasBetween, class T, int kVectors>
+LATHE_INLINE void finish_folded(const IntegerEpilogue& integers, const TileRows& where, const Sums& sums, int c,
+                                int n) {
+  const gemm::FoldedScales& folded = integers.folded;
+  const BytePacking packing(folded.zero, folded.least, folded.most, folded.flip);
+  const int64_t column = sums.column + c;
+  IntVec zero[kVectors];
+  Vec scale[kVectors], offset[kVectors];
+  LATHE_UNROLL
+  for (int v = 0; v < kVectors; ++v) {
+    zero[v] = load_int(integers.zero + column + v * kLanes);
+    scale[v] = load(integers.scale + column + v * kLanes);
+    offset[v] = load(folded.offset + column + v * kLanes);
+  }
+  const Vec residual_scale = broadcast(folded.residual_scale), step = broadcast(folded.step),
+            shift = broadcast(folded.shift), low = broadcast(folded.low), high = broadcast(folded.high);
+  for (int r = 0; r < sums.rows; ++r) {
+    IntVec levels[4] = {};
+    LATHE_UNROLL
+    for (int v = 0; v < kVectors; ++v) {
+      const IntVec sum = load_int(sums.data + r * sums.stride + c + v * kLanes) - zero[v];
+      Vec value = to_float(sum) * scale[v] + offset[v];
+      if constexpr (kHasBetween) value = round_even(min_or_second(high, max_or_second(low, value))) * step + shift;
+      if constexpr (!std::is_void_v<T>) {
+        const auto* row = reinterpret_cast<const T*>(where.operand[integers.residual][r]) + column + v * kLanes;
+        const int lanes = kVectors > 1 || n == kLanes ? kLanes : n;
+        if constexpr (std::is_same_v<T, float>)
+          // Above are no levels, and i32 end.
+          value = min_or_second(broadcast(0x1p30f), load_tail(row, lanes) * residual_scale + value);
+        else
+          value = load_levels(row, lanes) * residual_scale + value;
+      }
+      levels[v] = round_to_int(value);
+    }
+    store_packed(reinterpret_cast<std::byte*>(where.out[r]) + column, levels, n, packing);
+  }
+}
+template <bool kHasBetween, class T>
+void finish_folded(const IntegerEpilogue& integers, const TileRows& where, const Sums& sums) {
+  int c = 0;
+  for (; c + 4 * kLanes <= sums.columns; c += 4 * kLanes)
+    finish_folded<kHasBetween, T, 4>(integers, where, sums, c, 4 * kLanes);
+  for (; c + 2 * kLanes <= sums.columns; c += 2 * kLanes)
+    finish_folded<kHasBetween, T, 2>(integers, where, sums, c, 2 * kLanes);
+  for (; c < sums.columns; c += kLanes)
+    finish_folded<kHasBetween, T, 1>(integers, where, sums, c, std::min(sums.columns - c, kLanes));
+}
+
 template <class T>
 void finish_typed(const IntegerEpilogue& integers, const TileRows& where, const Sums& sums) {
+  if (integers.folded.offset)
+    return (integers.has_between ? finish_folded<true, T> : finish_folded<false, T>)(integers, where, sums);
   constexpr decltype(&finish_typed<T>) kForms[] = {finish_direct<0, T>, finish_direct<kRounds, T>,
                                                    finish_direct<kBetween, T>, finish_direct<kRounds | kBetween, T>};
   kForms[(integers.rounds ? kRounds : 0) | (integers.has_between ? kBetween : 0)](integers, where, sums);

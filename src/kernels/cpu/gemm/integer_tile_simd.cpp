@@ -6,6 +6,7 @@
 #include "kernels/cpu/gemm/integer_epilogue.h"
 #include "kernels/cpu/gemm/integer_products.h"
 #include "kernels/cpu/gemm/tile.h"
+#include "kernels/cpu/simd_levels.h"
 
 namespace lathe::cpu::LATHE_ISA {
 namespace {
@@ -83,6 +84,34 @@ void sum_rows(const Tile& tile, int rows, int32_t* sums) {
   }
 }
 
+// Whether sums become levels by one product and one sum each: then nothing of them is stored.
+bool finishes_in_registers(const Tile& tile) {
+  const gemm::IntegerEpilogue& integers = *tile.integers;
+  return integers.folded.offset && !integers.has_between && integers.residual < 0 && !tile.store_partial;
+}
+
+template <int kRows, int kCols>
+LATHE_INLINE void finish_in_registers(const IntVec (&sums)[kRows][kCols], const Tile& tile) {
+  const gemm::IntegerEpilogue& integers = *tile.integers;
+  const gemm::FoldedScales& folded = integers.folded;
+  const BytePacking packing(folded.zero, folded.least, folded.most, folded.flip);
+  IntVec zero[kCols];
+  Vec scale[kCols], offset[kCols];
+  LATHE_UNROLL
+  for (int v = 0; v < kCols; ++v) {
+    zero[v] = load_int(integers.zero + tile.column + v * kLanes);
+    scale[v] = load(integers.scale + tile.column + v * kLanes);
+    offset[v] = load(folded.offset + tile.column + v * kLanes);
+  }
+  LATHE_UNROLL
+  for (int r = 0; r < kRows; ++r) {
+    IntVec levels[4] = {};
+    LATHE_UNROLL
+    for (int v = 0; v < kCols; ++v) levels[v] = round_to_int(to_float(sums[r][v] - zero[v]) * scale[v] + offset[v]);
+    store_packed(reinterpret_cast<std::byte*>(tile.where->out[r]) + tile.column, levels, tile.columns, packing);
+  }
+}
+
 template <class Products, int kRows, int kCols>
 void run_tile(const Tile& tile) {
   IntVec sums[kRows][kCols];
@@ -106,6 +135,8 @@ void run_tile(const Tile& tile) {
     multiply<Products, true>(sums, tile);
   else
     multiply<Products, false>(sums, tile);
+  if constexpr (Products::kUnrolled)
+    if (finishes_in_registers(tile)) return finish_in_registers(sums, tile);
   alignas(64) int32_t scratch[kRows * kCols * kLanes];
   const int64_t stride = tile.store_partial ? tile.partial_stride : kCols * kLanes;
   int32_t* to = tile.store_partial ? partial : scratch;

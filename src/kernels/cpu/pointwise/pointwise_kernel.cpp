@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <utility>
+
 #include "base/divide.h"
 #include "kernels/cpu/kernel_table.h"
 #include "kernels/cpu/loop_nest.h"
@@ -93,7 +95,16 @@ struct Walk {
   int row_dim, column_dim;  // -1: none
 };
 
-Walk make_walk(const LoopNest& nest, int threads, int64_t grain) {
+// Where the innermost loop is too short for vectors, as along the channels of a picture, the next one goes inside.
+void lengthen_columns(LoopNest& nest) {
+  const int column = nest.rank - 1, row = nest.rank - 2;
+  if (row < 0 || nest.dims[column] >= kMaxLanes || nest.dims[row] < 2 * kMaxLanes) return;
+  std::swap(nest.dims[row], nest.dims[column]);
+  for (auto& strides : nest.strides) std::swap(strides[row], strides[column]);
+}
+
+Walk make_walk(LoopNest nest, int threads, int64_t grain) {
+  lengthen_columns(nest);
   Walk walk{nest, 1, nest.dims[nest.rank - 1], 1, 1, nest.rank - 2, nest.rank - 1};
   if (walk.row_dim >= 0) walk.rows = nest.dims[walk.row_dim];
   for (int d = 0; d < nest.rank - 1; ++d) walk.total_rows *= nest.dims[d];

@@ -2,10 +2,12 @@
 // Kernel `pooling`: maximum or average over windows of 1 to 3 spatial dimensions.
 //   program  optional epilogue; input 0 is the pooled value, the others are the kernel's inputs 1, 2, ...
 //   params   PoolingParams; the result's dims come with the output
-//   inputs   0: f32 N C spatial...; the epilogue's operands, broadcast to the output's shape
-//   outputs  0: f32 N C spatial...
+//   inputs   0: N C spatial...; the epilogue's operands, broadcast to the output's shape
+//   outputs  0: N C spatial...
+// All are f32; or u8 or i8, of maxima without an epilogue.
 // Any strides; fast where channels are contiguous (channels-last) in both, or rows of the input are.
-// A maximum is NaN where the window holds a NaN. A window that lies in the padding alone gives -inf or 0.
+// A maximum is NaN where the window holds a NaN. A window that lies in the padding alone gives -inf or 0, of integers
+// the least.
 #pragma once
 
 #include <cstdint>
@@ -33,9 +35,10 @@ struct PoolingParams {
   bool count_include_pad = false;
   PaddingRule padding_rule = PaddingRule::given;
   std::vector<PoolingAxis> axes;  // one to three
+  DType type = DType::f32;
   static constexpr auto members() {
     using P = PoolingParams;
-    return std::tuple(&P::maximum, &P::count_include_pad, &P::padding_rule, &P::axes);
+    return std::tuple(&P::maximum, &P::count_include_pad, &P::padding_rule, &P::axes, &P::type);
   }
 };
 
@@ -49,6 +52,9 @@ struct PoolWindow {
 // target[c] = maximum or scale * sum over the window of data[... + c], for contiguous channels.
 LATHE_ISA_DECLARE(void pool_maximum(const PoolWindow& window, int64_t channels, float* target))
 LATHE_ISA_DECLARE(void pool_average(const PoolWindow& window, int64_t channels, float scale, float* target))
+// The maximum of bytes, of which `window` has the address.
+LATHE_ISA_DECLARE(void pool_maximum_of_bytes(const PoolWindow& window, int64_t channels, bool is_signed,
+                                             std::byte* target))
 
 // Windows along a contiguous row, of which output x sees data[x * stride + k * dilation]. Up to kPoolRowSlack floats
 // behind the last window are read.

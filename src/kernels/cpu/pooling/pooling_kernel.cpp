@@ -35,8 +35,9 @@ Taps taps_of(const PoolingAxis& axis, int64_t extent, int64_t output) {
 // Tensors as N, C, three spatial dimensions.
 struct Image {
   float* data;
+  size_t size;  // of an element
   int64_t dims[5], strides[5];
-  explicit Image(const TensorArg& tensor) : data(tensor.as<float>()) {
+  explicit Image(const TensorArg& tensor) : data(tensor.as<float>()), size(size_of(tensor.dtype)) {
     const int missing = 5 - tensor.rank;
     for (int d = 0; d < 5; ++d) {
       const int own = d < 2 ? d : d - missing;
@@ -59,13 +60,13 @@ struct Work {
   }
   // Whether rows of the input are contiguous, not its channels, and are worth being padded.
   bool by_rows() const {
-    return in.strides[1] != 1 && in.strides[4] == 1 && (out.strides[1] == 1 || out.strides[4] == 1) &&
-           padded_row() <= 4 * in.dims[4] + 64;
+    return in.size == sizeof(float) && in.strides[1] != 1 && in.strides[4] == 1 &&
+           (out.strides[1] == 1 || out.strides[4] == 1) && padded_row() <= 4 * in.dims[4] + 64;
   }
   // Where the window of an output coordinate begins and how many pixels it has, along an axis; moves `data` there.
   Taps move_to(int d, int64_t output, const float*& data) const {
     const Taps taps = taps_of(axes[d], in.dims[d + 2], output);
-    data += taps.first * in.strides[d + 2] * (taps.count > 0);
+    data = element_at(data, taps.first * in.strides[d + 2] * (taps.count > 0), in.size);
     return taps;
   }
 };
@@ -84,7 +85,8 @@ struct RowScratch {
 class PoolingKernel final : public Kernel {
  public:
   PoolingKernel(const PoolingParams& params, const Program* program)
-      : maximum_(params.maximum),
+      : type_(params.type),
+        maximum_(params.maximum),
         spatial_(static_cast<int>(params.axes.size())),
         count_include_pad_(params.count_include_pad),
         padding_rule_(params.padding_rule),
@@ -118,6 +120,7 @@ class PoolingKernel final : public Kernel {
   void run_epilogue(const Launch& launch, const Image& out, const int64_t (&at)[4], int64_t pixels, int64_t first,
                     int64_t last, float* scratch) const;
 
+  const DType type_;
   const bool maximum_;
   const int spatial_;
   const bool count_include_pad_;
@@ -132,9 +135,9 @@ Result<> PoolingKernel::check(std::span<const TensorArg> inputs, std::span<const
                 inputs.size(), outputs.size(), epilogue_.num_inputs());
   for (const std::span<const TensorArg> tensors : {inputs, outputs})
     for (const TensorArg& tensor : tensors)
-      if (tensor.dtype != DType::f32)
-        return fail(ErrorCode::dtype_unsupported, "pooling: an operand is {}; only f32 is supported",
-                    name_of(tensor.dtype));
+      if (tensor.dtype != type_)
+        return fail(ErrorCode::type_mismatch, "pooling: an operand is {}, the plan says {}", name_of(tensor.dtype),
+                    name_of(type_));
   const TensorArg &in = inputs[0], &out = outputs[0];
   if (in.rank != spatial_ + 2 || out.rank != in.rank || in.dims[0] != out.dims[0] || in.dims[1] != out.dims[1])
     return fail(ErrorCode::shape_mismatch, "pooling: input and output must be N C and {} spatial dimensions", spatial_);
@@ -161,26 +164,32 @@ Work PoolingKernel::work_of(const TensorArg& input, const TensorArg& output) con
 void PoolingKernel::pool(const PoolWindow& window, int64_t channels, float scale, float* target) const {
   static const auto maximum = LATHE_ISA_SELECT(pool_maximum);
   static const auto average = LATHE_ISA_SELECT(pool_average);
+  static const auto maximum_of_bytes = LATHE_ISA_SELECT(pool_maximum_of_bytes);
+  if (type_ != DType::f32)
+    return maximum_of_bytes(window, channels, type_ == DType::i8, reinterpret_cast<std::byte*>(target));
   maximum_ ? maximum(window, channels, target) : average(window, channels, scale, target);
 }
 
 // Channels [first, last) of the output pixel at = {n, three spatial coordinates}.
 void PoolingKernel::pool_pixel(const Work& work, const int64_t (&at)[4], int64_t first, int64_t last) const {
   const Image &in = work.in, &out = work.out;
-  PoolWindow window{in.data + at[0] * in.strides[0] + first * in.strides[1], {}, {}};
-  float* target = out.data + at[0] * out.strides[0] + first * out.strides[1];
+  PoolWindow window{element_at(in.data, at[0] * in.strides[0] + first * in.strides[1], in.size), {}, {}};
+  float* target = element_at(out.data, at[0] * out.strides[0] + first * out.strides[1], out.size);
   double count = 1;  // of pixels; a hostile kernel size cannot overflow it
   for (int d = 0; d < 3; ++d) {
     const Taps taps = work.move_to(d, at[d + 1], window.data);
     window.count[d] = taps.count;
     window.stride[d] = work.axes[d].dilation * in.strides[d + 2];
-    target += at[d + 1] * out.strides[d + 2];
+    target = element_at(target, at[d + 1] * out.strides[d + 2], out.size);
     count *= divisor(taps);
   }
   const bool contiguous = in.strides[1] == 1 && out.strides[1] == 1;
   const int64_t step = contiguous ? last - first : 1;
-  for (int64_t c = first; c < last; c += step, window.data += in.strides[1], target += out.strides[1])
+  for (int64_t c = first; c < last; c += step) {
     pool(window, step, scale_of(count), target);
+    window.data = element_at(window.data, in.strides[1], in.size);
+    target = element_at(target, out.strides[1], out.size);
+  }
 }
 
 // Channels [first, last) of `count` output rows from {n, z, y} on. Of each channel, the rows that a row of windows sees
@@ -297,6 +306,8 @@ Result<std::unique_ptr<Kernel>> make_pooling(const Record& record) {
   if (!params || params->axes.empty() || params->axes.size() > 3 ||
       !is_one_of(params->padding_rule, PaddingRule::upper_half) ||
       !std::all_of(params->axes.begin(), params->axes.end(), is_valid))
+    return refuse_params("pooling");
+  if (params->type != DType::f32 && (!is_byte_integer(params->type) || !params->maximum || record.program))
     return refuse_params("pooling");
   if (record.program && (record.program->num_inputs < 1 || record.program->outputs.size() != 1))
     return fail(ErrorCode::plan_malformed, "pooling: the epilogue must have an input and one output");

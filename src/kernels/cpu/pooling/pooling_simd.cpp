@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cpu/pooling/pooling.h"
 
+#include <limits>
+
 #include "kernels/cpu/simd.h"
 
 namespace lathe::cpu::LATHE_ISA {
@@ -136,6 +138,45 @@ void pool_average(const PoolWindow& window, int64_t channels, float scale, float
   if (c == channels) return;
   const int n = static_cast<int>(channels - c);
   store_tail(target + c, n, scale * tail(window, c, n, zero(), [](Vec x, Vec total) { return total + x; }));
+}
+
+namespace {
+
+// Neighbouring channels of a window that is not empty: as many as V holds.
+template <class T, class V>
+LATHE_INLINE void maximum_of_bytes(const PoolWindow& w, int64_t c, T* target) {
+  const T* data = reinterpret_cast<const T*>(w.data) + c;
+  V best, next;
+  std::memcpy(&best, data, sizeof(best));
+  for (int64_t i = 0; i < w.count[0]; ++i)
+    for (int64_t j = 0; j < w.count[1]; ++j) {
+      const T* p = data + i * w.stride[0] + j * w.stride[1];
+      for (int64_t k = 0; k < w.count[2]; ++k, p += w.stride[2]) {
+        std::memcpy(&next, p, sizeof(next));
+        best = next > best ? next : best;
+      }
+    }
+  std::memcpy(target + c, &best, sizeof(best));
+}
+
+template <class T>
+void all_maxima_of_bytes(const PoolWindow& w, int64_t channels, T* target) {
+  typedef T Bytes __attribute__((vector_size(kVecBytes)));
+  const bool is_empty = w.count[0] <= 0 || w.count[1] <= 0 || w.count[2] <= 0;
+  for (int64_t i = 0; is_empty && i < channels; ++i) target[i] = std::numeric_limits<T>::lowest();
+  if (is_empty) return;
+  int64_t c = 0;
+  for (; c + kVecBytes <= channels; c += kVecBytes) maximum_of_bytes<T, Bytes>(w, c, target);
+  for (; c < channels; ++c) maximum_of_bytes<T, T>(w, c, target);
+}
+
+}  // namespace
+
+void pool_maximum_of_bytes(const PoolWindow& window, int64_t channels, bool is_signed, std::byte* target) {
+  if (is_signed)
+    all_maxima_of_bytes(window, channels, reinterpret_cast<int8_t*>(target));
+  else
+    all_maxima_of_bytes(window, channels, reinterpret_cast<uint8_t*>(target));
 }
 
 }  // namespace lathe::cpu::LATHE_ISA
