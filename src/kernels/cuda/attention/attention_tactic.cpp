@@ -6,6 +6,7 @@
 #include <numbers>
 
 #include "base/divide.h"
+#include "kernels/cuda/attention/decode_tactic.h"
 #include "kernels/cuda/cuda_tactics.h"
 #include "kernels/cuda/match.h"
 #include "kernels/cuda/source.h"
@@ -149,14 +150,19 @@ std::vector<Config> configs(const Problem& problem, const Heads& heads) {
       for (const int64_t keys : {64, 128, 32})
         for (const int64_t splits : {1, 2, 4, 8}) add(problem, heads, {true, warps, keys, 0, splits}, configs);
   }
-  return best_first(std::move(configs), 5);
+  configs = best_first(std::move(configs), 5);
+  if (fits_tensor_cores(problem)) decode::add_configs(problem, configs);
+  return best_first(std::move(configs));
 }
 
 Result<Emission> emit(const Problem& problem, const Heads& heads, const Config& config) {
-  const auto& shape = config.as<Blocking>();
+  const auto* few = std::any_cast<decode::Blocks>(&config.choice);
+  const Blocking shape = few ? Blocking{} : config.as<Blocking>();
   const auto& attrs = problem.attrs<AttentionAttrs>();
   Emission emission;
-  Source source(shape.tensor_cores ? "attention/attention.cuh" : "attention/attention_simt.cuh");
+  Source source(few                  ? "attention/decode.cuh"
+                : shape.tensor_cores ? "attention/attention.cuh"
+                                     : "attention/attention_simt.cuh");
   for (size_t i = 0; i < 3; ++i) {
     source.input(i, problem.inputs[i], kNames[i]);
     emission.inputs.push_back({StepInput::input, i});
@@ -175,6 +181,10 @@ Result<Emission> emit(const Problem& problem, const Heads& heads, const Config& 
       fmt::format("Logits<{}, {}, {}, {}>{{{}, {}, {}, {}, Q_.dim(2), K_.dim(2)}}", masked ? "Mask" : "Unmasked",
                   attrs.causal, attrs.softcap != 0, attrs.zeros_for_nan, masked ? "Mask_" : "{}", literal(attrs.scale),
                   literal(attrs.softcap), literal_of_hidden(attrs.hidden));
+  if (few) {
+    emission.launches.push_back(decode::launch(source, problem, *few, operands + "Y_, " + logits));
+    return emission;
+  }
   const std::string kernel =
       shape.tensor_cores
           ? fmt::format("attend<{}, {}, {}, {}, {}>", padded(heads.size), padded(heads.value_size), shape.warps,

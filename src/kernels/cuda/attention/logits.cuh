@@ -26,12 +26,26 @@ struct Logits {
   template <int W>
   LATHE_DEVICE_MEMBER void transform(float (&v)[W], const long (&c)[4]) const {
     const long left = end_of_keys(c[2]) - c[3];
+    float add[W];
+    read_mask(add, c, left);
+    apply(v, add, left);
+  }
+  // What the mask has for the first `left` of these keys; 0 for the others, and where there is none.
+  template <int W>
+  LATHE_DEVICE_MEMBER void read_mask(float (&add)[W], const long (&c)[4], long left) const {
+    LATHE_UNROLL
+    for (int j = 0; j < W; ++j) add[j] = 0.0f;
+    if constexpr (!is_same<Mask, Unmasked>) {
+      const long at[4] = {c[0], c[1], c[2] < queries ? c[2] : queries - 1, c[3]};
+      load<3>(mask, at, add, left < 0 ? 0 : left < W ? static_cast<int>(left) : W);
+    }
+  }
+  // The products of which the mask has that to logits; the first `left` keys are seen.
+  template <int W>
+  LATHE_DEVICE_MEMBER void apply(float (&v)[W], const float (&add)[W], long left) const {
     LATHE_UNROLL
     for (int j = 0; j < W; ++j) v[j] = Capped ? cap * kLog2E * tanhf(v[j] * (scale / cap)) : v[j] * (scale * kLog2E);
     if constexpr (!is_same<Mask, Unmasked>) {
-      float add[W];
-      const long at[4] = {c[0], c[1], c[2] < queries ? c[2] : queries - 1, c[3]};
-      load<3>(mask, at, add, left < 0 ? 0 : left < W ? static_cast<int>(left) : W);
       LATHE_UNROLL
       for (int j = 0; j < W; ++j) {
         if constexpr (is_same<typename Mask::Type, bool>)
@@ -43,6 +57,15 @@ struct Logits {
     LATHE_UNROLL
     for (int j = 0; j < W; ++j)
       if (j >= left) v[j] = -infinity();
+  }
+  // Whether a key of which the mask has that is seen; of numbers, those up to `low` hide it.
+  LATHE_DEVICE_MEMBER static bool is_seen(float add, float low) {
+    if constexpr (is_same<Mask, Unmasked>)
+      return true;
+    else if constexpr (is_same<typename Mask::Type, bool>)
+      return add != 0.0f;
+    else
+      return !(add <= low);
   }
   // Only -inf hides a key from queries that see no other: the lowest numbers must not become that.
   LATHE_DEVICE_MEMBER static float plus_mask(float v, float mask) {

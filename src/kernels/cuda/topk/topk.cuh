@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The K best elements of each row, best first, equals in the order of their positions. An element and its position make
-// one 64-bit key, unique in its row; keys above the K-th best so far gather in shared memory and are sorted together
-// with the best so far when there is no room for more. NaN is the largest.
+// one 64-bit key, unique in its row. The K-th best is found digit by digit, by counting the keys that begin as it does
+// (radix selection); those from it on are sorted. NaN is the largest.
 #pragma once
 
 #include "lib/reduce.cuh"
@@ -48,65 +48,108 @@ LATHE_DEVICE void sort_keys(uint64* keys) {
   barrier();
 }
 
-// The best keys of a row: the first K of shared[0 .. Half - 1], in order, once finish() has run. New ones gather in the
-// half behind. Half is a power of two, at least K and Threads.
-template <int Threads, int Half, int K>
-struct BestKeys {
-  uint64* keys;  // 2 * Half
-  int* count;    // of new ones
-  uint64 least;  // what a key must exceed
+// Calls use(key) for key_at(begin), ..., key_at(end - 1) by all threads; a key of 0 is none. Loads go ahead in fours.
+template <int Threads, class KeyAt, class Use>
+LATHE_DEVICE void for_keys(Part part, const KeyAt& key_at, const Use& use) {
+  for (long first = part.begin + thread_x(); first < part.end; first += 4 * Threads) {
+    uint64 keys[4];
+    LATHE_UNROLL
+    for (int j = 0; j < 4; ++j) keys[j] = first + j * Threads < part.end ? key_at(first + j * Threads) : 0;
+    LATHE_UNROLL
+    for (int j = 0; j < 4; ++j)
+      if (keys[j] != 0) use(keys[j]);
+  }
+}
 
-  LATHE_DEVICE_MEMBER void start() {
-    for (int i = thread_x(); i < 2 * Half; i += Threads) keys[i] = 0;
-    if (thread_x() == 0) *count = 0;
-    least = 0;
-    barrier();
+// Of the K-th best key: its digit at `bins`, which count keys by theirs, and how many of the keys there are among the
+// best. Fewer than `wanted` keys: digit 0.
+struct Digit {
+  int value;
+  uint32 wanted, count;
+};
+LATHE_DEVICE Digit find_digit(const uint32* bins, uint32 wanted) {
+  constexpr int kOwn = 8;  // of a lane, the largest first
+  uint32 own[kOwn], sum = 0;
+  LATHE_UNROLL
+  for (int i = 0; i < kOwn; ++i) sum += own[i] = bins[255 - lane() * kOwn - i];
+  uint32 upto = sum;
+  LATHE_UNROLL
+  for (int distance = 1; distance < 32; distance *= 2) {
+    const uint32 before = shuffle_up(upto, distance);
+    if (lane() >= distance) upto += before;
   }
-  // By all threads at once; those without a key give 0.
-  LATHE_DEVICE_MEMBER void add(uint64 key) {
-    if (key > least) keys[Half + atomic_add(count, 1)] = key;
-    barrier();
-    const bool full = *count > Half - Threads;
-    barrier();
-    if (full) finish();
+  Digit digit{255 - lane() * kOwn, wanted - (upto - sum), own[0]};
+  LATHE_UNROLL
+  for (int i = 1; i < kOwn; ++i) {
+    if (digit.wanted <= digit.count) break;
+    digit = {digit.value - 1, digit.wanted - digit.count, own[i]};
   }
-  LATHE_DEVICE_MEMBER void finish() {
-    sort_keys<Threads, 2 * Half>(keys);
-    for (int i = thread_x(); i < Half; i += Threads) keys[Half + i] = 0;
-    if (thread_x() == 0) *count = 0;
-    least = keys[K - 1];
+  const unsigned holds = ballot(upto >= wanted);
+  int from = 31;
+  LATHE_UNROLL
+  for (int i = 31; i >= 0; --i)
+    if ((holds >> i & 1) != 0) from = i;
+  return {shuffle_idx(digit.value, from), shuffle_idx(digit.wanted, from), shuffle_idx(digit.count, from)};
+}
+
+constexpr int kBins = 256, kCounts = 3 * kBins + 1;  // in shared memory
+
+// Calls put(slot, key) for the K best keys, or all where there are fewer, in any order; gives their number.
+template <int Threads, int K, class KeyAt, class Put>
+LATHE_DEVICE int select_keys(Part part, const KeyAt& key_at, uint32* counts, const Put& put) {
+  for (int i = thread_x(); i < kCounts; i += Threads) counts[i] = 0;
+  barrier();
+  uint64 prefix = 0;
+  int shift = 56;
+  for (uint32 wanted = K;; shift -= 8) {
+    const int pass = (56 - shift) / 8;
+    uint32 *bins = counts + pass % 3 * kBins, *next = counts + (pass + 1) % 3 * kBins;
+    for (int i = thread_x(); i < kBins; i += Threads) next[i] = 0;  // nobody reads them any more: see the barrier
+    for_keys<Threads>(part, key_at, [&](uint64 key) {
+      if (pass == 0 || key >> (shift + 8) == prefix) atomic_add(bins + (key >> shift & 255), 1u);
+    });
     barrier();
+    const Digit digit = find_digit(bins, wanted);
+    prefix = prefix << 8 | static_cast<uint64>(digit.value);
+    wanted = digit.wanted;
+    if (digit.count <= wanted || shift == 0) break;
+  }
+  const uint64 least = prefix << shift;
+  int* const taken = reinterpret_cast<int*>(counts + 3 * kBins);
+  for_keys<Threads>(part, key_at, [&](uint64 key) {
+    if (key >= least) put(atomic_add(taken, 1), key);
+  });
+  barrier();
+  return *taken;
+}
+
+template <bool Largest, int Kept, class In, int R>
+struct ElementKeys {
+  const In& x;
+  const long (&row)[R];
+  LATHE_DEVICE_MEMBER uint64 operator()(long position) const {
+    long c[R];
+    LATHE_UNROLL
+    for (int i = 0; i < R; ++i) c[i] = row[i];
+    c[Kept] = position;
+    return key_of<Largest>(x.data[offset_of(x, c)], position);
   }
 };
 
-template <int Threads, int Half, int K>
-LATHE_DEVICE BestKeys<Threads, Half, K> make_best_keys() {
-  uint64* keys = reinterpret_cast<uint64*>(dynamic_shared());
-  BestKeys<Threads, Half, K> best{keys, reinterpret_cast<int*>(keys + 2 * Half), 0};
-  best.start();
-  return best;
-}
-
-// Elements of part `part` of the row at c.
-template <int Kept, bool Largest, int Threads, int Half, int K, class In, int R>
-LATHE_DEVICE void take_elements(BestKeys<Threads, Half, K>& best, const In& x, long (&c)[R], Part part) {
-  for (long first = part.begin; first < part.end; first += Threads) {
-    const long position = first + thread_x();
-    uint64 key = 0;
-    if (position < part.end) {
-      c[Kept] = position;
-      key = key_of<Largest>(x.data[offset_of(x, c)], position);
-    }
-    best.add(key);
-  }
-  best.finish();
-}
-
-template <int Kept, int Threads, int Half, int K, class In, class Values, class Indices, int R>
-LATHE_DEVICE void write_best(const BestKeys<Threads, Half, K>& best, const In& x, const Values& values,
-                             const Indices& indices, long (&c)[R]) {
+// The best of the keys, in order, to a row. Room: a power of two, at least K.
+template <int Kept, int Threads, int Room, int K, class KeyAt, class In, class Values, class Indices, int R>
+LATHE_DEVICE void write_best(Part part, const KeyAt& key_at, const In& x, const Values& values, const Indices& indices,
+                             const long (&row)[R]) {
+  uint64* const best = reinterpret_cast<uint64*>(dynamic_shared());
+  for (int i = thread_x(); i < Room; i += Threads) best[i] = 0;
+  select_keys<Threads, K>(part, key_at, reinterpret_cast<uint32*>(best + Room),
+                          [&](int slot, uint64 key) { best[slot] = key; });
+  sort_keys<Threads, Room>(best);
+  long c[R];
+  LATHE_UNROLL
+  for (int i = 0; i < R; ++i) c[i] = row[i];
   for (int i = thread_x(); i < K; i += Threads) {
-    const long position = position_of(best.keys[i]);
+    const long position = position_of(best[i]);
     c[Kept] = position;
     const auto value = x.data[offset_of(x, c)];
     c[Kept] = i;
@@ -116,40 +159,34 @@ LATHE_DEVICE void write_best(const BestKeys<Threads, Half, K>& best, const In& x
 }
 
 // One block for each row.
-template <int Kept, bool Largest, int Threads, int Half, int K, class In, class Values, class Indices>
+template <int Kept, bool Largest, int Threads, int Room, int K, class In, class Values, class Indices>
 LATHE_DEVICE void select_best(const In& x, const Values& values, const Indices& indices) {
   long c[In::kRank];
   unflatten_dims<0, Kept>(x, block_x(), c);
   dependency_wait();
-  auto best = make_best_keys<Threads, Half, K>();
-  take_elements<Kept, Largest>(best, x, c, Part{0, x.dim(Kept)});
-  write_best<Kept>(best, x, values, indices, c);
+  const ElementKeys<Largest, Kept, In, In::kRank> keys{x, c};
+  write_best<Kept, Threads, Room, K>(Part{0, x.dim(Kept)}, keys, x, values, indices, c);
 }
 
 // Few long rows, in two launches: grid (rows, Parts) leaves the best keys of each part, then a block for each row.
-template <int Kept, bool Largest, int Threads, int Half, int K, int Parts, class In>
+template <int Kept, bool Largest, int Threads, int K, int Parts, class In>
 LATHE_DEVICE void select_candidates(const In& x, uint64* candidates) {
   long c[In::kRank];
   unflatten_dims<0, Kept>(x, block_x(), c);
   dependency_wait();
-  auto best = make_best_keys<Threads, Half, K>();
-  take_elements<Kept, Largest>(best, x, c, part_of(x.dim(Kept), block_y(), Parts));
-  for (int i = thread_x(); i < K; i += Threads)
-    candidates[(static_cast<long>(block_x()) * Parts + block_y()) * K + i] = best.keys[i];
+  uint64* const own = candidates + (static_cast<long>(block_x()) * Parts + block_y()) * K;
+  const int count = select_keys<Threads, K>(
+      part_of(x.dim(Kept), block_y(), Parts), ElementKeys<Largest, Kept, In, In::kRank>{x, c},
+      reinterpret_cast<uint32*>(dynamic_shared()), [&](int slot, uint64 key) { own[slot] = key; });
+  for (int i = count + thread_x(); i < K; i += Threads) own[i] = 0;
 }
 
-template <int Kept, int Threads, int Half, int K, int Parts, class In, class Values, class Indices>
+template <int Kept, int Threads, int Room, int K, int Parts, class In, class Values, class Indices>
 LATHE_DEVICE void select_among(const In& x, const uint64* candidates, const Values& values, const Indices& indices) {
   long c[In::kRank];
   unflatten_dims<0, Kept>(x, block_x(), c);
   dependency_wait();
-  auto best = make_best_keys<Threads, Half, K>();
   const uint64* own = candidates + static_cast<long>(block_x()) * Parts * K;
-  // The best of all parts, then the second best of all: few of the later ones are good enough to be sorted.
-  for (int first = 0; first < Parts * K; first += Threads) {
-    const int i = first + thread_x();
-    best.add(i < Parts * K ? own[i % Parts * K + i / Parts] : 0);
-  }
-  best.finish();
-  write_best<Kept>(best, x, values, indices, c);
+  write_best<Kept, Threads, Room, K>(
+      Part{0, Parts * K}, [&](long i) { return own[i]; }, x, values, indices, c);
 }

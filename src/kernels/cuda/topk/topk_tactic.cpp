@@ -2,6 +2,7 @@
 // The k largest or smallest elements of rows, in order.
 #include <algorithm>
 #include <bit>
+#include <cmath>
 
 #include "kernels/axes_tactic.h"
 #include "kernels/cuda/cuda_tactics.h"
@@ -13,7 +14,7 @@ namespace lathe::cuda {
 namespace {
 
 constexpr int64_t kMaxK = 2048;
-constexpr double kStepClocks = 255;  // of each element that a thread takes
+constexpr int64_t kCountBytes = 4 * (3 * 256 + 1);  // kCounts in topk.cuh
 
 size_t axis_of(const Problem& problem) {
   return static_cast<size_t>(axis_from_start(problem.attrs<TopkAttrs>().axis, problem.inputs[0]));
@@ -30,20 +31,18 @@ IndexSpace space_of(const Problem& problem) {
   return space;
 }
 
-// The choice. Parts of a row are taken by fewer threads: what they sort is shorter, and so are the waits between.
+// The choice.
 struct Split {
-  int64_t threads = 256, splits = 1;  // of a row
+  int64_t threads = 256, splits = 1;  // of a row; where it is split, threads add up
 };
-constexpr int64_t kPartThreads = 128;
+constexpr int64_t kPartThreads = 256;
 
 struct Best {
   IndexSpace space;
   int64_t k;
   bool largest;
 
-  int64_t half_of(int64_t threads) const {
-    return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max(k, 2 * threads))));
-  }
+  int64_t room() const { return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(k))); }
   Source begin() const {
     Source source("topk/topk.cuh");
     source.input(0, space.view(0), "X");
@@ -57,31 +56,46 @@ struct Best {
   }
 };
 
+// Of a block whose threads take so many keys: each of some four passes reads all of them, and the best are sorted.
+double clocks_of(int64_t keys, int64_t threads, int64_t sorted) {
+  constexpr double kPassClocks = 250, kLoadClocks = 700, kKeyClocks = 40, kSortClocks = 60;
+  const double own = std::ceil(static_cast<double>(keys) / static_cast<double>(threads));
+  const double stages = std::log2(static_cast<double>(std::max<int64_t>(sorted, 1)));
+  return 5 * (kPassClocks + kKeyClocks * own) + kLoadClocks * std::ceil(own / 4) +
+         kSortClocks * stages * (stages + 1) / 2 *
+             std::ceil(static_cast<double>(sorted) / (2 * static_cast<double>(threads)));
+}
+
 std::vector<Config> configs(const Problem& problem, const Best& best) {
   const int64_t length = best.space.opt_length(), rows = std::max<int64_t>(best.space.opt_rows(), 1);
   const Target& target = problem.target;
-  const int64_t splits = std::min<int64_t>({target.cores * 2 / rows, length / (4 * best.half_of(kPartThreads)), 128});
-  std::vector<Config> configs;
-  const auto add = [&](const Split& split) {
-    const int64_t threads = split.splits > 1 ? kPartThreads : split.threads;
-    const double waves = std::max(1.0, static_cast<double>(rows * split.splits) * static_cast<double>(threads) /
-                                           static_cast<double>(target.busy_threads()));
-    const double steps = static_cast<double>(length) / static_cast<double>(split.splits * threads) + 20;
-    configs.push_back(
-        {.text = fmt::format("{} threads", split.threads) +
-                 (split.splits > 1 ? fmt::format(", {} splits", split.splits) : ""),
-         .predicted_us = (split.splits > 1 ? 3 : 1) * target.launch_us + kStepClocks * waves * steps / target.clock_mhz,
-         .choice = split});
+  const auto waves = [&](int64_t blocks, int64_t threads) {
+    return std::max(1.0, static_cast<double>(blocks * threads) / static_cast<double>(target.busy_threads()));
   };
-  for (const int64_t threads : {128, 256, 1024}) add({threads, 1});
-  if (splits > 1) add({256, splits});
+  std::vector<Config> configs;
+  for (const int64_t threads : {128, 256, 1024})
+    configs.push_back(
+        {.text = fmt::format("{} threads", threads),
+         .predicted_us =
+             target.launch_us + waves(rows, threads) * clocks_of(length, threads, best.room()) / target.clock_mhz,
+         .choice = Split{threads, 1}});
+  constexpr int64_t kSumThreads = 512;
+  int64_t before = 1;
+  for (const int64_t blocks : {target.cores / 2, target.cores, 2 * target.cores}) {
+    const int64_t splits = std::min<int64_t>({blocks / rows, length / (4 * std::max(best.k, kPartThreads)), 128});
+    if (splits <= before) continue;
+    before = splits;
+    const double clocks = waves(rows * splits, kPartThreads) * clocks_of(length / splits, kPartThreads, 0) +
+                          waves(rows, kSumThreads) * clocks_of(splits * best.k, kSumThreads, best.room());
+    configs.push_back({.text = fmt::format("{} splits", splits),
+                       .predicted_us = 2 * target.launch_us + clocks / target.clock_mhz,
+                       .choice = Split{kSumThreads, splits}});
+  }
   return best_first(std::move(configs));
 }
 
 Result<Emission> emit(const Problem&, const Best& best, const Config& config) {
   const auto [threads, splits] = config.as<Split>();
-  const auto sizes = [&](int64_t count) { return fmt::format("{}, {}, {}", count, best.half_of(count), best.k); };
-  const auto shared = [&](int64_t count) { return static_cast<uint32_t>(16 * best.half_of(count) + 16); };
   Emission emission;
   emission.inputs = {{StepInput::input, 0}};
   Source source = best.begin();
@@ -89,19 +103,21 @@ Result<Emission> emit(const Problem&, const Best& best, const Config& config) {
     Source first = best.begin();
     first.workspace("candidates", 0, "uint64");
     source.workspace("candidates", 0, "uint64");
-    const std::string call = fmt::format("select_candidates<{}, {}, {}, {}>(X_, candidates);", best.space.kept(),
-                                         best.largest, sizes(kPartThreads), splits);
-    emission.launches.push_back(first.finish(call, {best.space.rows(), splits, 1}, kPartThreads, shared(kPartThreads)));
+    const std::string call = fmt::format("select_candidates<{}, {}, {}, {}, {}>(X_, candidates);", best.space.kept(),
+                                         best.largest, kPartThreads, best.k, splits);
+    emission.launches.push_back(
+        first.finish(call, {best.space.rows(), splits, 1}, kPartThreads, static_cast<uint32_t>(kCountBytes)));
     emission.workspace = best.space.rows() * (splits * best.k * 8);
   }
   source.output(0, best.result_view(1), "Values");
   source.output(1, best.result_view(2), "Indices");
+  const std::string sizes = fmt::format("{}, {}, {}", threads, best.room(), best.k);
   const std::string call = splits > 1 ? fmt::format("select_among<{}, {}, {}>(X_, candidates, Values_, Indices_);",
-                                                    best.space.kept(), sizes(threads), splits)
+                                                    best.space.kept(), sizes, splits)
                                       : fmt::format("select_best<{}, {}, {}>(X_, Values_, Indices_);",
-                                                    best.space.kept(), best.largest, sizes(threads));
-  emission.launches.push_back(
-      source.finish(call, {best.space.rows(), 1, 1}, static_cast<uint32_t>(threads), shared(threads)));
+                                                    best.space.kept(), best.largest, sizes);
+  emission.launches.push_back(source.finish(call, {best.space.rows(), 1, 1}, static_cast<uint32_t>(threads),
+                                            static_cast<uint32_t>(8 * best.room() + kCountBytes)));
   return emission;
 }
 

@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention of few queries to many keys, as of a decoder's next token, at the speed of memory. The queries of all heads
+// that share a head of keys are rows of one tile, so that keys and values are read once. A warp takes 16 keys at a
+// time from memory to registers, where they are operands of products as they come, and waits for no other warp before
+// the end. Keys that no row sees are not read. D and DV: the sizes of keys and values, rounded up to multiples of 32
+// and 64.
+#pragma once
+
+#include "attention/logits.cuh"
+#include "attention/partial.cuh"
+#include "lib/computed.cuh"
+
+namespace decode {
+
+inline constexpr int kKeys = 16;  // that a warp takes at a time
+
+// Eight neighbours along dimension 3, of two bytes each: what is read, or what a program makes of it.
+template <class Tensor>
+LATHE_DEVICE Vec<uint32, 4> load_eight(const Tensor& tensor, const long (&c)[4]) {
+  return load_streaming(reinterpret_cast<const Vec<uint32, 4>*>(tensor.data + offset_of(tensor, c)));
+}
+template <class Tensor, class Program>
+LATHE_DEVICE Vec<uint32, 4> load_eight(const Computed<Tensor, Program>& tensor, const long (&c)[4]) {
+  float v[8];
+  load<3, 8>(tensor, c, v, 8);
+  Vec<typename Tensor::Type, 8> rounded;
+  LATHE_UNROLL
+  for (int i = 0; i < 8; ++i) rounded.at[i] = from_float<typename Tensor::Type>(v[i]);
+  return bit_cast<Vec<uint32, 4>>(rounded);
+}
+
+// What the mask must exceed, where it is of numbers, for a key to be read. A row whose largest logit is not above
+// `floor` may owe weight to keys that were not, and is computed again with all of them: but for hidden keys of -inf,
+// which never have any.
+struct Skipping {
+  float low, floor;
+};
+
+// Rows of a tile are numbered query by query. Those beyond the last stand for it and are not written.
+struct RowSpace {
+  long batch, shared_head, group, rows, first;
+
+  LATHE_DEVICE_MEMBER void place(int row, long (&c)[4]) const {
+    const long at = first + row < rows ? first + row : rows - 1;
+    c[0] = batch, c[1] = shared_head * group + at % group, c[2] = at / group;
+  }
+};
+
+// Of a warp. RowTiles: of eight rows each, of which two are the rows of one operand.
+template <class T, int D, int DV, int RowTiles>
+struct WarpTile {
+  static constexpr int kRows = 8 * RowTiles, kPairs = (RowTiles + 1) / 2, kHalves = RowTiles == 1 ? 1 : 2;
+  static constexpr int kChunks = D / 32, kValueChunks = DV / 64;  // of a key and a value that four and eight lanes read
+
+  unsigned queries[kPairs][2 * kChunks][2 * kHalves];
+  float out[RowTiles][4 * kValueChunks][4];  // of values transposed by weights: two rows of eight columns in each chunk
+  RunningSoftmax rows[RowTiles];             // of the rows lane / 4
+
+  LATHE_DEVICE_MEMBER void clear() {
+    LATHE_UNROLL
+    for (int r = 0; r < RowTiles; ++r) {
+      rows[r] = {-infinity(), 0.0f};
+      LATHE_UNROLL
+      for (int i = 0; i < 4 * kValueChunks; ++i) LATHE_UNROLL
+      for (int e = 0; e < 4; ++e) out[r][i][e] = 0.0f;
+    }
+  }
+
+  // Within 32 elements of a row a lane has 8 neighbours, as it has of keys: any order of them gives the same products.
+  template <class Q>
+  LATHE_DEVICE_MEMBER void load_queries(const Q& q, const RowSpace& space) {
+    LATHE_UNROLL
+    for (int r = 0; r < RowTiles; ++r) {
+      long c[4];
+      space.place(8 * r + lane() / 4, c);
+      LATHE_UNROLL
+      for (int chunk = 0; chunk < kChunks; ++chunk) {
+        c[3] = chunk * 32 + lane() % 4 * 8;
+        Vec<uint32, 4> words = {};
+        if (c[3] < q.dim(3)) words = load_eight(q, c);
+        LATHE_UNROLL
+        for (int i = 0; i < 4; ++i) queries[r / 2][2 * chunk + i / 2][i % 2 * kHalves + r % 2] = words.at[i];
+      }
+    }
+  }
+
+  // What the mask has of the lane's keys, first + {0, 1, 8, 9} + lane % 4 * 2, for its rows.
+  template <class Logits>
+  LATHE_DEVICE_MEMBER void read_mask(float (&mask)[RowTiles][2][2], const Logits& logits, const RowSpace& space,
+                                     long first) const {
+    LATHE_UNROLL
+    for (int r = 0; r < RowTiles; ++r) {
+      long c[4];
+      space.place(8 * r + lane() / 4, c);
+      LATHE_UNROLL
+      for (int n = 0; n < 2; ++n) {
+        c[3] = first + n * 8 + lane() % 4 * 2;
+        logits.read_mask(mask[r][n], c, logits.end_of_keys(c[2]) - c[3]);
+      }
+    }
+  }
+
+  // A bit for each of the lane's keys: whether some row sees it.
+  template <class Logits>
+  LATHE_DEVICE_MEMBER unsigned seen_keys(const float (&mask)[RowTiles][2][2], const Logits& logits,
+                                         const RowSpace& space, long first, float low) const {
+    unsigned seen = 0;
+    LATHE_UNROLL
+    for (int r = 0; r < RowTiles; ++r) {
+      long c[4];
+      space.place(8 * r + lane() / 4, c);
+      LATHE_UNROLL
+      for (int i = 0; i < 4; ++i) {
+        const long key = first + i / 2 * 8 + lane() % 4 * 2 + i % 2;
+        if (key < logits.end_of_keys(c[2]) && logits.is_seen(mask[r][i / 2][i % 2], low)) seen |= 1u << i;
+      }
+    }
+    LATHE_UNROLL
+    for (int distance = 4; distance < 32; distance *= 2) seen |= shuffle_xor(seen, distance);
+    return seen;
+  }
+
+  // s: of each eight keys and each pair of row tiles, two neighbours of two rows.
+  template <class K>
+  LATHE_DEVICE_MEMBER void multiply_keys(float (&s)[kPairs][2][4], const K& k, const long (&kv)[4], long first) const {
+    Vec<uint32, 4> keys[2][kChunks];
+    LATHE_UNROLL
+    for (int n = 0; n < 2; ++n) LATHE_UNROLL
+    for (int chunk = 0; chunk < kChunks; ++chunk) {
+      const long at[4] = {kv[0], kv[1], first + n * 8 + lane() / 4, chunk * 32 + lane() % 4 * 8};
+      keys[n][chunk] = {};
+      if (at[2] < k.dim(2) && at[3] < k.dim(3)) keys[n][chunk] = load_eight(k, at);
+    }
+    LATHE_UNROLL
+    for (int p = 0; p < kPairs; ++p) LATHE_UNROLL
+    for (int n = 0; n < 2; ++n) {
+      LATHE_UNROLL
+      for (int e = 0; e < 4; ++e) s[p][n][e] = 0.0f;
+      LATHE_UNROLL
+      for (int step = 0; step < 2 * kChunks; ++step) {
+        const auto& own = queries[p][step];
+        const unsigned a[4] = {own[0], kHalves == 2 ? own[1] : 0, own[kHalves],
+                               kHalves == 2 ? own[2 * kHalves - 1] : 0};
+        const Vec<uint32, 4>& words = keys[n][step / 2];
+        const unsigned b[2] = {words.at[step % 2 * 2], words.at[step % 2 * 2 + 1]};
+        mma_m16n8k16(s[p][n], a, b, T{});
+      }
+    }
+  }
+
+  // Products to weights, in the form of an operand; what was summed before is made to fit.
+  template <class Logits>
+  LATHE_DEVICE_MEMBER void weigh(unsigned (&weights)[2], float (&s)[2][4], const float (&mask)[2][2], int r,
+                                 const Logits& logits, const RowSpace& space, long first) {
+    long c[4];
+    space.place(8 * r + lane() / 4, c);
+    float pairs[2][2];
+    LATHE_UNROLL
+    for (int n = 0; n < 2; ++n) {
+      LATHE_UNROLL
+      for (int e = 0; e < 2; ++e) pairs[n][e] = s[n][r % 2 * 2 + e];
+      logits.apply(pairs[n], mask[n], logits.end_of_keys(c[2]) - (first + n * 8 + lane() % 4 * 2));
+    }
+    float largest = fmaxf(fmaxf(pairs[0][0], pairs[0][1]), fmaxf(pairs[1][0], pairs[1][1]));
+    largest = fmaxf(largest, shuffle_xor(largest, 1));
+    largest = fmaxf(largest, shuffle_xor(largest, 2));
+    const float factor = rows[r].raise(largest), base = rows[r].base();
+    LATHE_UNROLL
+    for (int n = 0; n < 2; ++n) {
+      LATHE_UNROLL
+      for (float& x : pairs[n]) {
+        x = exp2_fast(x - base);
+        rows[r].sum += x;
+      }
+      weights[n] = from_float<T>(pairs[n][0]).bits | static_cast<unsigned>(from_float<T>(pairs[n][1]).bits) << 16;
+    }
+    LATHE_UNROLL
+    for (int e = 0; e < 2; ++e) {
+      const float own = shuffle_idx(factor, lane() % 4 * 8 + 4 * e);
+      LATHE_UNROLL
+      for (int i = 0; i < 4 * kValueChunks; ++i) out[r][i][e] *= own, out[r][i][e + 2] *= own;
+    }
+  }
+
+  template <class V>
+  LATHE_DEVICE_MEMBER void load_values(Vec<uint32, 4> (&values)[kValueChunks][4], const V& v, const long (&kv)[4],
+                                       long first, unsigned seen) const {
+    LATHE_UNROLL
+    for (int chunk = 0; chunk < kValueChunks; ++chunk) LATHE_UNROLL
+    for (int i = 0; i < 4; ++i) {
+      const long at[4] = {kv[0], kv[1], first + i / 2 * 8 + lane() % 4 * 2 + i % 2, chunk * 64 + lane() / 4 * 8};
+      values[chunk][i] = {};  // what is hidden may be anything, and has no part in the sums
+      if ((seen >> i & 1) != 0 && at[3] < v.dim(3)) values[chunk][i] = load_eight(v, at);
+    }
+  }
+
+  LATHE_DEVICE_MEMBER void multiply_values(const Vec<uint32, 4> (&values)[kValueChunks][4],
+                                           const unsigned (&weights)[RowTiles][2]) {
+    LATHE_UNROLL
+    for (int chunk = 0; chunk < kValueChunks; ++chunk) LATHE_UNROLL
+    for (int j = 0; j < 4; ++j) {
+      unsigned word[4];
+      LATHE_UNROLL
+      for (int i = 0; i < 4; ++i) word[i] = values[chunk][i].at[j];
+      const unsigned a[4] = {(word[0] & 0xffffu) | word[1] << 16, word[0] >> 16 | (word[1] & 0xffff0000u),
+                             (word[2] & 0xffffu) | word[3] << 16, word[2] >> 16 | (word[3] & 0xffff0000u)};
+      LATHE_UNROLL
+      for (int r = 0; r < RowTiles; ++r) mma_m16n8k16(out[r][chunk * 4 + j], a, weights[r], T{});
+    }
+  }
+
+  // The keys from `first` on that are `step` apart. Where all are wanted, none is passed over.
+  template <class K, class V, class Logits>
+  LATHE_DEVICE_MEMBER void run(const K& k, const V& v, const Logits& logits, const RowSpace& space, const long (&kv)[4],
+                               long first, long step, long end, float low, bool all) {
+    float mask[RowTiles][2][2], next[RowTiles][2][2];
+    if (first < end) read_mask(mask, logits, space, first);
+    for (; first < end; first += step) {
+      const unsigned seen = all ? 15u : seen_keys(mask, logits, space, first, low);
+      const bool is_wanted = ballot(seen != 0) != 0;
+      if (first + step < end) read_mask(next, logits, space, first + step);
+      if (is_wanted) {
+        float s[kPairs][2][4];
+        unsigned weights[RowTiles][2], there = 0;
+        Vec<uint32, 4> values[kValueChunks][4];
+        LATHE_UNROLL
+        for (int i = 0; i < 4; ++i)
+          if (first + i / 2 * 8 + lane() % 4 * 2 + i % 2 < k.dim(2)) there |= seen & 1u << i;
+        constexpr bool kBoth = D + DV <= 256;  // on the way at the same time
+        if constexpr (kBoth) load_values(values, v, kv, first, there);
+        multiply_keys(s, k, kv, first);
+        if constexpr (!kBoth) load_values(values, v, kv, first, there);
+        LATHE_UNROLL
+        for (int r = 0; r < RowTiles; ++r) weigh(weights[r], s[r / 2], mask[r], r, logits, space, first);
+        multiply_values(values, weights);
+      }
+      LATHE_UNROLL
+      for (int r = 0; r < RowTiles; ++r) LATHE_UNROLL
+      for (int i = 0; i < 4; ++i) mask[r][i / 2][i % 2] = next[r][i / 2][i % 2];
+    }
+  }
+
+  LATHE_DEVICE_MEMBER void stage(const Partial<kRows, DV>& part) {
+    LATHE_UNROLL
+    for (int r = 0; r < RowTiles; ++r) {
+      float sum = rows[r].sum;
+      sum += shuffle_xor(sum, 1);
+      sum += shuffle_xor(sum, 2);
+      if (lane() % 4 == 0) part.put(8 * r + lane() / 4, {rows[r].largest, sum});
+      LATHE_UNROLL
+      for (int e = 0; e < 2; ++e) LATHE_UNROLL
+      for (int i = 0; i < 4 * kValueChunks; ++i) {
+        float* to = part.sums(8 * r + lane() % 4 * 2 + e) + i / 4 * 64 + lane() / 4 * 8 + i % 4 * 2;
+        to[0] = out[r][i][e], to[1] = out[r][i][e + 2];
+      }
+    }
+  }
+};
+
+// Four columns of a row to the result.
+template <class Out, class Logits, class Fusion>
+LATHE_DEVICE void write(const Merged& merged, const Out& y, const Logits& logits, const Fusion& fusion,
+                        const RowSpace& space, int row, int column) {
+  const long left = y.dim(3) - column;
+  if (space.first + row >= space.rows || left <= 0) return;
+  long c[4];
+  space.place(row, c);
+  c[3] = column;
+  const bool is_zero = logits.is_zero(merged.row.sum);
+  const float factor = 1.0f / merged.row.sum;
+  float v[4];
+  LATHE_UNROLL
+  for (int j = 0; j < 4; ++j) v[j] = is_zero ? 0.0f : merged.sums.at[j] * factor;
+  const int count = left < 4 ? static_cast<int>(left) : 4;
+  fusion.template apply<3, 4>(v, c, count);
+  store<3, 4>(y, c, v, count);
+}
+
+// Grid (tiles of rows * Splits, batch * heads of keys). The warps of a cluster's Splits blocks take 16 keys each in
+// turns, so that a context that is not full keeps all of them busy. kRechecks: keys are hidden by numbers that may
+// have weight in a row of which no other key is seen.
+template <int D, int DV, int Warps, int RowTiles, int Splits, bool kRechecks, class Q, class K, class V, class Out,
+          class Logits, class Fusion>
+LATHE_DEVICE void attend(const Q& q, const K& k, const V& v, const Out& y, const Logits& logits, const Fusion& fusion,
+                         const Skipping& skipping) {
+  using Tile = WarpTile<typename Q::Type, D, DV, RowTiles>;
+  constexpr int kRows = Tile::kRows, kThreads = 32 * Warps;
+  using Part = Partial<kRows, DV>;
+  const long kv[4] = {block_y() / k.dim(1), block_y() % k.dim(1), 0, 0}, group = q.dim(1) / k.dim(1);
+  const RowSpace space{kv[0], kv[1], group, q.dim(2) * group, static_cast<long>(block_x() / Splits) * kRows};
+  const int split = block_x() % Splits;
+  long last[4];
+  space.place(kRows - 1, last);
+  const long end = logits.end_of_keys(last[2]);
+  float* const shared = reinterpret_cast<float*>(dynamic_shared());
+  const auto of_warp = [&](int i) { return Part{shared + i * Part::kSize}; };
+  const Part own{shared + Warps * Part::kSize};
+  const auto of_block = [&](int i) { return Part{cluster_peer(own.data, i)}; };
+  dependency_wait();
+  Tile tile;
+  tile.load_queries(q, space);
+  for (bool all = false;; all = true) {
+    tile.clear();
+    tile.run(k, v, logits, space, kv, (warp() * Splits + split) * kKeys, Warps * Splits * kKeys, end, skipping.low,
+             all);
+    tile.stage(of_warp(warp()));
+    barrier();
+    for (int i = thread_x(); i < kRows * DV / 4; i += kThreads)
+      own.put(i / (DV / 4), i % (DV / 4) * 4, merge<Warps>(of_warp, i / (DV / 4), i % (DV / 4) * 4));
+    if constexpr (Splits > 1) {
+      cluster_arrive();
+      cluster_wait();
+    } else {
+      barrier();
+    }
+    bool again = false;
+    if constexpr (kRechecks)
+      again = !all && ballot(!(largest_of<Splits>(of_block, lane() % kRows) > skipping.floor)) != 0;
+    if (!again) {
+      for (int i = split * kThreads + thread_x(); i < kRows * DV / 4; i += Splits * kThreads) {
+        const int row = i / (DV / 4), column = i % (DV / 4) * 4;
+        write(merge<Splits>(of_block, row, column), y, logits, fusion, space, row, column);
+      }
+    }
+    if constexpr (Splits > 1) {  // until the others have read what is here
+      cluster_arrive();
+      cluster_wait();
+    } else {
+      barrier();
+    }
+    if (!again) return;
+  }
+}
+
+}  // namespace decode

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention of few queries, of 16 bits: the form of decode.cuh.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "kernels/cuda/source.h"
+
+namespace lathe::cuda::decode {
+
+// The choice: warps of a block, tiles of eight rows that it has, and blocks of a cluster that share keys.
+struct Blocks {
+  int64_t warps = 8, row_tiles = 1, splits = 1;
+};
+
+// Of a problem whose heads are of 16-bit elements in vectors: none where there are too many rows.
+void add_configs(const Problem& problem, std::vector<Config>& configs);
+
+// `operands`: the text of what is read and written, and of the logits.
+SourceLaunch launch(Source& source, const Problem& problem, const Blocks& blocks, const std::string& operands);
+
+}  // namespace lathe::cuda::decode
