@@ -38,6 +38,18 @@ TEST(Source, VectorsAreAsLongAsStridesProve) {
   EXPECT_EQ(vector_width(symbolic_operand(DType::f32, {n, 16}, symbols)), 4);
 }
 
+// Of what is rounded next alone: other quotients are those of the instruction.
+TEST(Source, LevelsAreDividedByReciprocals) {
+  const auto lines = [](std::string_view text) { return program_lines(*parse_program(text), "float", ""); };
+  const std::string levels = lines("in=1; r1=constant 0.3; r2=div r0 r1; r3=round r2; out r3");
+  EXPECT_NE(levels.find("r2 = math::divided_by(r0, 0x1.333334p-2f, 0x1.aaaaaap+1f)"), levels.npos) << levels;
+  for (const std::string_view other :
+       {"in=1; r1=constant 0.3; r2=div r0 r1; out r2", "in=2; r2=div r0 r1; r3=round r2; out r3",
+        "in=1; r1=constant 0; r2=div r0 r1; r3=round r2; out r3",
+        "in=1; r1=constant 0.3; r2=div r0 r1; r3=round r0; out r3"})
+    EXPECT_EQ(lines(other).find("divided_by"), std::string::npos) << other;
+}
+
 TEST(Source, BroadcastAlignsAtTheLastDimension) {
   const Operand out = operand(DType::f32, {2, 3, 4});
   const Operand row = broadcast(operand(DType::f32, {3, 1}), out);

@@ -34,9 +34,39 @@ FourRows rows_of(const Strip& strip, int64_t d, int64_t first, int64_t count, in
   return rows;
 }
 
+// A strip with the rows of its taps, where the kernel has no depth: four of them, and up to four more.
+struct IntegerStrip : Strip {
+  explicit IntegerStrip(const Strip& strip) : Strip(strip) {
+    const int64_t height = shape->kernel[1];
+    for (int64_t first = 0; first < std::min<int64_t>(height, 8); first += 4)
+      rows[first / 4] = rows_of(*this, 0, first, std::min<int64_t>(height - first, 4), corner[2]);
+  }
+  FourRows rows[2];
+};
+
+#if defined(LATHE_ISA_LEVEL_avx512)
+// Rows of 16 channels lie in quarters of a vector: fours of bytes change places, and then the bytes of four such.
+template <int kRows>
+LATHE_INLINE IntVec interleave_rows(const FourRows& rows, int64_t column, int64_t c) {
+  static_assert(kRows == 3 || kRows == 4);
+  const auto row = [&](int r) {
+    return _mm_loadu_si128(reinterpret_cast<const __m128i*>(rows.row[r] + column * rows.pitch[r] + c));
+  };
+  __m512i quarters = _mm512_inserti32x4(_mm512_zextsi128_si512(row(0)), row(1), 1);
+  quarters = _mm512_inserti32x4(quarters, row(2), 2);
+  if constexpr (kRows == 4) quarters = _mm512_inserti32x4(quarters, row(3), 3);
+  const __m512i fours = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+  const __m512i bytes = _mm512_set4_epi32(0x0f0b0703, 0x0e0a0602, 0x0d090501, 0x0c080400);
+  return reinterpret_cast<IntVec>(_mm512_shuffle_epi8(_mm512_permutexvar_epi32(fours, quarters), bytes));
+}
+#endif
+
 // The channels of one column, four rows in each lane.
 template <int kRows, bool kTail>
 LATHE_INLINE IntVec load_fours(const FourRows& rows, int64_t column, int64_t c, int lanes) {
+#if defined(LATHE_ISA_LEVEL_avx512)
+  if constexpr (kRows >= 3 && !kTail) return interleave_rows<kRows>(rows, column, c);
+#endif
   IntVec fours{};
   LATHE_UNROLL
   for (int r = 0; r < kRows; ++r)
@@ -53,7 +83,7 @@ struct IntegerSums {
   LATHE_INLINE static void add_rows(const Strip& strip, int first, int64_t c, int lanes, IntVec (&sums)[kPixels]) {
     constexpr bool kEdge = kChecked != Checked::nothing, kTail = kChecked == Checked::pixels_and_channels;
     const IntVec flip = broadcast_int(strip.integers->flip);
-    const FourRows rows = rows_of(strip, 0, first, kRows, strip.corner[2]);
+    const FourRows& rows = static_cast<const IntegerStrip&>(strip).rows[first / 4];
     const auto* weights =
         reinterpret_cast<const int32_t*>(strip.weights) + first / 4 * kKernel * strip.weight_stride + c;
     IntVec w[kKernel];
@@ -117,7 +147,8 @@ SumFunctions<IntVec> sums_of(const Strip& strip) {
 }
 
 template <class Products>
-void run(const Strip& strip) {
+void run(const Strip& any_strip) {
+  const IntegerStrip strip(any_strip);
   alignas(kVecBytes) int32_t scratch[kMaxPixels * kMaxTileColumns];
   const SumFunctions<IntVec> sum = sums_of<Products>(strip);
   for (int64_t block = strip.first_channel; block < strip.last_channel; block += kMaxTileColumns) {

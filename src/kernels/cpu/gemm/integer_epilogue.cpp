@@ -233,6 +233,17 @@ T value_at(const TensorArg& operand, int dim, int64_t column) {
   return operand.as<T>()[column * broadcast_stride(operand, dim)];
 }
 
+// What an operand has for each column.
+template <class T>
+void copy_columns(const TensorArg& operand, int dim, int64_t columns, T* to) {
+  const T* from = operand.as<T>();
+  const int64_t stride = broadcast_stride(operand, dim);
+  if (stride == 1)
+    std::copy_n(from, columns, to);
+  else
+    for (int64_t c = 0; c < columns; ++c) to[c] = from[c * stride];
+}
+
 bool varies_by_row(const TensorArg& operand, const TensorArg& output, int column_dim) {
   for (int d = 0; d < output.rank; ++d)
     if (d != column_dim && broadcast_stride(operand, d) != 0) return true;
@@ -346,17 +357,15 @@ IntegerEpilogue bind_integer_epilogue(const IntegerProgram& program, std::span<c
   const int64_t columns = output.dims[column_dim], room = padded(columns);
   auto* zero = reinterpret_cast<int32_t*>(scratch);
   auto* scale = reinterpret_cast<float*>(scratch) + room;
-  for (int64_t c = 0; c < room; ++c) {
-    const bool exists = c < columns;
-    // Sums wrap as those of the products do.
-    uint32_t sum = exists && flipped ? static_cast<uint32_t>(flipped[c]) : 0;
-    if (exists && program.zero_operand >= 0)
-      sum += static_cast<uint32_t>(value_at<int32_t>(operands[program.zero_operand], column_dim, c));
-    zero[c] = static_cast<int32_t>(sum);
-    scale[c] = !exists                     ? 0
-               : program.scale_operand < 0 ? program.scale
-                                           : value_at<float>(operands[program.scale_operand], column_dim, c);
-  }
+  const auto operand = [&](int i) -> const TensorArg& { return operands[static_cast<size_t>(i)]; };
+  std::fill_n(zero, room, 0);
+  if (program.zero_operand >= 0) copy_columns(operand(program.zero_operand), column_dim, columns, zero);
+  // Sums wrap as those of the products do.
+  for (int64_t c = 0; flipped && c < columns; ++c)
+    zero[c] = static_cast<int32_t>(static_cast<uint32_t>(zero[c]) + static_cast<uint32_t>(flipped[c]));
+  std::fill_n(scale, columns, program.scale);
+  if (program.scale_operand >= 0) copy_columns(operand(program.scale_operand), column_dim, columns, scale);
+  std::fill_n(scale + columns, room - columns, 0.0f);
   TensorArg floats[kMaxEpilogueOperands];
   std::copy(operands.begin(), operands.end(), floats);
   for (size_t i = 0; i < operands.size(); ++i)

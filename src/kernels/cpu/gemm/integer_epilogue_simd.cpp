@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "kernels/cpu/simd_levels.h"
+#include "kernels/cpu/gemm/folded_levels.h"
 
 namespace lathe::cpu::LATHE_ISA {
 namespace {
@@ -101,8 +101,7 @@ void finish_direct(const IntegerEpilogue& integers, const TileRows& where, const
 template <bool kHasBetween, class T, int kVectors>
 LATHE_INLINE void finish_folded(const IntegerEpilogue& integers, const TileRows& where, const Sums& sums, int c,
                                 int n) {
-  const gemm::FoldedScales& folded = integers.folded;
-  const BytePacking packing(folded.zero, folded.least, folded.most, folded.flip);
+  const FoldedLevels<kHasBetween, T> level(integers.folded);
   const int64_t column = sums.column + c;
   IntVec zero[kVectors];
   Vec scale[kVectors], offset[kVectors];
@@ -110,29 +109,15 @@ LATHE_INLINE void finish_folded(const IntegerEpilogue& integers, const TileRows&
   for (int v = 0; v < kVectors; ++v) {
     zero[v] = load_int(integers.zero + column + v * kLanes);
     scale[v] = load(integers.scale + column + v * kLanes);
-    offset[v] = load(folded.offset + column + v * kLanes);
+    offset[v] = load(integers.folded.offset + column + v * kLanes);
   }
-  const Vec residual_scale = broadcast(folded.residual_scale), step = broadcast(folded.step),
-            shift = broadcast(folded.shift), low = broadcast(folded.low), high = broadcast(folded.high);
   for (int r = 0; r < sums.rows; ++r) {
     IntVec levels[4] = {};
     LATHE_UNROLL
-    for (int v = 0; v < kVectors; ++v) {
-      const IntVec sum = load_int(sums.data + r * sums.stride + c + v * kLanes) - zero[v];
-      Vec value = to_float(sum) * scale[v] + offset[v];
-      if constexpr (kHasBetween) value = round_even(min_or_second(high, max_or_second(low, value))) * step + shift;
-      if constexpr (!std::is_void_v<T>) {
-        const auto* row = reinterpret_cast<const T*>(where.operand[integers.residual][r]) + column + v * kLanes;
-        const int lanes = kVectors > 1 || n == kLanes ? kLanes : n;
-        if constexpr (std::is_same_v<T, float>)
-          // Above are no levels, and i32 end.
-          value = min_or_second(broadcast(0x1p30f), load_tail(row, lanes) * residual_scale + value);
-        else
-          value = load_levels(row, lanes) * residual_scale + value;
-      }
-      levels[v] = round_to_int(value);
-    }
-    store_packed(reinterpret_cast<std::byte*>(where.out[r]) + column, levels, n, packing);
+    for (int v = 0; v < kVectors; ++v)
+      levels[v] = level(load_int(sums.data + r * sums.stride + c + v * kLanes) - zero[v], scale[v], offset[v],
+                        residuals_at<T>(integers, where, r, column + v * kLanes), kVectors > 1 ? kLanes : n);
+    store_packed(reinterpret_cast<std::byte*>(where.out[r]) + column, levels, n, level.packing);
   }
 }
 template <bool kHasBetween, class T>

@@ -3,10 +3,9 @@
 // multiplied by.
 #include <utility>
 
-#include "kernels/cpu/gemm/integer_epilogue.h"
+#include "kernels/cpu/gemm/folded_levels.h"
 #include "kernels/cpu/gemm/integer_products.h"
 #include "kernels/cpu/gemm/tile.h"
-#include "kernels/cpu/simd_levels.h"
 
 namespace lathe::cpu::LATHE_ISA {
 namespace {
@@ -84,32 +83,43 @@ void sum_rows(const Tile& tile, int rows, int32_t* sums) {
   }
 }
 
-// Whether sums become levels by one product and one sum each: then nothing of them is stored.
-bool finishes_in_registers(const Tile& tile) {
-  const gemm::IntegerEpilogue& integers = *tile.integers;
-  return integers.folded.offset && !integers.has_between && integers.residual < 0 && !tile.store_partial;
-}
-
-template <int kRows, int kCols>
+// Sums become levels, and are not stored between.
+template <bool kHasBetween, class T, int kRows, int kCols>
 LATHE_INLINE void finish_in_registers(const IntVec (&sums)[kRows][kCols], const Tile& tile) {
   const gemm::IntegerEpilogue& integers = *tile.integers;
-  const gemm::FoldedScales& folded = integers.folded;
-  const BytePacking packing(folded.zero, folded.least, folded.most, folded.flip);
-  IntVec zero[kCols];
-  Vec scale[kCols], offset[kCols];
-  LATHE_UNROLL
-  for (int v = 0; v < kCols; ++v) {
-    zero[v] = load_int(integers.zero + tile.column + v * kLanes);
-    scale[v] = load(integers.scale + tile.column + v * kLanes);
-    offset[v] = load(folded.offset + tile.column + v * kLanes);
-  }
+  const FoldedLevels<kHasBetween, T> level(integers.folded);
   LATHE_UNROLL
   for (int r = 0; r < kRows; ++r) {
     IntVec levels[4] = {};
     LATHE_UNROLL
-    for (int v = 0; v < kCols; ++v) levels[v] = round_to_int(to_float(sums[r][v] - zero[v]) * scale[v] + offset[v]);
-    store_packed(reinterpret_cast<std::byte*>(tile.where->out[r]) + tile.column, levels, tile.columns, packing);
+    for (int v = 0; v < kCols; ++v) {
+      const int64_t column = tile.column + v * kLanes;
+      levels[v] =
+          level(sums[r][v] - load_int(integers.zero + column), load(integers.scale + column),
+                load(integers.folded.offset + column), residuals_at<T>(integers, *tile.where, r, column), kLanes);
+    }
+    store_packed(reinterpret_cast<std::byte*>(tile.where->out[r]) + tile.column, levels, tile.columns, level.packing);
   }
+}
+
+// The usual epilogues, where there is a function for the tile; false for others. Residuals are those of whole tiles
+// that networks have: of u8, added behind levels.
+template <int kRows, int kCols>
+LATHE_INLINE bool try_in_registers(const IntVec (&sums)[kRows][kCols], const Tile& tile) {
+  const gemm::IntegerEpilogue& integers = *tile.integers;
+  if (!integers.folded.offset || tile.store_partial) return false;
+  if (integers.residual < 0 && !integers.has_between) {
+    finish_in_registers<false, void>(sums, tile);
+    return true;
+  }
+  if constexpr (kCols == kVectors) {
+    const bool is_usual = integers.residual >= 0 && integers.has_between &&
+                          integers.program->operand_types[static_cast<size_t>(integers.residual)] == DType::u8;
+    if (!is_usual || tile.columns != kCols * kLanes) return false;
+    finish_in_registers<true, uint8_t>(sums, tile);
+    return true;
+  }
+  return false;
 }
 
 template <class Products, int kRows, int kCols>
@@ -136,7 +146,7 @@ void run_tile(const Tile& tile) {
   else
     multiply<Products, false>(sums, tile);
   if constexpr (Products::kUnrolled)
-    if (finishes_in_registers(tile)) return finish_in_registers(sums, tile);
+    if (try_in_registers(sums, tile)) return;
   alignas(64) int32_t scratch[kRows * kCols * kLanes];
   const int64_t stride = tile.store_partial ? tile.partial_stride : kCols * kLanes;
   int32_t* to = tile.store_partial ? partial : scratch;

@@ -60,8 +60,11 @@ struct FusedSink {
   Rows rows;
   long first_column;
 
+  // Whether sums are stored as the integers that they are.
+  static constexpr bool kStoresSums = Fusion::kIdentity && is_same<Element, typename Out::Type>;
+  static constexpr bool kIntegers = is_same<Accumulator, int> && is_same<Element, int> && !kStoresSums;
   // Vectors that are finished together: their operands are on the way at the same time.
-  static constexpr bool kSeveral = Rows::kAll && is_same<Accumulator, float>;
+  static constexpr bool kSeveral = Rows::kAll && (is_same<Accumulator, float> || kIntegers);
   static constexpr int kAtOnce = kSeveral ? Fusion::kAtOnce : 1;
 
   // Those that are not `wanted` have a place nonetheless.
@@ -93,7 +96,7 @@ struct FusedSink {
   // Sums that floats cannot hold: f64, and integers, which wrap to their type.
   template <int W, class Sum>
   LATHE_DEVICE_MEMBER void put(Sum (&v)[W], long row, long column, int count) const {
-    if constexpr (Fusion::kIdentity && is_same<Element, typename Out::Type>) {
+    if constexpr (kStoresSums) {
       long c[Out::kRank];
       if (!rows.coordinates(out, row, c)) return;
       LATHE_UNROLL
@@ -162,9 +165,9 @@ LATHE_DEVICE void read_staged(const Accumulator* from, Accumulator (&v)[W]) {
 
 // A staged piece of a tile, several vectors at once. What lies outside of the product takes part as its last row or
 // column, so that nothing branches before the stores.
-template <int W, bool kDownColumns, bool kWhole, class Sink>
-LATHE_DEVICE void store_several(const float* stage, int pitch, int height, int vectors, const Sink& sink, long row,
-                                long rows, long column, long columns) {
+template <int W, bool kDownColumns, bool kWhole, class Accumulator, class Sink>
+LATHE_DEVICE void store_several(const Accumulator* stage, int pitch, int height, int vectors, const Sink& sink,
+                                long row, long rows, long column, long columns) {
   constexpr int kAtOnce = Sink::kAtOnce;
   LATHE_NO_UNROLL
   for (int first = lane(); first < height * vectors; first += 32 * kAtOnce) {
@@ -178,7 +181,10 @@ LATHE_DEVICE void store_several(const float* stage, int pitch, int height, int v
       const int r = kDownColumns ? i % height : i / vectors, v = kDownColumns ? i / height : i % vectors;
       m[k] = row + r, n[k] = column + v * W;
       wanted[k] = i == first + 32 * k && m[k] < rows && n[k] < columns;
-      read_staged(stage + r * pitch + v * W, values[k]);
+      Accumulator sums[W];
+      read_staged(stage + r * pitch + v * W, sums);
+      LATHE_UNROLL
+      for (int j = 0; j < W; ++j) values[k][j] = static_cast<float>(sums[j]);
       if (m[k] >= rows) m[k] = rows - 1;
       if (n[k] >= columns) n[k] = (columns - 1) / W * W;
       count[k] = kWhole ? W : min_of(columns - n[k], W);

@@ -35,6 +35,13 @@ namespace math {  // functions of formulas, on floats
 
 LATHE_DEVICE float pow(float a, float b) { return powf(a, b); }
 LATHE_DEVICE float fma(float a, float b, float c) { return fmaf(a, b, c); }
+// a / b, by the reciprocal of b: the remainder of the product is exact and mends it. Of numbers that are rounded to
+// integers next, for it may lack the last bit of the least ones, and the sign of zero.
+LATHE_DEVICE float divided_by(float a, float b, float reciprocal) {
+  const float product = a * reciprocal;
+  const float quotient = fmaf(fmaf(-product, b, a), reciprocal, product);
+  return fabsf(product) < 0x1p100f ? quotient : product;
+}
 LATHE_DEVICE float abs(float a) { return fabsf(a); }
 LATHE_DEVICE float sqrt(float a) { return sqrtf(a); }
 LATHE_DEVICE float exp(float a) { return expf(a); }
