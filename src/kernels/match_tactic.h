@@ -3,6 +3,7 @@
 // the order of configurations.
 #pragma once
 
+#include <algorithm>
 #include <type_traits>
 
 #include "tuning/tactic.h"
@@ -35,7 +36,11 @@ Matched match_form(const Problem& problem, Form form, std::type_identity_t<typen
 }
 
 // Sorted by prediction; the best `most` of them.
-std::vector<Config> best_first(std::vector<Config> configs, size_t most = SIZE_MAX);
+inline std::vector<Config> best_first(std::vector<Config> configs, size_t most = SIZE_MAX) {
+  std::ranges::stable_sort(configs, {}, &Config::predicted_us);
+  if (configs.size() > most) configs.resize(most);
+  return configs;
+}
 
 // One for each choice, best first.
 template <class Choice, class Text, class Microseconds>

@@ -80,6 +80,22 @@ std::optional<std::string> unsupported_prologue(const Problem& problem, const Op
 
 }  // namespace
 
+void Operand::insert_dim(size_t at, const OperandDim& dim) {
+  const auto place = static_cast<ptrdiff_t>(at);
+  dims.insert(dims.begin() + place, dim.extent);
+  strides.insert(strides.begin() + place, dim.stride);
+  opt_dims.insert(opt_dims.begin() + place, dim.opt_extent);
+  opt_strides.insert(opt_strides.begin() + place, dim.opt_stride);
+}
+
+OperandDim Operand::take_out_dim(size_t at) {
+  const auto place = static_cast<ptrdiff_t>(at);
+  OperandDim taken = dim(at);
+  for (Shape* list : {&dims, &strides}) list->erase(list->begin() + place);
+  for (Dims* list : {&opt_dims, &opt_strides}) list->erase(list->begin() + place);
+  return taken;
+}
+
 bool is_collapsed(const Operand& operand) {
   return std::ranges::any_of(operand.reassociation, [](size_t count) { return count != 1; });
 }

@@ -13,6 +13,12 @@
 
 namespace lathe {
 
+// A dimension of an operand; the default has one element.
+struct OperandDim {
+  Expr extent = 1, stride = 0;
+  int64_t opt_extent = 1, opt_stride = 0;  // under the shapes that the tuner measures
+};
+
 // A tensor as a kernel will see it. dims are logical; strides, in elements, carry the layout.
 struct Operand {
   DType dtype = DType::f32;
@@ -49,6 +55,10 @@ struct Operand {
   Dims blocks;
 
   int rank() const { return static_cast<int>(dims.size()); }
+  OperandDim dim(size_t d) const { return {dims[d], strides[d], opt_dims[d], opt_strides[d]}; }
+  void insert_dim(size_t at, const OperandDim& dim);
+  void append_dim(const OperandDim& dim) { insert_dim(dims.size(), dim); }
+  OperandDim take_out_dim(size_t at);
   bool is_computed() const { return program.num_inputs > 0; }
   bool is_scaled_by_blocks() const { return !operands.empty() && !operands[0].blocks.empty(); }
 };

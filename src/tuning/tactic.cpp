@@ -6,19 +6,24 @@ namespace {
 
 class OnlyMatch final : public Match {
  public:
-  OnlyMatch(Emission emission, double predicted_us) : emission_(std::move(emission)), predicted_us_(predicted_us) {}
+  OnlyMatch(std::function<Result<Emission>()> emit, double predicted_us)
+      : emit_(std::move(emit)), predicted_us_(predicted_us) {}
   std::vector<Config> configs() const override { return {{.predicted_us = predicted_us_}}; }
-  Result<Emission> emit(const Config&) const override { return emission_; }
+  Result<Emission> emit(const Config&) const override { return emit_(); }
 
  private:
-  Emission emission_;
+  std::function<Result<Emission>()> emit_;
   double predicted_us_;
 };
 
 }  // namespace
 
 Matched match_one(Emission emission, double predicted_us) {
-  return std::make_unique<OnlyMatch>(std::move(emission), predicted_us);
+  return match_later([emission = std::move(emission)] { return emission; }, predicted_us);
+}
+
+Matched match_later(std::function<Result<Emission>()> emit, double predicted_us) {
+  return std::make_unique<OnlyMatch>(std::move(emit), predicted_us);
 }
 
 Known packed_of(const Emission& emission, size_t index) {

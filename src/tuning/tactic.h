@@ -75,8 +75,9 @@ struct Refusal {
 using Matched = tl::expected<std::unique_ptr<Match>, Refusal>;
 inline tl::unexpected<Refusal> refuse(std::string reason) { return tl::unexpected(Refusal{std::move(reason)}); }
 
-// A match without a choice, whose step is known already.
+// A match without a choice. Where its step is work, it is made when it is asked for.
 Matched match_one(Emission emission, double predicted_us);
+Matched match_later(std::function<Result<Emission>()> emit, double predicted_us);
 
 class Tactic {
  public:

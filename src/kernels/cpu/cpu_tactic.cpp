@@ -26,22 +26,6 @@ const TacticList& cpu_tactics() {
   return list;
 }
 
-namespace {
-
-class LaterMatch final : public Match {
- public:
-  LaterMatch(std::function<Result<Emission>()> emit, double predicted_us)
-      : emit_(std::move(emit)), predicted_us_(predicted_us) {}
-  std::vector<Config> configs() const override { return {{.text = "", .predicted_us = predicted_us_}}; }
-  Result<Emission> emit(const Config&) const override { return emit_(); }
-
- private:
-  std::function<Result<Emission>()> emit_;
-  double predicted_us_;
-};
-
-}  // namespace
-
 std::optional<std::string> refuse_epilogue(const Problem& problem) {
   return problem.program.is_identity() ? std::nullopt : std::optional<std::string>("this kernel has no epilogue");
 }
@@ -94,10 +78,6 @@ Matched match_root(const Problem& problem, std::vector<int64_t> params, const st
   if (auto reason = unsupported_feature(problem, supported)) return refuse(*std::move(reason));
   if (auto reason = refuse_epilogue(problem)) return refuse(*std::move(reason));
   return match_one(emission_of(problem, std::move(params), inputs), predicted_us(problem, effort));
-}
-
-Matched match_later(std::function<Result<Emission>()> emit, double predicted_us) {
-  return std::make_unique<LaterMatch>(std::move(emit), predicted_us);
 }
 
 std::vector<size_t> all_inputs(const Problem& problem) {

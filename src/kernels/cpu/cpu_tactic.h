@@ -53,7 +53,4 @@ Matched match_root(const Problem& problem, const P& params, const std::vector<si
 }
 std::vector<size_t> all_inputs(const Problem& problem);
 
-// The match of a kernel that has no choice, and whose step is work: it is made when it is asked for.
-Matched match_later(std::function<Result<Emission>()> emit, double predicted_us);
-
 }  // namespace lathe::cpu

@@ -18,14 +18,6 @@ Operand with_dims(const Operand& operand) {
   return result;
 }
 
-void append_dim(Operand& to, const Operand& from, size_t dim) {
-  to.dims.push_back(from.dims[dim]);
-  to.strides.push_back(from.strides[dim]);
-  to.opt_dims.push_back(from.opt_dims[dim]);
-  to.opt_strides.push_back(from.opt_strides[dim]);
-  if (from.padding) to.padding->begin.push_back(from.padding->begin[dim]);
-}
-
 // Whether the last dimension of each result only has to be made longer to take up `dim`.
 bool continues(const std::vector<Operand>& results, const std::vector<Operand>& tensors, size_t dim) {
   const Expr& extent = tensors[0].dims[dim];
@@ -49,7 +41,8 @@ std::vector<Operand> collapse(std::vector<Operand> tensors) {
     const bool merges = !results[0].dims.empty() && continues(results, tensors, dim);
     for (size_t k = 0; k < tensors.size(); ++k) {
       if (!merges) {
-        append_dim(results[k], tensors[k], dim);
+        results[k].append_dim(tensors[k].dim(dim));
+        if (results[k].padding) results[k].padding->begin.push_back(tensors[k].padding->begin[dim]);
         continue;
       }
       results[k].dims.back() *= tensors[k].dims[dim];

@@ -7,11 +7,10 @@
 #include "kernels/cpu/conv_elements/conv_elements.h"
 #include "kernels/cpu/cpu_tactic.h"
 #include "kernels/padding_rule_tactic.h"
+#include "ops/windows.h"
 
 namespace lathe::cpu {
 namespace {
-
-int64_t value_at(const Ints& values, size_t i, int64_t fallback) { return i < values.size() ? values[i] : fallback; }
 
 template <class Attrs>
 ConvElementsParams params_of(const Attrs& attrs, size_t spatial) {

@@ -9,19 +9,6 @@
 namespace lathe::cuda::conv {
 namespace {
 
-template <class T>
-void move_back(std::vector<T>& values, size_t at, size_t last) {
-  const auto first = values.begin();
-  std::rotate(first + static_cast<ptrdiff_t>(at), first + static_cast<ptrdiff_t>(at + 1),
-              first + static_cast<ptrdiff_t>(last + 1));
-}
-
-// Dimension `at` becomes `last`.
-void move_back(Operand& operand, size_t at, size_t last) {
-  move_back(operand.dims, at, last), move_back(operand.strides, at, last);
-  move_back(operand.opt_dims, at, last), move_back(operand.opt_strides, at, last);
-}
-
 // Of channels that consist of these extents, the one at `unit` going last.
 std::vector<int64_t> order_of(const Dims& extents, size_t unit) {
   int64_t outer = 1, inner = 1;
@@ -55,9 +42,9 @@ void put_last(Shuffle& shuffle, size_t first, size_t unit) {
   for (size_t i = 0; i < shuffle.problem.operands.size(); ++i) {
     Operand& operand = shuffle.problem.operands[i];
     shuffle.packed[i] = is_of_channels(operand, output, first, shuffle.channel_dims);
-    move_back(operand, unit, last);
+    operand.insert_dim(last, operand.take_out_dim(unit));
   }
-  move_back(output, unit, last);
+  output.insert_dim(last, output.take_out_dim(unit));
   for (size_t i = 0; i < shuffle.problem.operands.size(); ++i) {
     if (!shuffle.packed[i]) continue;
     Operand& operand = shuffle.problem.operands[i];

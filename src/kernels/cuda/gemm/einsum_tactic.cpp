@@ -128,19 +128,10 @@ bool join_k(Roles& roles, Axis& k, CollapsedDim& a) {
 Operand permuted(const Operand& operand, const Roles& roles, const Axis& columns, bool has_columns) {
   Operand out = operand;
   out.dims.clear(), out.strides.clear(), out.opt_dims.clear(), out.opt_strides.clear();
-  const auto take = [&](const Axis& label) {
-    out.dims.push_back(operand.dims[label.output]);
-    out.strides.push_back(operand.strides[label.output]);
-    out.opt_dims.push_back(operand.opt_dims[label.output]);
-    out.opt_strides.push_back(operand.opt_strides[label.output]);
-  };
-  const auto add = [&] {
-    out.dims.emplace_back(1), out.strides.emplace_back(0), out.opt_dims.push_back(1), out.opt_strides.push_back(0);
-  };
-  for (const Axis& label : roles.batch) take(label);
-  for (const Axis& label : roles.m) take(label);
-  if (roles.m.empty()) add();
-  has_columns ? take(columns) : add();
+  for (const Axes* axes : {&roles.batch, &roles.m})
+    for (const Axis& label : *axes) out.append_dim(operand.dim(label.output));
+  if (roles.m.empty()) out.append_dim({});
+  out.append_dim(has_columns ? operand.dim(columns.output) : OperandDim());
   return out;
 }
 

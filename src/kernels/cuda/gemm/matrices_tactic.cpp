@@ -40,19 +40,12 @@ Stack as_stack(const Operand& operand, bool left, bool transpose, const Shape& b
 
 // Gives the output and the operands a dimension of 1 where a vector operand left one out.
 void add_vector_dims(const Problem& problem, Problem& out) {
-  const auto insert = [](Operand& operand, size_t from_end) {
-    const auto at = static_cast<std::ptrdiff_t>(operand.dims.size() - from_end);
-    operand.dims.insert(operand.dims.begin() + at, Expr(1));
-    operand.strides.insert(operand.strides.begin() + at, Expr(0));
-    operand.opt_dims.insert(operand.opt_dims.begin() + at, 1);
-    operand.opt_strides.insert(operand.opt_strides.begin() + at, 0);
-  };
   const bool no_n = problem.inputs[1].rank() == 1, no_m = problem.inputs[0].rank() == 1;
   if (!no_n && !no_m) return;
   for (Operand& operand : out.operands) operand = broadcast(operand, problem.outputs[0]);
   const auto complete = [&](Operand& operand) {
-    if (no_n) insert(operand, 0);
-    if (no_m) insert(operand, 1);
+    if (no_n) operand.append_dim({});
+    if (no_m) operand.insert_dim(operand.dims.size() - 1, {});
   };
   for (Operand& operand : out.operands) complete(operand);
   complete(out.outputs[0]);

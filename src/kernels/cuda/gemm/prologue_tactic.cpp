@@ -7,31 +7,14 @@
 namespace lathe::cuda::gemm {
 namespace {
 
-template <class T>
-T taken_out(std::vector<T>& values, size_t at) {
-  T value = values[at];
-  values.erase(values.begin() + static_cast<std::ptrdiff_t>(at));
-  return value;
-}
-
 // Input 0 and the prologue's operands with as few dimensions for the rows as possible, and the column.
 std::vector<Operand> row_views(const Problem& problem, size_t column) {
   std::vector<Operand> tensors = {problem.inputs[0]};
   for (const Operand& operand : problem.inputs[0].operands) tensors.push_back(broadcast(operand, problem.inputs[0]));
-  std::vector<Operand> columns(tensors.size());
-  for (size_t k = 0; k < tensors.size(); ++k) {
-    columns[k].dims = {taken_out(tensors[k].dims, column)};
-    columns[k].strides = {taken_out(tensors[k].strides, column)};
-    columns[k].opt_dims = {taken_out(tensors[k].opt_dims, column)};
-    columns[k].opt_strides = {taken_out(tensors[k].opt_strides, column)};
-  }
+  std::vector<OperandDim> columns;
+  for (Operand& tensor : tensors) columns.push_back(tensor.take_out_dim(column));
   std::vector<Operand> views = collapse(std::move(tensors));
-  for (size_t k = 0; k < views.size(); ++k) {
-    views[k].dims.push_back(columns[k].dims[0]);
-    views[k].strides.push_back(columns[k].strides[0]);
-    views[k].opt_dims.push_back(columns[k].opt_dims[0]);
-    views[k].opt_strides.push_back(columns[k].opt_strides[0]);
-  }
+  for (size_t k = 0; k < views.size(); ++k) views[k].append_dim(columns[k]);
   return views;
 }
 

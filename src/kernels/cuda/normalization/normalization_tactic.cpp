@@ -12,12 +12,7 @@ std::string literal(double value) { return fmt::format("{:a}f", static_cast<floa
 
 // One value for each channel as a tensor that broadcasts to [N, C, ...].
 Operand channel_column(Operand operand, int rank) {
-  for (int i = 2; i < rank; ++i) {
-    operand.dims.push_back(1);
-    operand.opt_dims.push_back(1);
-    operand.strides.push_back(0);
-    operand.opt_strides.push_back(0);
-  }
+  for (int i = 2; i < rank; ++i) operand.append_dim({});
   return operand;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Separable resizing by tables, in any layout.
 #include "kernels/cuda/cuda_tactics.h"
+#include "kernels/cuda/match.h"
 #include "kernels/cuda/memory_order.h"
 #include "kernels/cuda/source.h"
 #include "kernels/resize_tables_tactic.h"
@@ -27,13 +28,7 @@ class Samples {
     resized_[at] = 1;
     for (Tensor* table : {&tables.index, &tables.weights}) {
       const std::string name = fmt::format("{}{}", table == &tables.index ? "Index" : "Weight", at);
-      Operand operand;
-      operand.dtype = table->dtype();
-      operand.opt_dims = table->dims();
-      operand.opt_strides = {table->dims()[1], 1};
-      operand.dims = to_shape(operand.opt_dims);
-      operand.strides = to_shape(operand.opt_strides);
-      source_.input(next_++, operand, name);
+      source_.input(next_++, packed_operand(*table), name);
       members_ += fmt::format("  {} {};\n", name, member_of(name));
       objects_ += objects_.empty() ? name + "_" : ", " + name + "_";
       emission.inputs.push_back({StepInput::packed, emission.packed.size()});
