@@ -30,7 +30,7 @@ lathe_add_small_objects(lathe_dispatch_api_10_objects 10 ${dispatch_api_sources}
 function(lathe_add_dispatch name version interface)
   lathe_add_shared(${name} $<TARGET_OBJECTS:lathe_dispatch_objects> $<TARGET_OBJECTS:${interface}>
                    $<TARGET_OBJECTS:${version}> $<TARGET_OBJECTS:lathe_unused_objects>)
-  target_link_options(${name} PRIVATE -Wl,--gc-sections)
+  target_link_options(${name} PRIVATE ${LATHE_SMALL_LINK_OPTIONS})
 endfunction()
 lathe_add_dispatch(lathe_dispatch lathe_version_objects lathe_dispatch_api_objects)
 lathe_add_dispatch(lathe_dispatch_10 lathe_version_10_objects lathe_dispatch_api_10_objects)

@@ -21,7 +21,7 @@ lathe_add_wrapper_objects(lathe_wrapper_device_objects 11 ${wrapper_device_sourc
 function(lathe_add_wrapper name generation)
   lathe_add_wrapper_objects(${name}_objects ${generation} ${wrapper_sources})
   lathe_add_shared(${name} $<TARGET_OBJECTS:${name}_objects> $<TARGET_OBJECTS:lathe_wrapper_device_objects>)
-  target_link_options(${name} PRIVATE -Wl,--gc-sections)
+  target_link_options(${name} PRIVATE ${LATHE_SMALL_LINK_OPTIONS})
 endfunction()
 lathe_add_wrapper(lathe_wrapper 11)
 lathe_add_wrapper(lathe_wrapper_10 10)

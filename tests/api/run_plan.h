@@ -36,8 +36,10 @@ class Output final : public nv::IOutputAllocator {
 };
 
 inline std::vector<char> read_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  std::vector<char> bytes(file ? static_cast<size_t>(file.tellg()) : 0);
+  file.seekg(0).read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  return bytes;
 }
 
 inline bool run(nv::ICudaEngine& engine, const std::string& from, const std::string& to) {

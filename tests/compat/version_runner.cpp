@@ -3,7 +3,7 @@
 //   version_runner library plan input-folder output-folder [option...]
 // --allow: code for the host; --lean=path: by the runtime that loadRuntime() makes of it; --memory=no, --files=no: not
 // from files in memory, nor temporary ones; --directory=path of the latter; --no-memfd: the kernel has no files in
-// memory;
+// memory; --no-code: nor may what was written be executed;
 // --order=letters: in which order Runtime, Loaded runtime, Engine, Context and Inspector die.
 // Prints how many runtimes of ours are mapped: before, while the engine is there, and at the end. Exits with 3 where
 // there is no engine, after the runtime has loaded what the option --then=plan names.
@@ -11,10 +11,12 @@
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
 #include <cerrno>
+#include <climits>
 #include <cstddef>
 #include <map>
 #include <set>
@@ -25,10 +27,16 @@ namespace {
 
 namespace nv = nvinfer1;
 
-bool forbid_files_in_memory() {
+// With `code`, memory that was written cannot be made executable either, as under some policies of systems.
+bool forbid_files_in_memory(bool code) {
+  const unsigned mprotect = code ? SYS_mprotect : UINT_MAX;
   sock_filter rules[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
                          BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_memfd_create, 0, 1),
                          BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+                         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, mprotect, 0, 3),
+                         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args[2])),
+                         BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, PROT_EXEC, 0, 1),
+                         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EACCES),
                          BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
   const sock_fprog program = {std::size(rules), rules};
   return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
@@ -112,7 +120,8 @@ int main(int argc, char** argv) {
     const size_t end = std::min(word.find('='), word.size());
     options[word.substr(0, end)] = word.substr(std::min(end + 1, word.size()));
   }
-  if (options.contains("--no-memfd") && !forbid_files_in_memory()) return 4;
+  const bool no_code = options.contains("--no-code");
+  if ((no_code || options.contains("--no-memfd")) && !forbid_files_in_memory(no_code)) return 4;
   void* const library = dlopen(argv[1], RTLD_NOW | RTLD_LOCAL);
   if (!library) return std::fprintf(stderr, "%s\n", dlerror()), 2;
   auto* const create = reinterpret_cast<void* (*)(void*, int32_t)>(dlsym(library, "createInferRuntime_INTERNAL"));

@@ -9,6 +9,7 @@ import json
 import os
 import pathlib
 import re
+import resource
 import shutil
 import struct
 import subprocess
@@ -28,6 +29,9 @@ DEVICES = {"cpu": {}, "cuda": {} if os.environ.get("LATHE_TEST_DEVICE") == "cuda
 
 def run(*command, **variables):
     return subprocess.run([str(word) for word in command], capture_output=True, text=True, env=os.environ | variables)
+
+
+IS_RELEASE = "CMAKE_BUILD_TYPE:STRING=Release\n" in (BUILD / "CMakeCache.txt").read_text()
 
 
 def library(version, kind):
@@ -139,6 +143,37 @@ class Versions(unittest.TestCase):
         if written == version:
             self.check_answer(self.run_plan(runtime, plans["plain"], device), written, device)
         return 3 + (written == version)
+
+    # S177: the kernels of each level, which are packed in the lean runtime, and linked in the whole library.
+    @unittest.skipUnless(" lathe_packed_kernels\n" in run("nm", library("0.1", "lathe_lean")).stdout, "kernels are not packed")
+    def test_packed_kernels(self):
+        for level in ("baseline", "avx2", "avx512"):
+            plan = self.folder / f"{level}.engine"
+            done = run(BUILD / "bin/lathe", "build", DIGITS, "-o", plan, "--buildBudget=0", "--target=cpu", *SHAPES, LATHE_CPU_ISA=level)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            answers = set()
+            for kind, options in (("lathe", []), ("lathe_lean", []), ("lathe_lean", ["--no-memfd"])):
+                done = self.run_plan(library("0.1", kind), plan, "cpu", *options, LATHE_CPU_ISA=level)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                answers.add(self.answer())
+            self.assertEqual(len(answers), 1)
+        plan = self.plans["0.1", "cpu", "plain"]
+        self.check_refusal(self.run_plan(library("0.1", "lathe_lean"), plan, "cpu", "--no-code"), "the code of kernels", "cannot be mapped")
+        self.check_answer(self.run_plan(library("0.1", "lathe"), plan, "cpu", "--no-code"), "0.1", "cpu")
+
+    # S5: processor time of loading and running once, each the least of several processes.
+    @unittest.skipUnless(IS_RELEASE, "instrumented code takes longer")
+    def test_what_an_embedded_runtime_takes(self):
+        def seconds(version, plan, *options):
+            before = resource.getrusage(resource.RUSAGE_CHILDREN)
+            self.assertEqual(self.run_plan(library(version, "lathe"), plan, "cpu", *options).returncode, 0)
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        plain, held = self.plans["0.3", "cpu", "plain"], self.plans["0.1", "cpu", "held"]
+        times = [(seconds("0.3", plain), seconds("0.3", held, "--allow")) for _ in range(9)]
+        usual, own = (min(column) for column in zip(*times))
+        print(f"loading and running once: {usual * 1e3:.1f} ms, by the plan's own runtime {own * 1e3:.1f} ms")
+        self.assertLess(own - usual, 0.030)
 
     # S1, S4, S19, S22, S46, S180, S181: plans of one version, and plans of newer ones.
     def test_what_is_refused(self):
@@ -282,7 +317,7 @@ class Versions(unittest.TestCase):
         self.assertEqual(names["lathe_dispatch"] - names["lathe_lean"], set())
         self.assertEqual(names["lathe_lean"] - names["lathe"], set())
         self.assertNotIn("createInferBuilder_INTERNAL", names["lathe_lean"])
-        if "CMAKE_BUILD_TYPE:STRING=Release\n" in (BUILD / "CMakeCache.txt").read_text():
+        if IS_RELEASE:
             stripped = self.folder / "stripped_dispatch.so"
             subprocess.run(["strip", "-o", stripped, library("0.1", "lathe_dispatch")], check=True)
             self.assertLessEqual(stripped.stat().st_size, 240_000)
