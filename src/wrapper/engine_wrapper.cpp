@@ -3,7 +3,6 @@
 #include "lathe_wrapper.h"
 
 #include <cstring>
-#include <functional>
 
 #include "wrapper/wrapped_engine.h"
 
@@ -41,8 +40,8 @@ Result<std::unique_ptr<WrappedEngine>> start(std::unique_ptr<WrappedEngine> wrap
 }
 
 // `read` gives what the wrapper is made of.
-std::unique_ptr<WrappedEngine> make(std::shared_ptr<nvinfer1::IRuntime> runtime,
-                                    const std::function<Result<wrapper::RecordContent>()>& read) noexcept {
+template <class Read>
+std::unique_ptr<WrappedEngine> make(std::shared_ptr<nvinfer1::IRuntime> runtime, const Read& read) noexcept {
   api::Reporter reporter(runtime ? runtime->getLogger() : nullptr);
   if (runtime) reporter.set_recorder(runtime->getErrorRecorder());
   return api::guarded(reporter, "EngineWrapper::create()", std::unique_ptr<WrappedEngine>(),
@@ -242,7 +241,12 @@ int64_t EngineWrapper::weightStreamingBudget() const noexcept {
   return read(*wrapped_, [&] { return wrapped_->engine().getWeightStreamingBudgetV2(); });
 }
 RuntimeSettings EngineWrapper::settings() const noexcept {
-  return read(*wrapped_, [&] { return wrapper::settings_text(wrapped_->content().settings); });
+  RuntimeSettings settings;
+  guarded(*wrapped_, "settings()", [&]() -> Result<> {
+    settings = wrapper::settings_text(wrapped_->content().settings);
+    return {};
+  });
+  return settings;
 }
 bool EngineWrapper::isCapturedByRuntime() const noexcept {
   return read(*wrapped_, [&] { return wrapped_->content().settings.runtime_captures(); });
