@@ -60,6 +60,13 @@ def ties():
     return found
 
 
+def file_of(form, test):
+    """The file whose name the test's begins with: a file may hold several cases."""
+    words = test.split("_")
+    paths = [form.format("_".join(words[:count])) for count in range(len(words), 0, -1)]
+    return next((path for path in paths if (ROOT / path).exists()), paths[0])
+
+
 def results(folder):
     """{test: "passed", "failed" or "skipped"}; text cases go by the path of their file, of every device on which they ran."""
     found = {}
@@ -75,7 +82,7 @@ def results(folder):
             suite, test = case.get("classname").split("/")[-1], case.get("name").split("/")
             put(f"{suite}.{test[0]}", verdict)
             if suite in TEXT_CASES:
-                put(TEXT_CASES[suite].format(test[-1]), verdict)
+                put(file_of(TEXT_CASES[suite], test[-1]), verdict)
     return found
 
 

@@ -3,7 +3,6 @@
 #include "lathe_wrapper.h"
 
 #include <cstring>
-#include <functional>
 
 #include "wrapper/wrapped_engine.h"
 
@@ -40,18 +39,21 @@ Result<std::unique_ptr<WrappedEngine>> start(std::unique_ptr<WrappedEngine> wrap
   return nullptr;
 }
 
-// `read` gives what the wrapper is made of.
-std::unique_ptr<WrappedEngine> make(std::shared_ptr<nvinfer1::IRuntime> runtime,
-                                    const std::function<Result<wrapper::RecordContent>()>& read) noexcept {
+// `read` gives what the wrapper is made of, `own` makes it.
+template <class Read, class Own>
+std::unique_ptr<EngineWrapper> make(std::shared_ptr<nvinfer1::IRuntime> runtime, const Read& read,
+                                    const Own& own) noexcept {
   api::Reporter reporter(runtime ? runtime->getLogger() : nullptr);
   if (runtime) reporter.set_recorder(runtime->getErrorRecorder());
-  return api::guarded(reporter, "EngineWrapper::create()", std::unique_ptr<WrappedEngine>(),
-                      [&]() -> Result<std::unique_ptr<WrappedEngine>> {
+  return api::guarded(reporter, "EngineWrapper::create()", std::unique_ptr<EngineWrapper>(),
+                      [&]() -> Result<std::unique_ptr<EngineWrapper>> {
                         LATHE_ASSIGN(wrapper::RecordContent content, read());
                         if (!runtime)
                           return fail(ErrorCode::invalid_argument,
                                       "the runtime is null: createInferRuntime() makes one");
-                        return start(std::make_unique<WrappedEngine>(std::move(runtime), std::move(content)));
+                        auto wrapped = std::make_unique<WrappedEngine>(std::move(runtime), std::move(content));
+                        LATHE_ASSIGN(wrapped, start(std::move(wrapped)));
+                        return wrapped ? own(std::move(wrapped)) : nullptr;
                       });
 }
 
@@ -125,7 +127,7 @@ EngineWrapper::~EngineWrapper() noexcept = default;
 std::unique_ptr<EngineWrapper> EngineWrapper::createOfFields(std::shared_ptr<nvinfer1::IRuntime> runtime,
                                                              const std::string& plan, const EngineFields& fields,
                                                              RuntimeSettings settings) noexcept {
-  std::unique_ptr<WrappedEngine> made = make(std::move(runtime), [&]() -> Result<wrapper::RecordContent> {
+  const auto read = [&]() -> Result<wrapper::RecordContent> {
     wrapper::RecordContent content;
     LATHE_ASSIGN(content.settings, wrapper::parse_settings(settings));
     content.has_settings = wrapperFeatures().runtimeConfig;
@@ -134,16 +136,16 @@ std::unique_ptr<EngineWrapper> EngineWrapper::createOfFields(std::shared_ptr<nvi
     LATHE_TRY(wrapper::write_record(content));  // what no record can hold is refused now
     content.plan = plan;
     return content;
-  });
-  if (!made) return nullptr;
-  return std::unique_ptr<EngineWrapper>(new (std::nothrow) EngineWrapper(std::move(made)));
+  };
+  return make(std::move(runtime), read,
+              [](auto wrapped) { return std::unique_ptr<EngineWrapper>(new EngineWrapper(std::move(wrapped))); });
 }
 
 std::unique_ptr<EngineWrapper> EngineWrapper::createOfRecord(std::shared_ptr<nvinfer1::IRuntime> runtime,
                                                              const EngineRecord& record) noexcept {
-  std::unique_ptr<WrappedEngine> made = make(std::move(runtime), [&] { return wrapper::read_record(record); });
-  if (!made) return nullptr;
-  return std::unique_ptr<EngineWrapper>(new (std::nothrow) EngineWrapper(std::move(made)));
+  const auto read = [&] { return wrapper::read_record(record); };
+  return make(std::move(runtime), read,
+              [](auto wrapped) { return std::unique_ptr<EngineWrapper>(new EngineWrapper(std::move(wrapped))); });
 }
 
 bool EngineWrapper::record(EngineRecord& record) const noexcept {
@@ -242,7 +244,12 @@ int64_t EngineWrapper::weightStreamingBudget() const noexcept {
   return read(*wrapped_, [&] { return wrapped_->engine().getWeightStreamingBudgetV2(); });
 }
 RuntimeSettings EngineWrapper::settings() const noexcept {
-  return read(*wrapped_, [&] { return wrapper::settings_text(wrapped_->content().settings); });
+  RuntimeSettings settings;
+  guarded(*wrapped_, "settings()", [&]() -> Result<> {
+    settings = wrapper::settings_text(wrapped_->content().settings);
+    return {};
+  });
+  return settings;
 }
 bool EngineWrapper::isCapturedByRuntime() const noexcept {
   return read(*wrapped_, [&] { return wrapped_->content().settings.runtime_captures(); });

@@ -57,6 +57,15 @@ class Engines(unittest.TestCase):
         x = np.random.default_rng(2).standard_normal((4, 6), np.float32).T
         np.testing.assert_allclose(self.engine(x), expected(x), rtol=1e-5, atol=1e-6)
 
+    def test_an_output_over_an_input_is_refused(self):
+        x = np.random.default_rng(3).standard_normal((4, 4), np.float32)
+        over = x.reshape(-1)[4:].reshape(4, 3)
+        with self.assertRaisesRegex(lathe.Error, r"output 'y' \(48 bytes at .*\) lies over input 'x'"):
+            self.engine.run({'x': x}, {'y': over})
+        apart = np.empty((4, 3), np.float32)
+        self.engine.run({'x': x}, {'y': apart})
+        np.testing.assert_allclose(apart, expected(x), rtol=1e-5, atol=1e-6)
+
     def test_save_and_load(self):
         x = np.ones((3, 4), np.float32)
         with tempfile.TemporaryDirectory() as folder:

@@ -4,3 +4,4 @@ target_link_options(test_robustness PRIVATE -Wl,--wrap=aligned_alloc,--wrap=free
                     -Wl,--wrap=__sched_cpualloc,--wrap=__sched_cpufree)
 add_dependencies(test_robustness fake_nvrtc)
 target_compile_definitions(test_robustness PRIVATE FAKE_NVRTC="$<TARGET_FILE:fake_nvrtc>")
+target_link_libraries(test_robustness PRIVATE lathe_wrapper ${CMAKE_DL_LIBS})

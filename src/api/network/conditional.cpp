@@ -30,10 +30,18 @@ nv::IConditionLayer* Conditional::setCondition(nv::ITensor& condition) noexcept 
     static_cast<Layer*>(condition_)->setInput(0, condition);
     return condition_;
   }
-  condition_ = network_.add<ConditionLayer>("IIfConditional::setCondition", {&condition}, this);
-  if (condition_)
-    for (ConditionalOutputLayer* output : outputs_) output->set_condition(*condition_);
-  return condition_;
+  constexpr const char* kWhere = "IIfConditional::setCondition";
+  condition_ = network_.add<ConditionLayer>(kWhere, {&condition}, this);
+  return condition_ && give_condition(kWhere) ? condition_ : nullptr;
+}
+
+// To the outputs that there are, if there is one.
+bool Conditional::give_condition(const char* where) noexcept {
+  return guarded(network_.entry(), where, [&]() -> Result<> {
+    for (ConditionalOutputLayer* output : outputs_)
+      if (condition_) output->set_condition(*condition_);
+    return {};
+  });
 }
 
 nv::IIfConditionalInputLayer* Conditional::addInput(nv::ITensor& input) noexcept {
@@ -42,12 +50,9 @@ nv::IIfConditionalInputLayer* Conditional::addInput(nv::ITensor& input) noexcept
 
 nv::IIfConditionalOutputLayer* Conditional::addOutput(nv::ITensor& trueSubgraphOutput,
                                                       nv::ITensor& falseSubgraphOutput) noexcept {
-  auto* layer = network_.add<ConditionalOutputLayer>("IIfConditional::addOutput",
-                                                     {&trueSubgraphOutput, &falseSubgraphOutput}, this);
-  if (!layer) return nullptr;
-  if (condition_) layer->set_condition(*condition_);
-  outputs_.push_back(layer);
-  return layer;
+  constexpr const char* kWhere = "IIfConditional::addOutput";
+  auto* layer = network_.add_to(outputs_, kWhere, {&trueSubgraphOutput, &falseSubgraphOutput}, this);
+  return layer && give_condition(kWhere) ? layer : nullptr;
 }
 
 void Conditional::setName(const char* name) noexcept {

@@ -73,6 +73,8 @@ class Conditional final : public nv::IIfConditional, public nv::apiv::VIfConditi
   const char* getName() const noexcept override { return name_.c_str(); }
 
  private:
+  bool give_condition(const char* where) noexcept;
+
   NetworkDefinition& network_;
   std::string name_;
   ConditionLayer* condition_ = nullptr;

@@ -168,7 +168,7 @@ nv::IShuffleLayer* NetworkDefinition::addShuffle(nv::ITensor& input) noexcept {
 nv::IConcatenationLayer* NetworkDefinition::addConcatenation(nv::ITensor* const* inputs, int32_t nbInputs) noexcept {
   constexpr const char* kWhere = "INetworkDefinition::addConcatenation";
   if (!inputs || nbInputs < 1) return refuse<ConcatenationLayer>(kWhere);
-  return add<ConcatenationLayer>(kWhere, {inputs, inputs + nbInputs});
+  return add<ConcatenationLayer>(kWhere, std::span(inputs, static_cast<size_t>(nbInputs)));
 }
 
 nv::ISqueezeLayer* NetworkDefinition::addSqueeze(nv::ITensor& input, nv::ITensor& axes) noexcept {

@@ -207,7 +207,7 @@ nv::IMatrixMultiplyLayer* NetworkDefinition::addMatrixMultiply(nv::ITensor& inpu
 nv::IEinsumLayer* NetworkDefinition::addEinsum(nv::ITensor* const* inputs, int32_t nbInputs,
                                                const char* equation) noexcept {
   if (!inputs || nbInputs < 1 || !equation) return refuse<EinsumLayer>("INetworkDefinition::addEinsum");
-  return add<EinsumLayer>("INetworkDefinition::addEinsum", {inputs, inputs + nbInputs}, std::string(equation));
+  return add<EinsumLayer>("INetworkDefinition::addEinsum", std::span(inputs, static_cast<size_t>(nbInputs)), equation);
 }
 
 nv::INormalizationLayer* NetworkDefinition::addNormalization(nv::ITensor& input, nv::ITensor& scale, nv::ITensor& bias,

@@ -62,9 +62,7 @@ Result<std::vector<ir::Value*>> LoopOutputLayer::lower(LayerLowering& lowering) 
 }
 
 nv::IRecurrenceLayer* Loop::addRecurrence(nv::ITensor& initialValue) noexcept {
-  auto* layer = network_.add<RecurrenceLayer>("ILoop::addRecurrence", {&initialValue}, this);
-  if (layer) recurrences_.push_back(layer);
-  return layer;
+  return network_.add_to(recurrences_, "ILoop::addRecurrence", {&initialValue}, this);
 }
 
 nv::ITripLimitLayer* Loop::addTripLimit(nv::ITensor& tensor, nv::TripLimit limit) noexcept {
@@ -81,15 +79,11 @@ nv::ITripLimitLayer* Loop::addTripLimit(nv::ITensor& tensor, nv::TripLimit limit
 }
 
 nv::IIteratorLayer* Loop::addIterator(nv::ITensor& tensor, int32_t axis, bool reverse) noexcept {
-  auto* layer = network_.add<IteratorLayer>("ILoop::addIterator", {&tensor}, this, axis, reverse);
-  if (layer) iterators_.push_back(layer);
-  return layer;
+  return network_.add_to(iterators_, "ILoop::addIterator", {&tensor}, this, axis, reverse);
 }
 
 nv::ILoopOutputLayer* Loop::addLoopOutput(nv::ITensor& tensor, nv::LoopOutput outputKind, int32_t axis) noexcept {
-  auto* layer = network_.add<LoopOutputLayer>("ILoop::addLoopOutput", {&tensor}, this, outputKind, axis);
-  if (layer) outputs_.push_back(layer);
-  return layer;
+  return network_.add_to(outputs_, "ILoop::addLoopOutput", {&tensor}, this, outputKind, axis);
 }
 
 void Loop::setName(const char* name) noexcept {

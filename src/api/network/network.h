@@ -3,8 +3,10 @@
 
 #include <deque>
 #include <functional>
+#include <initializer_list>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -83,7 +85,15 @@ class NetworkDefinition final : public nv::INetworkDefinition, public nv::apiv::
 
   // Makes a layer of class L over `inputs` with further constructor arguments; null and one report on failure.
   template <class L, class... Args>
-  L* add(const char* where, std::vector<nv::ITensor*> inputs, Args&&... args) noexcept;
+  L* add(const char* where, std::span<nv::ITensor* const> inputs, Args&&... args) noexcept;
+  template <class L, class... Args>
+  L* add(const char* where, std::initializer_list<nv::ITensor*> inputs, Args&&... args) noexcept {
+    return add<L>(where, std::span<nv::ITensor* const>(inputs.begin(), inputs.size()), std::forward<Args>(args)...);
+  }
+  // The same, and keeps the layer in a list of its kind.
+  template <class L, class... Args>
+  L* add_to(std::vector<L*>& list, const char* where, std::initializer_list<nv::ITensor*> inputs,
+            Args&&... args) noexcept;
   template <class L>
   L* refuse(const char* where) noexcept;
   // Makes the nodes of a new layer, and owns it.

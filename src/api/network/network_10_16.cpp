@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What networks, layers and tensors of generation 10 have besides.
+#include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "api/deprecation.h"
@@ -101,10 +103,11 @@ bool OptimizationProfile::setShapeValues(const char* inputName, nv::OptProfileSe
                                          int32_t nbValues) noexcept {
   static constinit Deprecation deprecation("IOptimizationProfile::setShapeValues", "setShapeValuesV2()");
   deprecation.tell(*reporter_);
-  std::vector<int64_t> wide;
-  if (values && nbValues > 0 && nbValues <= nv::Dims::MAX_DIMS * nv::Dims::MAX_DIMS)
-    wide.assign(values, values + nbValues);
-  return setShapeValuesV2(inputName, select, wide.empty() ? nullptr : wide.data(), nbValues);
+  constexpr int32_t kMost = nv::Dims::MAX_DIMS * nv::Dims::MAX_DIMS;
+  std::array<int64_t, kMost> wide;
+  const bool fits = values && nbValues > 0 && nbValues <= kMost;
+  if (fits) std::copy(values, values + nbValues, wide.begin());
+  return setShapeValuesV2(inputName, select, fits ? wide.data() : nullptr, nbValues);
 }
 
 const int32_t* OptimizationProfile::getShapeValues(const char* inputName,

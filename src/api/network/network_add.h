@@ -9,7 +9,7 @@
 namespace lathe::api {
 
 template <class L, class... Args>
-L* NetworkDefinition::add(const char* where, std::vector<nv::ITensor*> inputs, Args&&... args) noexcept {
+L* NetworkDefinition::add(const char* where, std::span<nv::ITensor* const> inputs, Args&&... args) noexcept {
   return guarded(entry(), where, static_cast<L*>(nullptr), [&]() -> Result<L*> {
     for (Result<>& checked : std::array<Result<>, sizeof...(Args)>{check_argument(args)...})
       LATHE_TRY(std::move(checked));
@@ -20,6 +20,19 @@ L* NetworkDefinition::add(const char* where, std::vector<nv::ITensor*> inputs, A
     }
     return keep(std::make_unique<L>(*this, std::move(views), std::forward<Args>(args)...));
   });
+}
+
+// There is room in the list before the layer is made: no layer is made that is not in it.
+template <class L, class... Args>
+L* NetworkDefinition::add_to(std::vector<L*>& list, const char* where, std::initializer_list<nv::ITensor*> inputs,
+                             Args&&... args) noexcept {
+  const bool has_room = guarded(entry(), where, [&]() -> Result<> {
+    list.reserve(list.size() + 1);
+    return {};
+  });
+  L* const made = has_room ? add<L>(where, inputs, std::forward<Args>(args)...) : nullptr;
+  if (made) list.push_back(made);
+  return made;
 }
 
 template <class L>

@@ -55,8 +55,10 @@ void Parser::list(const std::vector<onnx::ImportProblem>& problems) {
   for (const onnx::ImportProblem& problem : problems) errors_.push_back(std::make_unique<ParserError>(problem));
 }
 
-void Parser::put_flags(const char* where, nvonnxparser::OnnxParserFlags flags) noexcept {
-  guarded(*reporter_, where, [&]() -> Result<> {
+void Parser::put_flags(const char* where, nvonnxparser::OnnxParserFlags which,
+                       nvonnxparser::OnnxParserFlags values) noexcept {
+  guarded(Entry{*reporter_, use_}, where, [&]() -> Result<> {
+    const nvonnxparser::OnnxParserFlags flags = (flags_ & ~which) | (values & which);
     LATHE_TRY(notices_.consult_flags<nvonnxparser::OnnxParserFlag>(flags, kFlags, reporter_->log()));
     flags_ = flags;
     return {};
@@ -116,7 +118,8 @@ bool Parser::parseFromFile(const char* onnxModelFile, int verbosity) noexcept {
 }
 
 bool Parser::supportsOperator(const char* op_name) const noexcept {
-  return guarded(*reporter_, "IParser::supportsOperator", false, [&]() -> Result<bool> {
+  const Entry looking{*reporter_, use_, Exclusive::Call::looks};
+  return guarded(looking, "IParser::supportsOperator", false, [&]() -> Result<bool> {
     LATHE_ASSIGN(const std::string name, to_string(op_name, "operator name"));
     return onnx::is_operator_known(name) || PluginImport(network_.core(), reporter_, overrides()).knows(name);
   });

@@ -29,13 +29,15 @@ class Parser final : public nvonnxparser::IParser {
   const nvonnxparser::IParserError* getError(int index) const noexcept override;
   void clearErrors() noexcept override;
   const char* const* getUsedVCPluginLibraries(int64_t& nbPluginLibs) const noexcept override;
-  void setFlags(nvonnxparser::OnnxParserFlags flags) noexcept override { put_flags("IParser::setFlags", flags); }
+  void setFlags(nvonnxparser::OnnxParserFlags flags) noexcept override {
+    put_flags("IParser::setFlags", ~nvonnxparser::OnnxParserFlags{0}, flags);
+  }
   nvonnxparser::OnnxParserFlags getFlags() const noexcept override { return flags_; }
   void clearFlag(nvonnxparser::OnnxParserFlag flag) noexcept override {
-    put_flags("IParser::clearFlag", flags_ & ~bit_of(flag));
+    put_flags("IParser::clearFlag", bit_of(flag), 0);
   }
   void setFlag(nvonnxparser::OnnxParserFlag flag) noexcept override {
-    put_flags("IParser::setFlag", flags_ | bit_of(flag));
+    put_flags("IParser::setFlag", bit_of(flag), bit_of(flag));
   }
   bool getFlag(nvonnxparser::OnnxParserFlag flag) const noexcept override { return flags_ & bit_of(flag); }
   const nv::ITensor* getLayerOutputTensor(const char* name, int64_t i) noexcept override;
@@ -72,7 +74,8 @@ class Parser final : public nvonnxparser::IParser {
 
   static constexpr nvonnxparser::OnnxParserFlags kFlags = bit_of(nvonnxparser::OnnxParserFlag::kNATIVE_INSTANCENORM);
   bool overrides() const { return getFlag(nvonnxparser::OnnxParserFlag::kENABLE_PLUGIN_OVERRIDE); }
-  void put_flags(const char* where, nvonnxparser::OnnxParserFlags flags) noexcept;
+  // Of the flags, those of `which` become what they are in `values`.
+  void put_flags(const char* where, nvonnxparser::OnnxParserFlags which, nvonnxparser::OnnxParserFlags values) noexcept;
 
   NetworkDefinition& network_;
   std::shared_ptr<Reporter> reporter_;

@@ -186,11 +186,12 @@ nv::TacticSources CudaEngine::getTacticSources() const noexcept {
 nv::ProfilingVerbosity CudaEngine::getProfilingVerbosity() const noexcept { return verbosity_of(core_->plan()); }
 
 nv::Dims CudaEngine::getTensorShape(const char* tensorName) const noexcept {
-  const int i = find("ICudaEngine::getTensorShape", tensorName);
-  if (i < 0) return invalid_dims();
-  Dims dims;
-  for (const Expr& dim : core_->tensor(i).dims) dims.push_back(dim.as_constant().value_or(-1));
-  return to_nv(core_->in_network(static_cast<size_t>(i), std::move(dims)));
+  return guarded(*core_->reporter, "ICudaEngine::getTensorShape", invalid_dims(), [&]() -> Result<nv::Dims> {
+    LATHE_ASSIGN(const size_t i, index_of(tensorName));
+    Dims dims;
+    for (const Expr& dim : core_->tensor(static_cast<int>(i)).dims) dims.push_back(dim.as_constant().value_or(-1));
+    return to_nv(core_->in_network(i, std::move(dims)));
+  });
 }
 
 nv::DataType CudaEngine::getTensorDataType(const char* tensorName) const noexcept {

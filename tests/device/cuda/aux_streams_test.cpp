@@ -75,6 +75,7 @@ class AuxStreamsTest : public FakeDeviceTest {
     profile->setDimensions("x", nv::OptProfileSelector::kMAX, nv::Dims2(kMostRows, kWidth));
     config->addOptimizationProfile(profile);
     config->clearFlag(nv::BuilderFlag::kTF32);
+    config->setProfilingVerbosity(nv::ProfilingVerbosity::kDETAILED);
     ASSERT_TRUE(config->setMaxAuxStreams(aux_streams));
     setTarget(*config, "cuda");
     setBuildBudget(*config, 0);
@@ -179,6 +180,20 @@ TEST_F(AuxStreamsTest, RunBranchesBesideEachOther) {
       launches = fake_cuda_launches() - before;
     }
     for (const int64_t rows : {1, 16, 7}) run(rows, static_cast<float>(rows));
+  }
+}
+
+TEST_F(AuxStreamsTest, AreToldByTheInspector) {
+  for (const int32_t most : {0, 1, 2}) {
+    make_engine(most);
+    const std::unique_ptr<nv::IEngineInspector> inspector(engine_->createEngineInspector());
+    const std::string json = inspector->getEngineInformation(nv::LayerInformationFormat::kJSON);
+    const std::string lines = inspector->getEngineInformation(nv::LayerInformationFormat::kONELINE);
+    for (int stream = 0; stream < kBranches; ++stream) {
+      const bool is_used = stream <= most;
+      EXPECT_EQ(json.find(fmt::format("\"StreamId\": {}", stream)) != json.npos, is_used) << stream << json;
+      EXPECT_EQ(lines.find(fmt::format("StreamId: {}", stream)) != lines.npos, is_used) << stream << lines;
+    }
   }
 }
 
