@@ -30,7 +30,9 @@ class DecodeAttentions : public testing::Test {
                                    operand(dtype, {s.batch, s.kv_heads, s.keys, s.size}),
                                    operand(dtype, {s.batch, s.kv_heads, s.keys, s.value_size})};
     inputs.insert(inputs.end(), mask.begin(), mask.end());
-    return op_problem(attrs, std::move(inputs), {operand(dtype, {s.batch, s.heads, s.queries, s.value_size})});
+    Problem made = op_problem(attrs, std::move(inputs), {operand(dtype, {s.batch, s.heads, s.queries, s.value_size})});
+    made.tf32 = dtype == DType::f32;
+    return made;
   }
   // The forms for few queries only: with and without a cluster.
   static void check(const Problem& problem, CheckOptions options = {}, int64_t least = 2) {
@@ -38,7 +40,7 @@ class DecodeAttentions : public testing::Test {
     options.round_prologues = true;
     int64_t checked = 0;
     for (const Config& config : configs_of(attention_tactic(), problem)) {
-      if (config.text.find(" rows, ") == std::string::npos) continue;
+      if (config.text.find(" rows x keys") == std::string::npos) continue;
       const Result<> result = check_kernel(test_backend(), attention_tactic(), problem, config, options);
       EXPECT_TRUE(result) << config.text << "\n" << to_text(problem) << "\n" << result.error().message;
       ++checked;
@@ -99,6 +101,8 @@ TEST_F(DecodeAttentions, SeveralQueriesOfGroups) {
 TEST_F(DecodeAttentions, SizesOfHeads) {
   for (const auto& [size, value_size] : {std::pair(256, 256), {96, 24}, {40, 128}, {128, 64}})
     check(problem(attributes(), DType::f16, {1, 2, 1, 1, 150, size, value_size}), {}, 1);
+  for (const auto& [size, value_size] : {std::pair(128, 128), {20, 36}, {64, 4}})
+    check(problem(attributes(), DType::f32, {1, 2, 1, 1, 150, size, value_size}), {}, 1);
 }
 
 // A text that sees no key has the mean of all values, zeros or NaN; numbers that hide little have weight.
@@ -122,7 +126,7 @@ TEST_F(DecodeAttentions, NumbersAsMasks) {
     for (const int64_t shortest : {0, 3}) {
       if (std::isinf(hidden) && shortest == 0) continue;
       options.inputs = {Tensor(), Tensor(), Tensor(), lengths_mask(DType::f32, s, {shortest, 77}, 0.25, hidden)};
-      for (const DType dtype : {DType::f16, DType::bf16})
+      for (const DType dtype : {DType::f16, DType::bf16, DType::f32})
         check(problem(attributes(), dtype, s, {operand(DType::f32, {2, 1, 1, 140})}), options);
     }
 }
@@ -132,14 +136,19 @@ TEST_F(DecodeAttentions, SizesKnownLater) {
   CheckOptions options;
   options.symbols = symbols;
   const Expr batch = Expr::symbol(0), queries = Expr::symbol(1), keys = Expr::symbol(2);
+  DType dtype = DType::f16;
   const auto tensor = [&](int64_t heads, const Expr& length) {
-    return symbolic_operand(DType::f16, {batch, heads, length, 64}, symbols);
+    return symbolic_operand(dtype, {batch, heads, length, 64}, symbols);
   };
   const AttentionAttrs attrs = attributes();
-  Problem open = op_problem(attrs, {tensor(4, queries), tensor(2, keys), tensor(2, keys)}, {tensor(4, queries)});
-  put_before(open, 0, "in=2; r2=add r0 r1; out r2", {operand(DType::f16, {64})});
-  put_before(open, 2, "in=1; r1=affine r0 0.5 1; out r1", {});
-  check(open, options);
+  for (const DType each : {DType::f16, DType::f32}) {
+    dtype = each;
+    Problem open = op_problem(attrs, {tensor(4, queries), tensor(2, keys), tensor(2, keys)}, {tensor(4, queries)});
+    open.tf32 = dtype == DType::f32;
+    put_before(open, 0, "in=2; r2=add r0 r1; out r2", {operand(dtype, {64})});
+    put_before(open, 2, "in=1; r1=affine r0 0.5 1; out r1", {});
+    check(open, options);
+  }
 }
 
 TEST_F(DecodeAttentions, HeadsInsideRows) {
@@ -151,10 +160,10 @@ TEST_F(DecodeAttentions, HeadsInsideRows) {
 
 TEST_F(DecodeAttentions, AreForFewQueries) {
   for (const Config& config : configs_of(attention_tactic(), problem(attributes(), DType::f16, {1, 8, 1, 64, 512})))
-    EXPECT_EQ(config.text.find(" rows, "), std::string::npos) << config.text;
+    EXPECT_EQ(config.text.find(" rows x keys"), std::string::npos) << config.text;
   const auto configs = configs_of(attention_tactic(), problem(attributes(), DType::f16, {1, 32, 8, 1, 1024}));
   ASSERT_FALSE(configs.empty());
-  EXPECT_NE(configs[0].text.find(" rows, "), std::string::npos) << configs[0].text;
+  EXPECT_NE(configs[0].text.find(" rows x keys"), std::string::npos) << configs[0].text;
 }
 
 }  // namespace

@@ -7,11 +7,6 @@
 #include "attention/logits.cuh"
 #include "attention/tiles.cuh"
 
-template <class T>
-LATHE_DEVICE unsigned pack_pair(float low, float high) {
-  return from_float<T>(low).bits | static_cast<unsigned>(from_float<T>(high).bits) << 16;
-}
-
 // The k-th fragment of operand a of weights that a lane has as results of products: of each eight keys, two neighbours
 // of two rows. Of f32, the neighbours 2k and 2k + 1 stand for k and k + 4, so that no lane needs those of another.
 template <class T, int Blocks>

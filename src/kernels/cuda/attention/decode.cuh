@@ -2,30 +2,37 @@
 // Attention of few queries to many keys, as of a decoder's next token, at the speed of memory. The queries of all heads
 // that share a head of keys are rows of one tile, so that keys and values are read once. A warp takes 16 keys at a
 // time from memory to registers, where they are operands of products as they come, and waits for no other warp before
-// the end. Keys that no row sees are not read. D and DV: the sizes of keys and values, rounded up to multiples of 32
-// and 64.
+// the end. Keys that no row sees are not read. D and DV: the sizes of keys and values, rounded up to multiples of 64
+// and 128 bytes.
 #pragma once
 
 #include "attention/logits.cuh"
 #include "attention/partial.cuh"
-#include "lib/computed.cuh"
+#include "attention/tiles.cuh"
 
 namespace decode {
 
 inline constexpr int kKeys = 16;  // that a warp takes at a time
 
-// Eight neighbours along dimension 3, of two bytes each: what is read, or what a program makes of it.
+// 16 bytes of neighbours along dimension 3: what is read, or what a program makes of it, as operands of products.
 template <class Tensor>
-LATHE_DEVICE Vec<uint32, 4> load_eight(const Tensor& tensor, const long (&c)[4]) {
-  return load_streaming(reinterpret_cast<const Vec<uint32, 4>*>(tensor.data + offset_of(tensor, c)));
+LATHE_DEVICE Vec<uint32, 4> load_words(const Tensor& tensor, const long (&c)[4]) {
+  auto words = load_streaming(reinterpret_cast<const Vec<uint32, 4>*>(tensor.data + offset_of(tensor, c)));
+  if constexpr (is_same<typename Tensor::Type, float>) {
+    LATHE_UNROLL
+    for (uint32& word : words.at) word = tf32_bits(bit_cast<float>(word));
+  }
+  return words;
 }
 template <class Tensor, class Program>
-LATHE_DEVICE Vec<uint32, 4> load_eight(const Computed<Tensor, Program>& tensor, const long (&c)[4]) {
-  float v[8];
-  load<3, 8>(tensor, c, v, 8);
-  Vec<typename Tensor::Type, 8> rounded;
+LATHE_DEVICE Vec<uint32, 4> load_words(const Computed<Tensor, Program>& tensor, const long (&c)[4]) {
+  using T = typename Tensor::Type;
+  constexpr int kCount = 16 / static_cast<int>(sizeof(T));
+  float v[kCount];
+  load<3, kCount>(tensor, c, v, kCount);
+  Vec<T, kCount> rounded;
   LATHE_UNROLL
-  for (int i = 0; i < 8; ++i) rounded.at[i] = from_float<typename Tensor::Type>(v[i]);
+  for (int i = 0; i < kCount; ++i) rounded.at[i] = as_operand<T>(v[i]);
   return bit_cast<Vec<uint32, 4>>(rounded);
 }
 
@@ -50,23 +57,28 @@ struct RowSpace {
 template <class T, int D, int DV, int RowTiles>
 struct WarpTile {
   static constexpr int kRows = 8 * RowTiles, kPairs = (RowTiles + 1) / 2, kHalves = RowTiles == 1 ? 1 : 2;
-  static constexpr int kChunks = D / 32, kValueChunks = DV / 64;  // of a key and a value that four and eight lanes read
+  static constexpr int kVector = 16 / static_cast<int>(sizeof(T));  // elements of 16 bytes
+  // Of a key and a value that four and eight lanes read; blocks of 16 columns of a chunk of a value; products with the
+  // weights of a step.
+  static constexpr int kChunks = D / (4 * kVector), kValueChunks = DV / (8 * kVector);
+  static constexpr int kBlocks = kVector / 2, kParts = 8 / kVector;
 
   unsigned queries[kPairs][2 * kChunks][2 * kHalves];
-  float out[RowTiles][4 * kValueChunks][4];  // of values transposed by weights: two rows of eight columns in each chunk
-  RunningSoftmax rows[RowTiles];             // of the rows lane / 4
+  float out[RowTiles][kBlocks * kValueChunks]
+           [4];                   // of values transposed by weights: two rows of kVector columns in each chunk
+  RunningSoftmax rows[RowTiles];  // of the rows lane / 4
 
   LATHE_DEVICE_MEMBER void clear() {
     LATHE_UNROLL
     for (int r = 0; r < RowTiles; ++r) {
       rows[r] = {-infinity(), 0.0f};
       LATHE_UNROLL
-      for (int i = 0; i < 4 * kValueChunks; ++i) LATHE_UNROLL
+      for (int i = 0; i < kBlocks * kValueChunks; ++i) LATHE_UNROLL
       for (int e = 0; e < 4; ++e) out[r][i][e] = 0.0f;
     }
   }
 
-  // Within 32 elements of a row a lane has 8 neighbours, as it has of keys: any order of them gives the same products.
+  // Within 64 bytes of a row a lane has 16, as it has of keys: any order of them gives the same products.
   template <class Q>
   LATHE_DEVICE_MEMBER void load_queries(const Q& q, const RowSpace& space) {
     LATHE_UNROLL
@@ -75,9 +87,9 @@ struct WarpTile {
       space.place(8 * r + lane() / 4, c);
       LATHE_UNROLL
       for (int chunk = 0; chunk < kChunks; ++chunk) {
-        c[3] = chunk * 32 + lane() % 4 * 8;
+        c[3] = (chunk * 4 + lane() % 4) * kVector;
         Vec<uint32, 4> words = {};
-        if (c[3] < q.dim(3)) words = load_eight(q, c);
+        if (c[3] < q.dim(3)) words = load_words(q, c);
         LATHE_UNROLL
         for (int i = 0; i < 4; ++i) queries[r / 2][2 * chunk + i / 2][i % 2 * kHalves + r % 2] = words.at[i];
       }
@@ -127,9 +139,9 @@ struct WarpTile {
     LATHE_UNROLL
     for (int n = 0; n < 2; ++n) LATHE_UNROLL
     for (int chunk = 0; chunk < kChunks; ++chunk) {
-      const long at[4] = {kv[0], kv[1], first + n * 8 + lane() / 4, chunk * 32 + lane() % 4 * 8};
+      const long at[4] = {kv[0], kv[1], first + n * 8 + lane() / 4, (chunk * 4 + lane() % 4) * kVector};
       keys[n][chunk] = {};
-      if (at[2] < k.dim(2) && at[3] < k.dim(3)) keys[n][chunk] = load_eight(k, at);
+      if (at[2] < k.dim(2) && at[3] < k.dim(3)) keys[n][chunk] = load_words(k, at);
     }
     LATHE_UNROLL
     for (int p = 0; p < kPairs; ++p) LATHE_UNROLL
@@ -143,14 +155,14 @@ struct WarpTile {
                                kHalves == 2 ? own[2 * kHalves - 1] : 0};
         const Vec<uint32, 4>& words = keys[n][step / 2];
         const unsigned b[2] = {words.at[step % 2 * 2], words.at[step % 2 * 2 + 1]};
-        mma_m16n8k16(s[p][n], a, b, T{});
+        multiply<T>(s[p][n], a, b);
       }
     }
   }
 
   // Products to weights, in the form of an operand; what was summed before is made to fit.
   template <class Logits>
-  LATHE_DEVICE_MEMBER void weigh(unsigned (&weights)[2], float (&s)[2][4], const float (&mask)[2][2], int r,
+  LATHE_DEVICE_MEMBER void weigh(unsigned (&weights)[kParts][2], float (&s)[2][4], const float (&mask)[2][2], int r,
                                  const Logits& logits, const RowSpace& space, long first) {
     long c[4];
     space.place(8 * r + lane() / 4, c);
@@ -172,13 +184,16 @@ struct WarpTile {
         x = exp2_fast(x - base);
         rows[r].sum += x;
       }
-      weights[n] = from_float<T>(pairs[n][0]).bits | static_cast<unsigned>(from_float<T>(pairs[n][1]).bits) << 16;
+      if constexpr (kParts == 1)
+        weights[0][n] = pack_pair<T>(pairs[n][0], pairs[n][1]);
+      else
+        weights[n][0] = tf32_bits(pairs[n][0]), weights[n][1] = tf32_bits(pairs[n][1]);
     }
     LATHE_UNROLL
     for (int e = 0; e < 2; ++e) {
       const float own = shuffle_idx(factor, lane() % 4 * 8 + 4 * e);
       LATHE_UNROLL
-      for (int i = 0; i < 4 * kValueChunks; ++i) out[r][i][e] *= own, out[r][i][e + 2] *= own;
+      for (int i = 0; i < kBlocks * kValueChunks; ++i) out[r][i][e] *= own, out[r][i][e + 2] *= own;
     }
   }
 
@@ -188,24 +203,35 @@ struct WarpTile {
     LATHE_UNROLL
     for (int chunk = 0; chunk < kValueChunks; ++chunk) LATHE_UNROLL
     for (int i = 0; i < 4; ++i) {
-      const long at[4] = {kv[0], kv[1], first + i / 2 * 8 + lane() % 4 * 2 + i % 2, chunk * 64 + lane() / 4 * 8};
+      const long at[4] = {kv[0], kv[1], first + i / 2 * 8 + lane() % 4 * 2 + i % 2, (chunk * 8 + lane() / 4) * kVector};
       values[chunk][i] = {};  // what is hidden may be anything, and has no part in the sums
-      if ((seen >> i & 1) != 0 && at[3] < v.dim(3)) values[chunk][i] = load_eight(v, at);
+      if ((seen >> i & 1) != 0 && at[3] < v.dim(3)) values[chunk][i] = load_words(v, at);
     }
   }
 
+  // The left operand of a part of the weights, of 16 columns. Of 16 bits, the lane's four keys in pairs; of f32, where
+  // the neighbours 2k and 2k + 1 stand for k and k + 4, two of them.
+  LATHE_DEVICE_MEMBER static void columns_of(unsigned (&a)[4], const Vec<uint32, 4> (&values)[4], int part, int block) {
+    if constexpr (kParts == 1) {
+      LATHE_UNROLL
+      for (int i = 0; i < 4; i += 2) {
+        const uint32 low = values[i].at[block], high = values[i + 1].at[block];
+        a[i] = (low & 0xffffu) | high << 16, a[i + 1] = low >> 16 | (high & 0xffff0000u);
+      }
+    } else {
+      LATHE_UNROLL
+      for (int i = 0; i < 4; ++i) a[i] = values[2 * part + i / 2].at[2 * block + i % 2];
+    }
+  }
   LATHE_DEVICE_MEMBER void multiply_values(const Vec<uint32, 4> (&values)[kValueChunks][4],
-                                           const unsigned (&weights)[RowTiles][2]) {
+                                           const unsigned (&weights)[RowTiles][kParts][2]) {
     LATHE_UNROLL
-    for (int chunk = 0; chunk < kValueChunks; ++chunk) LATHE_UNROLL
-    for (int j = 0; j < 4; ++j) {
-      unsigned word[4];
+    for (int i = 0; i < kBlocks * kValueChunks; ++i) LATHE_UNROLL
+    for (int part = 0; part < kParts; ++part) {
+      unsigned a[4];
+      columns_of(a, values[i / kBlocks], part, i % kBlocks);
       LATHE_UNROLL
-      for (int i = 0; i < 4; ++i) word[i] = values[chunk][i].at[j];
-      const unsigned a[4] = {(word[0] & 0xffffu) | word[1] << 16, word[0] >> 16 | (word[1] & 0xffff0000u),
-                             (word[2] & 0xffffu) | word[3] << 16, word[2] >> 16 | (word[3] & 0xffff0000u)};
-      LATHE_UNROLL
-      for (int r = 0; r < RowTiles; ++r) mma_m16n8k16(out[r][chunk * 4 + j], a, weights[r], T{});
+      for (int r = 0; r < RowTiles; ++r) multiply<T>(out[r][i], a, weights[r][part]);
     }
   }
 
@@ -221,12 +247,12 @@ struct WarpTile {
       if (first + step < end) read_mask(next, logits, space, first + step);
       if (is_wanted) {
         float s[kPairs][2][4];
-        unsigned weights[RowTiles][2], there = 0;
+        unsigned weights[RowTiles][kParts][2], there = 0;
         Vec<uint32, 4> values[kValueChunks][4];
         LATHE_UNROLL
         for (int i = 0; i < 4; ++i)
           if (first + i / 2 * 8 + lane() % 4 * 2 + i % 2 < k.dim(2)) there |= seen & 1u << i;
-        constexpr bool kBoth = D + DV <= 256;  // on the way at the same time
+        constexpr bool kBoth = (D + DV) * static_cast<int>(sizeof(T)) <= 512;  // on the way at the same time
         if constexpr (kBoth) load_values(values, v, kv, first, there);
         multiply_keys(s, k, kv, first);
         if constexpr (!kBoth) load_values(values, v, kv, first, there);
@@ -249,8 +275,8 @@ struct WarpTile {
       if (lane() % 4 == 0) part.put(8 * r + lane() / 4, {rows[r].largest, sum});
       LATHE_UNROLL
       for (int e = 0; e < 2; ++e) LATHE_UNROLL
-      for (int i = 0; i < 4 * kValueChunks; ++i) {
-        float* to = part.sums(8 * r + lane() % 4 * 2 + e) + i / 4 * 64 + lane() / 4 * 8 + i % 4 * 2;
+      for (int i = 0; i < kBlocks * kValueChunks; ++i) {
+        float* to = part.sums(8 * r + lane() % 4 * 2 + e) + (i / kBlocks * 8 + lane() / 4) * kVector + i % kBlocks * 2;
         to[0] = out[r][i][e], to[1] = out[r][i][e + 2];
       }
     }

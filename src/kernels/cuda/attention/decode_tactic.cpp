@@ -17,18 +17,27 @@ constexpr int64_t kKeys = 16;   // that a warp takes at a time
 constexpr double kLow = -1e30;  // numbers of masks up to this hide a key: no product of f16 comes near it
 
 // As decode.cuh pads the sizes of keys and values.
-int64_t key_size(const Problem& problem) { return round_up(*problem.inputs[0].dims[3].as_constant(), 32); }
-int64_t value_size(const Problem& problem) { return round_up(*problem.inputs[2].dims[3].as_constant(), 64); }
+int64_t element_bytes(const Problem& problem) { return static_cast<int64_t>(size_of(problem.inputs[0].dtype)); }
+int64_t key_size(const Problem& problem) {
+  return round_up(*problem.inputs[0].dims[3].as_constant(), 64 / element_bytes(problem));
+}
+int64_t value_size(const Problem& problem) {
+  return round_up(*problem.inputs[2].dims[3].as_constant(), 128 / element_bytes(problem));
+}
 
 int64_t shared_bytes(const Problem& problem, const Blocks& blocks) {
   return (blocks.warps + 1) * 8 * blocks.row_tiles * (value_size(problem) + 2) * 4;
 }
 
+int64_t widest_bytes(const Problem& problem) {
+  return std::max(key_size(problem), value_size(problem)) * element_bytes(problem);
+}
+constexpr int64_t kMostBytes = 512;  // of a row, times the tiles of rows, that registers hold
+
 // The fewest that hold the rows, as far as registers reach.
 int64_t row_tiles_of(const Problem& problem, int64_t rows) {
   int64_t tiles = 1;
-  while (tiles < 4 && 8 * tiles < rows && 2 * tiles * std::max(key_size(problem), value_size(problem)) <= 256)
-    tiles *= 2;
+  while (tiles < 4 && 8 * tiles < rows && 2 * tiles * widest_bytes(problem) <= kMostBytes) tiles *= 2;
   return tiles;
 }
 
@@ -40,7 +49,7 @@ double predicted_us(const Problem& problem, const Blocks& blocks, int64_t rows) 
   const auto tiles = static_cast<double>(k[0] * k[1] * ceil_div(rows, 8 * blocks.row_tiles));
   const auto keys = static_cast<double>(k[2]), warps = static_cast<double>(blocks.warps);
   const auto splits = static_cast<double>(blocks.splits);
-  const auto key_bytes = 2 * static_cast<double>(key_size(problem) + value_size(problem));
+  const auto key_bytes = static_cast<double>(element_bytes(problem) * (key_size(problem) + value_size(problem)));
   const double resident = std::max(1.0, std::floor(16 / warps)), each = tiles * splits / target.cores;
   const double steps = std::ceil(keys / (kKeys * warps * splits)) * std::max(1.0, std::ceil(each / resident));
   const double clocks = kStartClocks + steps * kStepClocks + (blocks.splits > 1 ? kClusterClocks : kMergeClocks);
@@ -78,7 +87,7 @@ Hiding hiding_of(const Problem& problem) {
 void add_configs(const Problem& problem, std::vector<Config>& configs) {
   constexpr int64_t kMostTiles = 2;  // of rows: for each, keys and values are read anew
   const Dims &q = problem.inputs[0].opt_dims, &k = problem.inputs[1].opt_dims;
-  if (size_of(problem.inputs[0].dtype) != 2 || k[1] == 0) return;
+  if (k[1] == 0 || widest_bytes(problem) > kMostBytes) return;
   const int64_t rows = std::max<int64_t>(q[2] * (q[1] / k[1]), 1), row_tiles = row_tiles_of(problem, rows);
   const int64_t tiles = ceil_div(rows, 8 * row_tiles);
   if (tiles > kMostTiles) return;
@@ -89,9 +98,10 @@ void add_configs(const Problem& problem, std::vector<Config>& configs) {
           k[0] * k[1] * tiles * splits <= 4 * problem.target.cores && 2 * k[2] > splits * warps * kKeys;
       if (splits > 1 && (splits > problem.target.limits.cluster || !is_worth_splitting)) continue;
       if (warps > 4 && k[2] <= warps * kKeys / 2) continue;
-      if (warps > 8 && row_tiles * value_size(problem) + key_size(problem) > 128) continue;  // registers
+      if (warps > 8 && (row_tiles * value_size(problem) + key_size(problem)) * element_bytes(problem) > 256)
+        continue;  // registers
       if (shared_bytes(problem, blocks) > problem.target.limits.shared_bytes) continue;
-      configs.push_back({.text = fmt::format("{} rows, {} warps{}", 8 * row_tiles, warps,
+      configs.push_back({.text = fmt::format("{} rows x keys, {} warps{}", 8 * row_tiles, warps,
                                              splits > 1 ? fmt::format(" cluster={}", splits) : ""),
                          .predicted_us = predicted_us(problem, blocks, rows),
                          .choice = blocks});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention of few queries, of 16 bits: the form of decode.cuh.
+// Attention of few queries on tensor cores: the form of decode.cuh.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@ struct Blocks {
   int64_t warps = 8, row_tiles = 1, splits = 1;
 };
 
-// Of a problem whose heads are of 16-bit elements in vectors: none where there are too many rows.
+// Of a problem that tensor cores take: none where there are too many rows.
 void add_configs(const Problem& problem, std::vector<Config>& configs);
 
 // `operands`: the text of what is read and written, and of the logits.

@@ -40,15 +40,29 @@ struct StreamTile {
     LATHE_UNROLL
     for (int j = 0; j < kTiles; ++j) LATHE_UNROLL
     for (int e = 0; e < 4; ++e) sums[j][e] = 0;
+    unsigned row[8] = {};  // of one tile of rows, for the panel in turn; more are read as they are multiplied
+    const auto load = [&](int panel) {
+      if (kTiles == 1 && panel < block.blocks)
+        load_row(row, x, pitch, lane() / 4, m, k, (first + panel) * static_cast<long>(kK));
+    };
+    load(warp());
     for (int panel = warp(); panel < block.blocks; panel += kAhead * kWarps) {
       LATHE_UNROLL
       for (int i = 0; i < kAhead; ++i) {
         const int at = panel + i * kWarps;
-        unsigned words[4][4];
+        if (at >= block.blocks) break;
+        unsigned words[4][4], own[8];
         LATHE_UNROLL
         for (int step = 0; step < 4; ++step) copy_words(words[step], ahead[i][step]);
+        LATHE_UNROLL
+        for (int e = 0; e < 8; ++e) own[e] = row[e];
         fetch(ahead[i], column, at + kAhead * kWarps, block.blocks);
-        if (at < block.blocks) multiply(words, x, pitch, m, k, (first + at) * static_cast<long>(kK));
+        load(at + kWarps);
+        LATHE_UNROLL
+        for (int j = 0; j < kTiles; ++j) {
+          if (kTiles > 1) load_row(own, x, pitch, j * 8 + lane() / 4, m, k, (first + at) * static_cast<long>(kK));
+          multiply(sums[j], words, own);
+        }
       }
     }
   }
@@ -88,16 +102,11 @@ struct StreamTile {
     }
   }
 
-  LATHE_DEVICE_MEMBER void multiply(const unsigned (&weights)[4][4], const T* x, long pitch, long m, long k, long at) {
+  LATHE_DEVICE_MEMBER static void multiply(float (&to)[4], const unsigned (&weights)[4][4], const unsigned (&row)[8]) {
     LATHE_UNROLL
-    for (int j = 0; j < kTiles; ++j) {
-      unsigned row[8];
-      load_row(row, x, pitch, j * 8 + lane() / 4, m, k, at);
-      LATHE_UNROLL
-      for (int step = 0; step < 4; ++step) {
-        const unsigned pair[2] = {row[step * 2], row[step * 2 + 1]};
-        mma_m16n8k16(sums[j], weights[step], pair, T{});
-      }
+    for (int step = 0; step < 4; ++step) {
+      const unsigned pair[2] = {row[step * 2], row[step * 2 + 1]};
+      mma_m16n8k16(to, weights[step], pair, T{});
     }
   }
 };
