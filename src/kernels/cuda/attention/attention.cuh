@@ -7,11 +7,6 @@
 #include "attention/logits.cuh"
 #include "attention/tiles.cuh"
 
-template <class T>
-LATHE_DEVICE unsigned pack_pair(float low, float high) {
-  return from_float<T>(low).bits | static_cast<unsigned>(from_float<T>(high).bits) << 16;
-}
-
 // The k-th fragment of operand a of weights that a lane has as results of products: of each eight keys, two neighbours
 // of two rows. Of f32, the neighbours 2k and 2k + 1 stand for k and k + 4, so that no lane needs those of another.
 template <class T, int Blocks>
@@ -20,8 +15,9 @@ LATHE_DEVICE void weights_of(unsigned (&a)[4], const float (&s)[Blocks][4], int 
     a[0] = tf32_bits(s[k][0]), a[1] = tf32_bits(s[k][2]);
     a[2] = tf32_bits(s[k][1]), a[3] = tf32_bits(s[k][3]);
   } else {
-    a[0] = pack_pair<T>(s[2 * k][0], s[2 * k][1]), a[1] = pack_pair<T>(s[2 * k][2], s[2 * k][3]);
-    a[2] = pack_pair<T>(s[2 * k + 1][0], s[2 * k + 1][1]), a[3] = pack_pair<T>(s[2 * k + 1][2], s[2 * k + 1][3]);
+    a[0] = pack_floats(s[2 * k][0], s[2 * k][1], T{}), a[1] = pack_floats(s[2 * k][2], s[2 * k][3], T{});
+    a[2] = pack_floats(s[2 * k + 1][0], s[2 * k + 1][1], T{}),
+    a[3] = pack_floats(s[2 * k + 1][2], s[2 * k + 1][3], T{});
   }
 }
 
