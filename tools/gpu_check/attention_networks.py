@@ -5,19 +5,25 @@
   python3 tools/gpu_check/attention_networks.py write NAME OUT.onnx   NAME as in `list`; the batch is open
   python3 tools/gpu_check/attention_networks.py torch NAME BATCH      {"graph_ms", "compiled_ms"} as JSON
   python3 tools/gpu_check/attention_networks.py list
+  python3 tools/gpu_check/attention_networks.py compare --build BUILD NAME:BATCH ...   a table, all of one run
 
 PyTorch computes in float16 with scaled_dot_product_attention, whose kernels it chooses itself: eagerly in a CUDA graph,
-and by torch.compile. The parts are those of ViT (An Image is Worth 16x16 Words), BERT, GPT-2 and Llama 3.
+and by torch.compile. The parts are those of ViT (An Image is Worth 16x16 Words), BERT, GPT-2 and Llama 3; further networks
+are in library_networks.py.
 """
 import argparse
 import json
+import pathlib
+import subprocess
 import sys
+import tempfile
 from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import nn
 
+import library_networks
 from torch_peer import median_ms
 
 
@@ -145,63 +151,142 @@ class Transformer(nn.Module):
 
 
 def make(name, batch):
+    """The network, and what goes in."""
     torch.manual_seed(1)
+    if name in library_networks.NETWORKS:
+        model, inputs = library_networks.NETWORKS[name](batch)
+        return model.eval(), inputs
     sizes = NETWORKS[name]
     shape = (batch, sizes.length) if sizes.vocabulary else (batch, 3, 224, 224)
     x = torch.randint(sizes.vocabulary, shape) if sizes.vocabulary else torch.randn(shape)
-    return Transformer(sizes).eval(), x
+    return Transformer(sizes).eval(), (x,)
+
+
+class HalfResults(nn.Module):
+    """Results are float16, as PyTorch's are that is measured beside it."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def forward(self, *inputs):
+        results = self.model(*inputs)
+        return tuple(y.half() for y in results) if isinstance(results, tuple) else results.half()
 
 
 def write(name, path):
-    model, x = make(name, 2)
-    torch.onnx.export(model, (x,), path, dynamo=False, opset_version=17, input_names=["x"], output_names=["y"],
-                      dynamic_axes={"x": {0: "batch"}})
+    model, inputs = make(name, 2)
+    model = HalfResults(model)
+    names = [f"x{i}" for i in range(len(inputs))]
+    torch.onnx.export(model, inputs, path, dynamo=False, opset_version=17, input_names=names,
+                      dynamic_axes={name: {0: "batch"} for name in names})
 
 
-def captured(model, x):
+def captured(model, inputs):
     stream = torch.cuda.Stream()
     with torch.cuda.stream(stream):
         for _ in range(3):
-            model(x)
+            model(*inputs)
     torch.cuda.synchronize()
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph, stream=stream):
-        model(x)
+        model(*inputs)
     return graph.replay
 
 
 def time_with_torch(name, batch, compiles):
-    model, x = make(name, batch)
+    model, inputs = make(name, batch)
     model = model.half().cuda()
-    x = x.cuda() if NETWORKS[name].vocabulary else x.half().cuda()
+    inputs = [x.half().cuda() if x.is_floating_point() else x.cuda() for x in inputs]
     with torch.inference_mode():
         compiled = None
         if compiles:
             compiled = torch.compile(model, mode="reduce-overhead", fullgraph=True)
             for _ in range(4):
-                compiled(x)
+                compiled(*inputs)
         print("compiled", flush=True)
         sys.stdin.readline()
-        result = {"graph_ms": median_ms(captured(model, x), 20)}
+        result = {"graph_ms": median_ms(captured(model, inputs), 20)}
         if compiled is not None:
-            result["compiled_ms"] = median_ms(lambda: compiled(x), 20)
+            result["compiled_ms"] = median_ms(lambda: compiled(*inputs), 20)
     return result
 
 
+class Peer:
+    """PyTorch in a process of its own, which compiles at once and is measured when its turn has come."""
+
+    def __init__(self, name, batch):
+        words = [sys.executable, __file__, "torch", name, str(batch)]
+        self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def wait_until_compiled(self):
+        self.process.stdout.readline()
+
+    def times(self):
+        out, err = self.process.communicate("go\n", timeout=120)
+        if self.process.returncode == 0:
+            return json.loads(out.splitlines()[-1])
+        print(err.strip().splitlines()[-1], file=sys.stderr)
+        return {}
+
+
+def time_with_lathe(options, model, batch):
+    report = model.with_suffix(f".{batch}.json")
+    words = [options.build / "bin/bench_networks", model, "--target=cuda", "--precision=f16", f"--batch={batch}",
+             f"--budget={options.budget}", "--seconds=0.5", "--steps", "--json", report]
+    result = subprocess.run([str(word) for word in words], capture_output=True, text=True, timeout=options.budget + 120)
+    if options.steps:
+        with options.steps.open("a") as file:
+            file.write(f"==== {model.stem}, batch {batch}\n{result.stdout}\n{result.stderr}\n")
+    return json.loads(report.read_text()) if result.returncode == 0 else None
+
+
+def compare(options):
+    pairs = [(name, int(batch)) for name, batch in (pair.split(":") for pair in options.pairs)]
+    peers = {pair: Peer(*pair) for pair in pairs}
+    print(f"{torch.cuda.get_device_name()}, milliseconds\n\n"
+          "| network | batch | PyTorch, graph | compiled | Lathe | speed | steps | build s |\n"
+          "| --- | --- | --- | --- | --- | --- | --- | --- |", flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        models = {name: pathlib.Path(folder) / f"{name}.onnx" for name, _ in pairs}
+        writers = [subprocess.Popen([sys.executable, __file__, "write", name, path], stderr=subprocess.DEVNULL)
+                   for name, path in models.items()]
+        for writer in writers:
+            writer.wait()
+        for peer in peers.values():
+            peer.wait_until_compiled()
+        for name, batch in pairs:
+            ours, times = time_with_lathe(options, models[name], batch), peers[name, batch].times()
+            cells = [f"{times[key]:.3f}" if key in times else "-" for key in ("graph_ms", "compiled_ms")]
+            if ours:
+                best = min(times.values(), default=float("nan"))
+                cells += [f"{ours['stream_ms']:.3f}", f"{best / ours['stream_ms']:.2f}x", ours["steps"],
+                          f"{ours['build_ms'] / 1e3:.1f}"]
+            print(f"| {name} | {batch} | " + " | ".join(map(str, cells)) + " |", flush=True)
+
+
 def main():
+    names = [*NETWORKS, *library_networks.NETWORKS]
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("list")
     writer = commands.add_parser("write")
-    writer.add_argument("name", choices=NETWORKS)
+    writer.add_argument("name", choices=names)
     writer.add_argument("path")
     timer = commands.add_parser("torch", help="prints a line, and measures when one comes in")
-    timer.add_argument("name", choices=NETWORKS)
+    timer.add_argument("name", choices=names)
     timer.add_argument("batch", type=int)
     timer.add_argument("--no-compile", action="store_true")
+    comparison = commands.add_parser("compare", help="the tables of bench/results")
+    comparison.add_argument("pairs", nargs="+", metavar="NAME:BATCH")
+    comparison.add_argument("--build", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parents[2] / "build")
+    comparison.add_argument("--budget", type=float, default=6, help="seconds of tuning")
+    comparison.add_argument("--steps", type=pathlib.Path, help="file for the time of each step")
     arguments = parser.parse_args()
     if arguments.command == "list":
-        print("\n".join(NETWORKS))
+        print("\n".join(names))
+    elif arguments.command == "compare":
+        compare(arguments)
     elif arguments.command == "write":
         write(arguments.name, arguments.path)
     else:

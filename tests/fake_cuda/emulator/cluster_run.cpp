@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
 namespace emulator {
@@ -252,15 +253,19 @@ bool ClusterRun::is_whole_panel(const PanelView& panel, int outer) const {
   return is_shared(start, last + 2 * kAtom);
 }
 
-void ClusterRun::multiply_async(const Product& product) {
+void ClusterRun::multiply_async(Product product, const unsigned* registers) {
   constexpr int kRows = 64;
-  if (!is_whole_panel(product.a, kRows) || !is_whole_panel(product.b, product.columns))
+  constexpr size_t kRegisterBytes = 16;
+  if ((!registers && !is_whole_panel(product.a, kRows)) || !is_whole_panel(product.b, product.columns))
     fail("wgmma of a panel outside of shared memory");
   const size_t first = current_ / launch_->block * launch_->block;
   for (size_t i = first; i < first + launch_->block; ++i)
     if (threads_[i]->unfenced) fail("wgmma after copies without matrix_units_fence()");
+  const WarpExchange& exchange = collect("wgmma", registers, registers ? kRegisterBytes : 0, nullptr);
+  const size_t first_lane = current_ % kWarpSize / std::size(product.left) * std::size(product.left);
+  for (size_t i = 0; registers && i < std::size(product.left); ++i)
+    std::memcpy(product.left[i], exchange.values + (first_lane + i) * kSlotBytes, kRegisterBytes);
   threads_[current_]->products.push_back(product);
-  collect("wgmma", nullptr, 0, nullptr);
 }
 
 void ClusterRun::multiply_async_commit() {

@@ -54,9 +54,11 @@ struct PanelView {
 struct Product {
   const char* type;
   int columns;
+  bool keep;  // the sums that there are
   float* sums;
   PanelView a, b;
   int thread;
+  unsigned left[kWarpSize / 8][4];  // where `a` has no start: the registers of the four lanes that share the rows
   void (*run)(const Product&);
 };
 
@@ -77,7 +79,8 @@ class ClusterRun {
   void copy_async_commit();
   void copy_async_wait(int pending);
   // Products are computed at the wait, from what shared memory holds then.
-  void multiply_async(const Product& product);
+  // `registers`: four that hold the left operand; null = it lies in shared memory.
+  void multiply_async(Product product, const unsigned* registers);
   void multiply_async_commit();
   void multiply_async_wait(int pending);
   void phase_barrier_init(void* barrier, int arrivals);

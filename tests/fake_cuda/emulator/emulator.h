@@ -26,7 +26,9 @@ struct lathe_emulated_panel {
   const void* start;
   int mn_major, panel_bytes;  // as panel_descriptor() has them
 };
-void lathe_emulated_wgmma(const char* type, int columns, void* d, lathe_emulated_panel a, lathe_emulated_panel b);
+// Sums are added to where `keep` says so. `registers`, four, stand for the panel a where that has no start.
+void lathe_emulated_wgmma(const char* type, int columns, bool keep, void* d, const unsigned* registers,
+                          lathe_emulated_panel a, lathe_emulated_panel b);
 void lathe_emulated_wgmma_commit();
 void lathe_emulated_wgmma_wait(int pending);
 void lathe_emulated_matrix_units_fence();
@@ -154,11 +156,18 @@ template <int kPending>
 LATHE_DEVICE void wgmma_wait() {
   lathe_emulated_wgmma_wait(kPending);
 }
-template <int N, bool kMnMajorA, bool kMnMajorB, int kPanelBytesA, int kPanelBytesB, class T>
+template <int N, bool kMnMajorA, bool kMnMajorB, int kPanelBytesA, int kPanelBytesB, bool kKeep = true, class T>
 LATHE_DEVICE void wgmma(float (&d)[N / 8][4], const void* a, const void* b, T) {
   constexpr const char* kType = is_same<T, f16> ? "f16" : is_same<T, bf16> ? "bf16" : "tf32";
-  lathe_emulated_wgmma(kType, N, d, {a, kMnMajorA, kPanelBytesA}, {b, kMnMajorB, kPanelBytesB});
+  lathe_emulated_wgmma(kType, N, kKeep, d, nullptr, {a, kMnMajorA, kPanelBytesA}, {b, kMnMajorB, kPanelBytesB});
 }
+template <int N, bool kMnMajorB, int kPanelBytesB, class T>
+LATHE_DEVICE void wgmma_registers(float (&d)[N / 8][4], const unsigned (&a)[4], const void* b, T) {
+  constexpr bool kKeep = true;
+  lathe_emulated_wgmma(is_same<T, f16> ? "f16" : "bf16", N, kKeep, d, a, {nullptr, 0, 0}, {b, kMnMajorB, kPanelBytesB});
+}
+template <int N>
+LATHE_DEVICE void pin_sums(float (&)[N][4]) {}
 template <int kRegisters>
 LATHE_DEVICE void free_registers() {}
 template <int kRegisters>

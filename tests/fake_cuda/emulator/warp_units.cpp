@@ -102,6 +102,8 @@ void mma(ClusterRun& run, const char* shape, void* d, const unsigned* a, const u
 
 namespace {
 
+float float16(const char* type, uint16_t bits) { return type[0] == 'b' ? bf16_to_float(bits) : f16_to_float(bits); }
+
 // An element in the layout that lib/warpgroup.cuh describes: chunks of 16 bytes are permuted by bits of their address.
 float element(const char* type, const PanelView& panel, int outer, int k) {
   const int size = type[0] == 't' ? 4 : 2;
@@ -116,7 +118,14 @@ float element(const char* type, const PanelView& panel, int outer, int k) {
   }
   uint16_t bits;
   std::memcpy(&bits, at, sizeof bits);
-  return type[0] == 'b' ? bf16_to_float(bits) : f16_to_float(bits);
+  return float16(type, bits);
+}
+
+// Of the rows in registers, each pair of which is two neighbours along K: rows lane / 4 and, every other pair, eight
+// below; then the next eight of K.
+float element(const Product& product, int half, int k) {
+  const unsigned pair = product.left[k % 8 / 2][k / 8 * 2 + half];
+  return float16(product.type, static_cast<uint16_t>(pair >> k % 2 * 16));
 }
 
 }  // namespace
@@ -127,13 +136,16 @@ void wgmma(const Product& product) {
   const int warp = product.thread / kWarpSize % 4, lane = product.thread % kWarpSize;
   float a[2][kMaxK], b[kMaxK];
   for (int half = 0; half < 2; ++half)
-    for (int k = 0; k < depth; ++k) a[half][k] = element(product.type, product.a, warp * 16 + lane / 4 + half * 8, k);
+    for (int k = 0; k < depth; ++k)
+      a[half][k] = product.a.start ? element(product.type, product.a, warp * 16 + lane / 4 + half * 8, k)
+                                   : element(product, half, k);
   for (int column = lane % 4 * 2; column < product.columns; column += column % 2 == 0 ? 1 : 7) {
     for (int k = 0; k < depth; ++k) b[k] = element(product.type, product.b, column, k);
     for (int half = 0; half < 2; ++half) {
       float sum = 0;
       for (int k = 0; k < depth; ++k) sum += a[half][k] * b[k];
-      product.sums[column / 8 * 4 + half * 2 + column % 2] += sum;
+      float& to = product.sums[column / 8 * 4 + half * 2 + column % 2];
+      to = product.keep ? to + sum : sum;
     }
   }
 }

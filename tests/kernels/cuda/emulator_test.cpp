@@ -98,9 +98,16 @@ constexpr std::string_view kWarpgroup = R"(
     wgmma_commit();
 )";
 
-TEST(Emulator, WarpgroupsMultiplyPanels) {
+TEST(Emulator, WarpgroupsMultiplyPanelsAndRegisters) {
   std::vector<int> data(64 * 64);
   const Result<> result = run(fmt::format("{}{}", kWarpgroup, R"(
+    unsigned left[4];  // of a 16 x 16 matrix: row - k
+    for (int i = 0; i < 4; ++i) {
+      const int row = lane() / 4 + i % 2 * 8, k = lane() % 4 * 2 + i / 2 * 8;
+      left[i] = pack_floats(row - k, row - k - 1, f16{});
+    }
+    wgmma_registers<64, false, 0>(d, left, b, f16{});
+    wgmma_commit();
     wgmma_wait<0>();
     for (int j = 0; j < 8; ++j)
       for (int e = 0; e < 4; ++e)
@@ -110,7 +117,8 @@ TEST(Emulator, WarpgroupsMultiplyPanels) {
   for (int m = 0; m < 64; ++m)
     for (int n = 0; n < 64; ++n) {
       int sum = 0;
-      for (int k = 0; k < 64; ++k) sum += ((m * 64 + k) * 7 % 11 - 5) * ((n * 64 + k) * 5 % 13 - 6);
+      for (int k = 0; k < 64; ++k)
+        sum += ((m * 64 + k) * 7 % 11 - 5 + (k < 16 ? m % 16 - k : 0)) * ((n * 64 + k) * 5 % 13 - 6);
       EXPECT_EQ(data[static_cast<size_t>(m * 64 + n)], sum);
     }
 }

@@ -15,8 +15,9 @@ LATHE_DEVICE void weights_of(unsigned (&a)[4], const float (&s)[Blocks][4], int 
     a[0] = tf32_bits(s[k][0]), a[1] = tf32_bits(s[k][2]);
     a[2] = tf32_bits(s[k][1]), a[3] = tf32_bits(s[k][3]);
   } else {
-    a[0] = pack_pair<T>(s[2 * k][0], s[2 * k][1]), a[1] = pack_pair<T>(s[2 * k][2], s[2 * k][3]);
-    a[2] = pack_pair<T>(s[2 * k + 1][0], s[2 * k + 1][1]), a[3] = pack_pair<T>(s[2 * k + 1][2], s[2 * k + 1][3]);
+    a[0] = pack_floats(s[2 * k][0], s[2 * k][1], T{}), a[1] = pack_floats(s[2 * k][2], s[2 * k][3], T{});
+    a[2] = pack_floats(s[2 * k + 1][0], s[2 * k + 1][1], T{}),
+    a[3] = pack_floats(s[2 * k + 1][2], s[2 * k + 1][3], T{});
   }
 }
 

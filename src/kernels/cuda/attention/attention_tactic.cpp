@@ -2,20 +2,17 @@
 // Attention: on tensor cores for 16-bit floats, and f32 as TF32, in aligned rows; else in f32.
 #include <algorithm>
 #include <cmath>
-#include <limits>
-#include <numbers>
 
 #include "base/divide.h"
 #include "kernels/cuda/attention/decode_tactic.h"
+#include "kernels/cuda/attention/logits.h"
 #include "kernels/cuda/cuda_tactics.h"
 #include "kernels/cuda/match.h"
-#include "kernels/cuda/source.h"
 
 namespace lathe::cuda {
 namespace {
 
 constexpr int64_t kMaxSize = 256;  // of a head
-constexpr size_t kMask = 3;        // the input
 
 int64_t head_size(const Problem& problem, size_t input) {
   return problem.inputs[input].dims[3].as_constant().value_or(0);
@@ -60,29 +57,6 @@ bool fits_tensor_cores(const Problem& problem) {
   return true;
 }
 
-// Heads that lie in another order are read by strides.
-std::optional<std::string> refuse_order(const Problem& problem) {
-  for (size_t i = 0; i < 3; ++i) {
-    const Operand& operand = problem.inputs[i];
-    if (operand.reassociation.empty()) continue;
-    if (is_collapsed(operand)) return "collapsed dimensions of heads";
-    Operand copy = operand;
-    copy.strides = dense_strides(copy.dims, Layout::linear), copy.offset = 0;
-    if (unit_dim(operand) != 3 || vector_width(operand) < vector_width(copy))
-      return "heads in another order whose elements are not in vectors";
-  }
-  return std::nullopt;
-}
-
-// The mask as one of the scores' dimensions.
-Operand scores_of(const Problem& problem) {
-  const Operand &q = problem.inputs[0], &k = problem.inputs[1];
-  Operand scores = q;
-  scores.dims[3] = k.dims[2];
-  scores.opt_dims[3] = k.opt_dims[2];
-  return scores;
-}
-
 constexpr std::string_view kNames[] = {"Q", "K", "V"};
 
 // The program before one of the three, whose operands become inputs of the emission; gives what the kernel reads.
@@ -95,15 +69,6 @@ std::string declare_program(Source& source, const Problem& problem, size_t input
   source.prologue(x.program, views, emission.inputs.size(), name);
   add_prologue_inputs(problem, input, emission);
   return fmt::format("Computed<{0}, {0}Prologue>{{{0}_, {0}Prologue_}}", name);
-}
-
-std::string literal(double value) { return fmt::format("{:a}f", static_cast<float>(value)); }
-
-// As a logit, in units of log 2: the lowest float where that would overflow, for only -inf is -inf.
-std::string literal_of_hidden(double hidden) {
-  if (std::isinf(hidden)) return "-infinity()";
-  constexpr double kLowest = std::numeric_limits<float>::lowest();
-  return literal(std::max(hidden * std::numbers::log2e, kLowest));
 }
 
 void add(const Problem& problem, const Heads& heads, const Blocking& shape, std::vector<Config>& configs) {
@@ -158,7 +123,6 @@ std::vector<Config> configs(const Problem& problem, const Heads& heads) {
 Result<Emission> emit(const Problem& problem, const Heads& heads, const Config& config) {
   const auto* few = std::any_cast<decode::Blocks>(&config.choice);
   const Blocking shape = few ? Blocking{} : config.as<Blocking>();
-  const auto& attrs = problem.attrs<AttentionAttrs>();
   Emission emission;
   Source source(few                  ? "attention/decode.cuh"
                 : shape.tensor_cores ? "attention/attention.cuh"
@@ -167,20 +131,12 @@ Result<Emission> emit(const Problem& problem, const Heads& heads, const Config& 
     source.input(i, problem.inputs[i], kNames[i]);
     emission.inputs.push_back({StepInput::input, i});
   }
-  const bool masked = problem.has_input(kMask);
-  if (masked) {
-    source.input(kMask, broadcast(problem.inputs[kMask], scores_of(problem)), "Mask");
-    emission.inputs.push_back({StepInput::input, 3});
-  }
+  const std::string logits = declare_logits(source, problem, emission);
   source.output(0, problem.outputs[0], "Y");
   source.fusion(problem, emission.inputs.size());
   add_operand_inputs(problem, emission);
   std::string operands;
   for (size_t i = 0; i < 3; ++i) operands += declare_program(source, problem, i, emission) + ", ";
-  const std::string logits =
-      fmt::format("Logits<{}, {}, {}, {}>{{{}, {}, {}, {}, Q_.dim(2), K_.dim(2)}}", masked ? "Mask" : "Unmasked",
-                  attrs.causal, attrs.softcap != 0, attrs.zeros_for_nan, masked ? "Mask_" : "{}", literal(attrs.scale),
-                  literal(attrs.softcap), literal_of_hidden(attrs.hidden));
   if (few) {
     emission.launches.push_back(decode::launch(source, problem, *few, operands + "Y_, " + logits));
     return emission;
@@ -207,7 +163,7 @@ Matched match_attention(const Problem& problem) {
     return refuse(*std::move(reason));
   const DType dtype = problem.inputs[0].dtype;
   if (!is_short_float(dtype)) return refuse(fmt::format("its input is {}", name_of(dtype)));
-  if (problem.has_input(kMask) && problem.inputs[kMask].dtype == DType::f64) return refuse("its mask is f64");
+  if (problem.has_input(kMaskInput) && problem.inputs[kMaskInput].dtype == DType::f64) return refuse("its mask is f64");
   for (const size_t i : {0, 2}) {
     const int64_t size = head_size(problem, i);
     if (size == 0) return refuse("the size of a head is not known");

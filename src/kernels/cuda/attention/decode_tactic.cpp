@@ -7,12 +7,12 @@
 #include <numbers>
 
 #include "base/divide.h"
+#include "kernels/cuda/attention/logits.h"
 #include "kernels/match_tactic.h"
 
 namespace lathe::cuda::decode {
 namespace {
 
-constexpr size_t kMask = 3;     // the input
 constexpr int64_t kKeys = 16;   // that a warp takes at a time
 constexpr double kLow = -1e30;  // numbers of masks up to this hide a key: no product of f16 comes near it
 
@@ -72,8 +72,8 @@ struct Hiding {
 Hiding hiding_of(const Problem& problem) {
   constexpr double kVanishes = 256;  // 2 ** -256 is nothing in f32
   const auto& attrs = problem.attrs<AttentionAttrs>();
-  if (!problem.has_input(kMask)) return {};
-  if (problem.inputs[kMask].dtype == DType::boolean) {
+  if (!problem.has_input(kMaskInput)) return {};
+  if (problem.inputs[kMaskInput].dtype == DType::boolean) {
     if (std::isinf(attrs.hidden)) return {};
     return {true, fmt::format("{{-infinity(), {}}}", literal(attrs.hidden * std::numbers::log2e + kVanishes))};
   }

@@ -102,6 +102,26 @@ LATHE_DEVICE uint16 bf16_bits(float value) {
 #endif
 }
 
+// Two of them in a register.
+LATHE_DEVICE uint32 pack_floats(float low, float high, f16) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  uint32 bits;
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(high), "f"(low));
+  return bits;
+#else
+  return f16_bits(low) | static_cast<uint32>(f16_bits(high)) << 16;
+#endif
+}
+LATHE_DEVICE uint32 pack_floats(float low, float high, bf16) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  uint32 bits;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(high), "f"(low));
+  return bits;
+#else
+  return bf16_bits(low) | static_cast<uint32>(bf16_bits(high)) << 16;
+#endif
+}
+
 // f32 rounded to the 10 mantissa bits of tf32 (half away from zero, as the hardware does), as a register.
 LATHE_DEVICE uint32 tf32_bits(float value) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800

@@ -36,90 +36,137 @@ LATHE_DEVICE uint64 panel_descriptor(const void* shared) {
          kPermuted128 << 62;
 }
 
-// The registers of N columns, what follows them in the instruction, and the sums that they stand for.
+// The registers of N columns, and the sums that they stand for; then, as P0 to P6, what follows them in the
+// instruction.
 #define LATHE_REGISTERS_32 "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15"
 #define LATHE_REGISTERS_64 LATHE_REGISTERS_32 ",%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31"
-#define LATHE_REGISTERS_128                                          \
-  LATHE_REGISTERS_64                                                 \
-  ",%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47" \
-  ",%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63"
-#define LATHE_REGISTERS_192                                          \
-  LATHE_REGISTERS_128                                                \
-  ",%64,%65,%66,%67,%68,%69,%70,%71,%72,%73,%74,%75,%76,%77,%78,%79" \
-  ",%80,%81,%82,%83,%84,%85,%86,%87,%88,%89,%90,%91,%92,%93,%94,%95"
+#define LATHE_REGISTERS_96 LATHE_REGISTERS_64 ",%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47"
+#define LATHE_REGISTERS_128 LATHE_REGISTERS_96 ",%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63"
+#define LATHE_REGISTERS_160 LATHE_REGISTERS_128 ",%64,%65,%66,%67,%68,%69,%70,%71,%72,%73,%74,%75,%76,%77,%78,%79"
+#define LATHE_REGISTERS_176 LATHE_REGISTERS_160 ",%80,%81,%82,%83,%84,%85,%86,%87"
+#define LATHE_REGISTERS_192 LATHE_REGISTERS_176 ",%88,%89,%90,%91,%92,%93,%94,%95"
 #define LATHE_REGISTERS_256                                                      \
   LATHE_REGISTERS_192                                                            \
   ",%96,%97,%98,%99,%100,%101,%102,%103,%104,%105,%106,%107,%108,%109,%110,%111" \
   ",%112,%113,%114,%115,%116,%117,%118,%119,%120,%121,%122,%123,%124,%125,%126,%127"
-#define LATHE_OPERANDS_32 "%16, %17"
-#define LATHE_MAJORS_32 ", %18, %19"
-#define LATHE_OPERANDS_64 "%32, %33"
-#define LATHE_MAJORS_64 ", %34, %35"
-#define LATHE_OPERANDS_128 "%64, %65"
-#define LATHE_MAJORS_128 ", %66, %67"
-#define LATHE_OPERANDS_192 "%96, %97"
-#define LATHE_MAJORS_192 ", %98, %99"
-#define LATHE_OPERANDS_256 "%128, %129"
-#define LATHE_MAJORS_256 ", %130, %131"
 #define LATHE_SUM(j) "+f"(d[j][0]), "+f"(d[j][1]), "+f"(d[j][2]), "+f"(d[j][3])
 #define LATHE_SUMS_32 LATHE_SUM(0), LATHE_SUM(1), LATHE_SUM(2), LATHE_SUM(3)
 #define LATHE_SUMS_64 LATHE_SUMS_32, LATHE_SUM(4), LATHE_SUM(5), LATHE_SUM(6), LATHE_SUM(7)
-#define LATHE_SUMS_128                                                                                   \
-  LATHE_SUMS_64, LATHE_SUM(8), LATHE_SUM(9), LATHE_SUM(10), LATHE_SUM(11), LATHE_SUM(12), LATHE_SUM(13), \
-      LATHE_SUM(14), LATHE_SUM(15)
-#define LATHE_SUMS_192                                                                                      \
-  LATHE_SUMS_128, LATHE_SUM(16), LATHE_SUM(17), LATHE_SUM(18), LATHE_SUM(19), LATHE_SUM(20), LATHE_SUM(21), \
-      LATHE_SUM(22), LATHE_SUM(23)
+#define LATHE_SUMS_96 LATHE_SUMS_64, LATHE_SUM(8), LATHE_SUM(9), LATHE_SUM(10), LATHE_SUM(11)
+#define LATHE_SUMS_128 LATHE_SUMS_96, LATHE_SUM(12), LATHE_SUM(13), LATHE_SUM(14), LATHE_SUM(15)
+#define LATHE_SUMS_160 LATHE_SUMS_128, LATHE_SUM(16), LATHE_SUM(17), LATHE_SUM(18), LATHE_SUM(19)
+#define LATHE_SUMS_176 LATHE_SUMS_160, LATHE_SUM(20), LATHE_SUM(21)
+#define LATHE_SUMS_192 LATHE_SUMS_176, LATHE_SUM(22), LATHE_SUM(23)
 #define LATHE_SUMS_256                                                                                      \
   LATHE_SUMS_192, LATHE_SUM(24), LATHE_SUM(25), LATHE_SUM(26), LATHE_SUM(27), LATHE_SUM(28), LATHE_SUM(29), \
       LATHE_SUM(30), LATHE_SUM(31)
-#define LATHE_WGMMA(n, shape, majors)                                                                \
-  asm volatile(                                                                                      \
-      "{\n.reg .pred p;\nsetp.ne.b32 p, 1, 0;\n"                                                     \
-      "wgmma.mma_async.sync.aligned.m64n" #n shape " {" LATHE_REGISTERS_##n "}, " LATHE_OPERANDS_##n \
-      ", p, 1, 1" majors ";\n}"                                                                      \
-      : LATHE_SUMS_##n                                                                               \
-      : "l"(a), "l"(b), "n"(kMajorA), "n"(kMajorB))
+#define LATHE_PLACES_32(text) text("%16", "%17", "%18", "%19", "%20", "%21", "%22")
+#define LATHE_PLACES_64(text) text("%32", "%33", "%34", "%35", "%36", "%37", "%38")
+#define LATHE_PLACES_96(text) text("%48", "%49", "%50", "%51", "%52", "%53", "%54")
+#define LATHE_PLACES_128(text) text("%64", "%65", "%66", "%67", "%68", "%69", "%70")
+#define LATHE_PLACES_160(text) text("%80", "%81", "%82", "%83", "%84", "%85", "%86")
+#define LATHE_PLACES_176(text) text("%88", "%89", "%90", "%91", "%92", "%93", "%94")
+#define LATHE_PLACES_192(text) text("%96", "%97", "%98", "%99", "%100", "%101", "%102")
+#define LATHE_PLACES_256(text) text("%128", "%129", "%130", "%131", "%132", "%133", "%134")
+// Both operands in shared memory: two descriptors, whether sums are kept, major orders.
+#define LATHE_KEEP_SHARED(P0, P1, P2, P3, P4, P5, P6) P2
+#define LATHE_TERMS_SHARED(P0, P1, P2, P3, P4, P5, P6) P0 ", " P1 ", p, 1, 1, " P3 ", " P4
+#define LATHE_TERMS_TF32(P0, P1, P2, P3, P4, P5, P6) P0 ", " P1 ", p, 1, 1"
+// The first in registers: four of them, a descriptor, whether sums are kept, a major order.
+#define LATHE_KEEP_REGISTERS(P0, P1, P2, P3, P4, P5, P6) P5
+#define LATHE_TERMS_REGISTERS(P0, P1, P2, P3, P4, P5, P6) "{" P0 ", " P1 ", " P2 ", " P3 "}, " P4 ", p, 1, 1, " P6
+#define LATHE_WGMMA(n, shape, keep, terms, ...) \
+  asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, " LATHE_PLACES_##n(keep) ", 0;\n"        \
+               "wgmma.mma_async.sync.aligned.m64n" #n shape " {" LATHE_REGISTERS_##n "}, " \
+               LATHE_PLACES_##n(terms) ";\n}"                                              \
+               : LATHE_SUMS_##n                                                            \
+               : __VA_ARGS__)
+#define LATHE_WGMMA_SIZES(columns) \
+  columns(32);                     \
+  columns(64);                     \
+  columns(96);                     \
+  columns(128);                    \
+  columns(160);                    \
+  columns(176);                    \
+  columns(192);                    \
+  columns(256)
 
-// d += a * b: 64 rows of a, N of b, 32 bytes of K of each; f32 is read as TF32, its last 13 bits ignored. A thread's
-// sums are those of mma_m16n8k16 for its warp's 16 rows and each 8 columns. Every thread of the four warps comes here.
-template <int N, bool kMnMajorA, bool kMnMajorB, int kPanelBytesA, int kPanelBytesB, class T>
+// d += a * b, or without kKeep d = a * b: 64 rows of a, N of b, 32 bytes of K of each; f32 is read as TF32, its last 13
+// bits ignored. A thread's sums are those of mma_m16n8k16 for its warp's 16 rows and each 8 columns. Every thread of
+// the four warps comes here.
+template <int N, bool kMnMajorA, bool kMnMajorB, int kPanelBytesA, int kPanelBytesB, bool kKeep = true, class T>
 LATHE_DEVICE void wgmma(float (&d)[N / 8][4], const void* panel_a, const void* panel_b, T) {
   static_assert(is_same<T, f16> || is_same<T, bf16> || (is_same<T, float> && !kMnMajorA && !kMnMajorB),
                 "what the matrix units read");
-  constexpr int kMajorA = kMnMajorA, kMajorB = kMnMajorB;
+  constexpr int kKept = kKeep, kMajorA = kMnMajorA, kMajorB = kMnMajorB;
   const uint64 a = panel_descriptor<kMnMajorA, kPanelBytesA>(panel_a);
   const uint64 b = panel_descriptor<kMnMajorB, kPanelBytesB>(panel_b);
-#define LATHE_WGMMA_COLUMNS(n)                                                                     \
-  if constexpr (N == n && is_same<T, f16>) LATHE_WGMMA(n, "k16.f32.f16.f16", LATHE_MAJORS_##n);    \
-  if constexpr (N == n && is_same<T, bf16>) LATHE_WGMMA(n, "k16.f32.bf16.bf16", LATHE_MAJORS_##n); \
-  if constexpr (N == n && is_same<T, float>) LATHE_WGMMA(n, "k8.f32.tf32.tf32", "")
-  LATHE_WGMMA_COLUMNS(32);
-  LATHE_WGMMA_COLUMNS(64);
-  LATHE_WGMMA_COLUMNS(128);
-  LATHE_WGMMA_COLUMNS(192);
-  LATHE_WGMMA_COLUMNS(256);
+#define LATHE_WGMMA_SHARED(n, shape, terms) \
+  LATHE_WGMMA(n, shape, LATHE_KEEP_SHARED, terms, "l"(a), "l"(b), "n"(kKept), "n"(kMajorA), "n"(kMajorB))
+#define LATHE_WGMMA_COLUMNS(n)                                                                              \
+  if constexpr (N == n && is_same<T, f16>) LATHE_WGMMA_SHARED(n, "k16.f32.f16.f16", LATHE_TERMS_SHARED);    \
+  if constexpr (N == n && is_same<T, bf16>) LATHE_WGMMA_SHARED(n, "k16.f32.bf16.bf16", LATHE_TERMS_SHARED); \
+  if constexpr (N == n && is_same<T, float>)                                                                \
+  LATHE_WGMMA(n, "k8.f32.tf32.tf32", LATHE_KEEP_SHARED, LATHE_TERMS_TF32, "l"(a), "l"(b), "n"(kKept))
+  LATHE_WGMMA_SIZES(LATHE_WGMMA_COLUMNS);
 #undef LATHE_WGMMA_COLUMNS
+#undef LATHE_WGMMA_SHARED
 }
+
+// d += a * b with the 64 rows of a in registers: of each warp 16, as mma_m16n8k16 has them. They must stay what they
+// are until the product has been waited for.
+template <int N, bool kMnMajorB, int kPanelBytesB, class T>
+LATHE_DEVICE void wgmma_registers(float (&d)[N / 8][4], const unsigned (&a)[4], const void* panel_b, T) {
+  static_assert(is_same<T, f16> || is_same<T, bf16>, "what the matrix units read");
+  constexpr int kKept = 1, kMajorB = kMnMajorB;
+  const uint64 b = panel_descriptor<kMnMajorB, kPanelBytesB>(panel_b);
+#define LATHE_WGMMA_LEFT(n, shape)                                                                               \
+  LATHE_WGMMA(n, shape, LATHE_KEEP_REGISTERS, LATHE_TERMS_REGISTERS, "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), \
+              "l"(b), "n"(kKept), "n"(kMajorB))
+#define LATHE_WGMMA_COLUMNS(n)                                                     \
+  if constexpr (N == n && is_same<T, f16>) LATHE_WGMMA_LEFT(n, "k16.f32.f16.f16"); \
+  if constexpr (N == n && is_same<T, bf16>) LATHE_WGMMA_LEFT(n, "k16.f32.bf16.bf16")
+  LATHE_WGMMA_SIZES(LATHE_WGMMA_COLUMNS);
+#undef LATHE_WGMMA_COLUMNS
+#undef LATHE_WGMMA_LEFT
+}
+
+// Sums are read, or written, by no code from before this.
+template <int N>
+LATHE_DEVICE void pin_sums(float (&d)[N][4]) {
+  LATHE_UNROLL
+  for (int i = 0; i < N; ++i) asm volatile("" : "+f"(d[i][0]), "+f"(d[i][1]), "+f"(d[i][2]), "+f"(d[i][3])::"memory");
+}
+
 #undef LATHE_WGMMA
+#undef LATHE_WGMMA_SIZES
+#undef LATHE_KEEP_SHARED
+#undef LATHE_TERMS_SHARED
+#undef LATHE_TERMS_TF32
+#undef LATHE_KEEP_REGISTERS
+#undef LATHE_TERMS_REGISTERS
 #undef LATHE_REGISTERS_32
 #undef LATHE_REGISTERS_64
+#undef LATHE_REGISTERS_96
 #undef LATHE_REGISTERS_128
+#undef LATHE_REGISTERS_160
+#undef LATHE_REGISTERS_176
 #undef LATHE_REGISTERS_192
 #undef LATHE_REGISTERS_256
-#undef LATHE_OPERANDS_32
-#undef LATHE_OPERANDS_64
-#undef LATHE_OPERANDS_128
-#undef LATHE_OPERANDS_192
-#undef LATHE_OPERANDS_256
-#undef LATHE_MAJORS_32
-#undef LATHE_MAJORS_64
-#undef LATHE_MAJORS_128
-#undef LATHE_MAJORS_192
-#undef LATHE_MAJORS_256
+#undef LATHE_PLACES_32
+#undef LATHE_PLACES_64
+#undef LATHE_PLACES_96
+#undef LATHE_PLACES_128
+#undef LATHE_PLACES_160
+#undef LATHE_PLACES_176
+#undef LATHE_PLACES_192
+#undef LATHE_PLACES_256
 #undef LATHE_SUMS_32
 #undef LATHE_SUMS_64
+#undef LATHE_SUMS_96
 #undef LATHE_SUMS_128
+#undef LATHE_SUMS_160
+#undef LATHE_SUMS_176
 #undef LATHE_SUMS_192
 #undef LATHE_SUMS_256
 #undef LATHE_SUM
@@ -140,10 +187,16 @@ LATHE_DEVICE void wgmma_fence() {}
 LATHE_DEVICE void wgmma_commit() {}
 template <int kPending>
 LATHE_DEVICE void wgmma_wait() {}
-template <int N, bool kMnMajorA, bool kMnMajorB, int kPanelBytesA, int kPanelBytesB, class T>
+template <int N, bool kMnMajorA, bool kMnMajorB, int kPanelBytesA, int kPanelBytesB, bool kKeep = true, class T>
 LATHE_DEVICE void wgmma(float (&)[N / 8][4], const void*, const void*, T) {
   asm volatile("trap;");
 }
+template <int N, bool kMnMajorB, int kPanelBytesB, class T>
+LATHE_DEVICE void wgmma_registers(float (&)[N / 8][4], const unsigned (&)[4], const void*, T) {
+  asm volatile("trap;");
+}
+template <int N>
+LATHE_DEVICE void pin_sums(float (&)[N][4]) {}
 template <int kRegisters>
 LATHE_DEVICE void free_registers() {}
 template <int kRegisters>

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cuda/attention/logits.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numbers>
+
+namespace lathe::cuda {
+namespace {
+
+// The mask as one of the scores' dimensions.
+Operand scores_of(const Problem& problem) {
+  const Operand &q = problem.inputs[0], &k = problem.inputs[1];
+  Operand scores = q;
+  scores.dims[3] = k.dims[2];
+  scores.opt_dims[3] = k.opt_dims[2];
+  return scores;
+}
+
+std::string literal(double value) { return fmt::format("{:a}f", static_cast<float>(value)); }
+
+// As a logit, in units of log 2: the lowest float where that would overflow, for only -inf is -inf.
+std::string literal_of_hidden(double hidden) {
+  if (std::isinf(hidden)) return "-infinity()";
+  constexpr double kLowest = std::numeric_limits<float>::lowest();
+  return literal(std::max(hidden * std::numbers::log2e, kLowest));
+}
+
+}  // namespace
+
+// Heads that lie in another order are read by strides.
+std::optional<std::string> refuse_order(const Problem& problem) {
+  for (size_t i = 0; i < 3; ++i) {
+    const Operand& operand = problem.inputs[i];
+    if (operand.reassociation.empty()) continue;
+    if (is_collapsed(operand)) return "collapsed dimensions of heads";
+    Operand copy = operand;
+    copy.strides = dense_strides(copy.dims, Layout::linear), copy.offset = 0;
+    if (unit_dim(operand) != 3 || vector_width(operand) < vector_width(copy))
+      return "heads in another order whose elements are not in vectors";
+  }
+  return std::nullopt;
+}
+
+std::string declare_logits(Source& source, const Problem& problem, Emission& emission) {
+  const auto& attrs = problem.attrs<AttentionAttrs>();
+  const bool masked = problem.has_input(kMaskInput);
+  if (masked) {
+    source.input(emission.inputs.size(), broadcast(problem.inputs[kMaskInput], scores_of(problem)), "Mask");
+    emission.inputs.push_back({StepInput::input, kMaskInput});
+  }
+  return fmt::format("Logits<{}, {}, {}, {}>{{{}, {}, {}, {}, Q_.dim(2), K_.dim(2)}}", masked ? "Mask" : "Unmasked",
+                     attrs.causal, attrs.softcap != 0, attrs.zeros_for_nan, masked ? "Mask_" : "{}",
+                     literal(attrs.scale), literal(attrs.softcap), literal_of_hidden(attrs.hidden));
+}
+
+}  // namespace lathe::cuda

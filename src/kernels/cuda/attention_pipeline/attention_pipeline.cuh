@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention by blocks that stay: one warp asks the copy engine for queries, keys and values, groups of four warps have
+// 64 queries each. A group multiplies a tile of keys by its queries and, at the same time, the values of the tile
+// before by their weights; while it makes weights of the scores, another group has the matrix units. This is the
+// schedule of FlashAttention-3 (Shah and others, 2024).
+#pragma once
+
+#include "attention/logits.cuh"
+#include "attention_pipeline/group.cuh"
+#include "gemm/pipeline.cuh"
+
+namespace attention_pipeline {
+
+// Which queries a number stands for, and how many tiles of keys they see.
+struct Work {
+  int batch, head, query, tiles;
+};
+
+// Numbers go through all tiles of queries of `section` heads, whose keys and values stay in the last cache, before
+// those of the next ones. Where later queries see more keys, they come first, so that blocks end at about the same
+// time.
+template <class Shape, bool kLongestFirst, class Q, class Logits>
+LATHE_DEVICE Work work_of(unsigned number, unsigned section, const Q& q, const Logits& logits) {
+  const unsigned heads = static_cast<unsigned>(q.dim(1)), all = static_cast<unsigned>(q.dim(0)) * heads;
+  const unsigned tiles = static_cast<unsigned>((q.dim(2) + Shape::kQueries - 1) / Shape::kQueries);
+  const unsigned first = number / (section * tiles) * section, rest = number % (section * tiles);
+  const unsigned here = all - first < section ? all - first : section;
+  const unsigned head = first + rest % here, tile = kLongestFirst ? tiles - 1 - rest / here : rest / here;
+  const int query = static_cast<int>(tile) * Shape::kQueries;
+  const long end = logits.end_of_keys(query + Shape::kQueries - 1);
+  return {static_cast<int>(head / heads), static_cast<int>(head % heads), query,
+          end <= 0 ? 0 : static_cast<int>((end + Shape::kKeys - 1) / Shape::kKeys)};
+}
+
+// Where the rows of a head begin in a tensor map: elements and rows come first.
+template <int R>
+struct MapPlace {
+  int at[R];
+};
+
+// The place of a head of queries, of keys or of values, by the numbers of batch and head.
+template <class Place>
+struct Copied {
+  const TensorMap* map;
+  Place place;
+};
+template <class Place>
+LATHE_DEVICE Copied<Place> copied(const TensorMap* map, const Place& place) {
+  return {map, place};
+}
+
+// Asks for kRows rows from `row` on, in panels of 64 elements.
+template <int kRows, int kPanels, class Place>
+LATHE_DEVICE void copy_rows(char* to, const Copied<Place>& from, int batch, int head, int row, uint64* filled) {
+  constexpr uint16 kThisBlock = 0;
+  auto place = from.place(batch, head);
+  place.at[1] = row;
+  phase_barrier_expect(filled, kPanels * kRows * 128);
+  LATHE_UNROLL
+  for (int panel = 0; panel < kPanels; ++panel) {
+    place.at[0] = panel * 64;
+    copy_tensor(to + panel * kRows * 128, from.map, place.at, filled, kThisBlock);
+  }
+}
+
+// One thread. Groups take tiles of keys from the last to the first.
+template <class Shape, class Works, class Queries, class Keys, class Values>
+LATHE_DEVICE void produce(const Memory<Shape>& memory, unsigned works, const Works& work_at, int shared_heads,
+                          const Queries& queries, const Keys& keys, const Values& values) {
+  Ring<Shape> ring;
+  uint32 parity = 1;
+  dependency_wait();
+  for (unsigned number = static_cast<unsigned>(block_x()); number < works; number += static_cast<unsigned>(grid_x())) {
+    const Work work = work_at(number);
+    if (work.tiles == 0) continue;
+    phase_barrier_wait(memory.queries_empty(), parity);
+    parity ^= 1;
+    copy_rows<Shape::kQueries, Shape::kPanels>(memory.queries(), queries, work.batch, work.head, work.query,
+                                               memory.queries_filled());
+    const int head = work.head / shared_heads;
+    LATHE_NO_UNROLL
+    for (int tile = work.tiles; tile-- > 0; ring.next()) {
+      const int key = tile * Shape::kKeys;
+      phase_barrier_wait(memory.keys_empty(ring.at), ring.parity ^ 1);
+      copy_rows<Shape::kKeys, Shape::kPanels>(memory.keys(ring.at), keys, work.batch, head, key,
+                                              memory.keys_filled(ring.at));
+      phase_barrier_wait(memory.values_empty(ring.at), ring.parity ^ 1);
+      copy_rows<Shape::kKeys, Shape::kValuePanels>(memory.values(ring.at), values, work.batch, head, key,
+                                                   memory.values_filled(ring.at));
+    }
+  }
+}
+
+// A group's part of one work. Keys are waited for before the products that are on their way: that is a branch, over
+// which the compiler does not move the wait for products, and weights are made meanwhile.
+template <bool kLinear, class Shape, class Logits>
+LATHE_DEVICE void attend(Group<Shape>& group, const Memory<Shape>& memory, Ring<Shape>& ring, Turns<Shape>& turns,
+                         const Logits& logits, const Work& work) {
+  float s[Shape::kKeys / 8][4], factors[2];
+  long key = static_cast<long>(work.tiles - 1) * Shape::kKeys;
+  Ring<Shape> before = ring;
+  phase_barrier_wait(memory.keys_filled(ring.at), ring.parity);
+  group.multiply_keys(s, memory, ring.at);
+  wgmma_wait<0>();
+  pin_sums(s);
+  release(memory.keys_empty(ring.at));
+  group.template weigh<kLinear>(s, factors, logits, work.batch, work.head, work.query, key);
+  group.keep_weights(s);
+  ring.next();
+  if (work.tiles > 1) phase_barrier_wait(memory.keys_filled(ring.at), ring.parity);
+  for (int left = work.tiles - 1; left > 0; --left) {
+    key -= Shape::kKeys;
+    const int at = ring.at;
+    turns.wait(memory);
+    group.multiply_keys(s, memory, at);
+    phase_barrier_wait(memory.values_filled(before.at), before.parity);
+    group.multiply_values(memory, before.at);
+    turns.pass(memory);
+    wgmma_wait<1>();
+    pin_sums(s);
+    release(memory.keys_empty(at));
+    group.template weigh<kLinear>(s, factors, logits, work.batch, work.head, work.query, key);
+    const int used = before.at;
+    before = ring;
+    ring.next();
+    if (left > 1) phase_barrier_wait(memory.keys_filled(ring.at), ring.parity);
+    wgmma_wait<0>();
+    pin_sums(group.acc[0]);
+    release(memory.values_empty(used));
+    group.scale(factors);
+    group.keep_weights(s);
+  }
+  release(memory.queries_empty());
+  phase_barrier_wait(memory.values_filled(before.at), before.parity);
+  group.multiply_values(memory, before.at);
+  wgmma_wait<0>();
+  pin_sums(group.acc[0]);
+  release(memory.values_empty(before.at));
+}
+
+// Writes vectors of a head's rows, and what the fused program makes of them.
+template <class Out, class Fusion>
+struct HeadSink {
+  static constexpr bool kSeveral = false;
+  static constexpr int kAtOnce = Fusion::kAtOnce;
+  const Out& y;
+  const Fusion& fusion;
+  long batch, head;
+
+  template <int W>
+  LATHE_DEVICE_MEMBER void put(float (&v)[W], long row, long column, int count) const {
+    const long c[4] = {batch, head, row, column};
+    fusion.template apply<3, W>(v, c, count);
+    store<3, W>(y, c, v, count);
+  }
+};
+
+// Registers go from the warp that asks for tiles to those that hold sums.
+template <class Shape>
+LATHE_DEVICE void take_share() {
+  if constexpr (Shape::kGroups == 2) take_registers<232>();
+  if constexpr (Shape::kGroups == 3) take_registers<160>();
+}
+template <class Shape>
+LATHE_DEVICE void free_share() {
+  if constexpr (Shape::kGroups == 2) free_registers<40>();
+  if constexpr (Shape::kGroups == 3) free_registers<32>();
+}
+
+// kLinear: logits are products times a positive number, but for those that are hidden.
+template <class Shape, bool kLinear, class Works, class Queries, class Keys, class Values, class Out, class Logits,
+          class Fusion>
+LATHE_DEVICE void run(long works, const Works& work_at, int shared_heads, const Queries& queries, const Keys& keys,
+                      const Values& values, const Out& y, const Logits& logits, const Fusion& fusion) {
+  const Memory<Shape> memory{reinterpret_cast<char*>(dynamic_shared())};
+  init_barriers(memory);
+  if (warp() < Shape::kWarps) {
+    take_share<Shape>();
+    Ring<Shape> ring;
+    Turns<Shape> turns(warp() / 4);
+    Group<Shape> group;
+    uint32 parity = 0;
+    dependency_wait();
+    for (unsigned number = static_cast<unsigned>(block_x()); number < static_cast<unsigned>(works);
+         number += static_cast<unsigned>(grid_x())) {
+      const Work work = work_at(number);
+      group.clear();
+      if (work.tiles > 0) {
+        phase_barrier_wait(memory.queries_filled(), parity);
+        parity ^= 1;
+        attend<kLinear>(group, memory, ring, turns, logits, work);
+      }
+      group.finish(logits);
+      gemm::store_quads<8, true, Fusion::kShort>(group, HeadSink<Out, Fusion>{y, fusion, work.batch, work.head},
+                                                 work.query, y.dim(2), 0, y.dim(3));
+    }
+  } else {
+    free_share<Shape>();
+    if (warp() == Shape::kWarps && lane() == 0)
+      produce(memory, static_cast<unsigned>(works), work_at, shared_heads, queries, keys, values);
+    else
+      dependency_wait();
+    warp_barrier();
+  }
+}
+
+}  // namespace attention_pipeline

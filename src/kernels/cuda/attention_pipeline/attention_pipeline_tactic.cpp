@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention whose tiles the copy engine brings and groups of four warps multiply, of many queries of 16-bit floats.
+#include <algorithm>
+#include <cmath>
+
+#include "base/divide.h"
+#include "kernels/cuda/attention/logits.h"
+#include "kernels/cuda/cuda_tactics.h"
+#include "kernels/cuda/match.h"
+
+namespace lathe::cuda {
+namespace {
+
+constexpr int64_t kPanel = 64;                                          // elements of a row of 128 bytes
+constexpr int64_t kInstructionColumns[] = {32, 64, 96, 128, 192, 256};  // that values may have
+constexpr int64_t kTileKeys[] = {64, 96, 128, 160, 176, 192};
+
+struct Heads {
+  DType dtype;
+  int64_t size;           // elements of a key, in whole steps of 16
+  int64_t value_columns;  // of a value, as many as the instruction has
+  bool linear;            // whether logits are products times a positive number
+};
+
+// The choice.
+struct Tiles {
+  int64_t groups;    // of 64 queries
+  int64_t keys;      // of a tile
+  int64_t stages;    // tiles of keys and values in shared memory
+  int64_t resident;  // blocks on a multiprocessor
+  bool stays;        // as many blocks as run at once, which take tiles of queries in turns
+
+  int64_t queries() const { return 64 * groups; }
+};
+
+int64_t row_bytes(int64_t elements) { return round_up(elements, kPanel) * 2; }
+int64_t stage_bytes(const Heads& heads, int64_t keys) {
+  return keys * (row_bytes(heads.size) + row_bytes(heads.value_columns));
+}
+int64_t shared_bytes(const Heads& heads, const Tiles& tiles) {
+  const int64_t barriers = 2 + 4 * tiles.stages + tiles.groups;
+  return tiles.queries() * row_bytes(heads.size) + tiles.stages * stage_bytes(heads, tiles.keys) + 8 * barriers;
+}
+
+// Registers of a thread: sums of values, scores, and weights of the tile before; and what else there is.
+int64_t registers(const Heads& heads, int64_t keys) { return heads.value_columns / 2 + keys / 2 + keys / 4 + 32; }
+int64_t most_registers(int64_t groups) { return groups == 1 ? 255 : groups == 2 ? 232 : 160; }
+
+std::optional<Tiles> tiles_of(const Problem& problem, const Heads& heads, int64_t groups, int64_t keys) {
+  constexpr int64_t kMostStages = 4, kRegistersOfTwo = 128;
+  const Target::Limits& limits = problem.target.limits;
+  if (registers(heads, keys) > most_registers(groups)) return std::nullopt;
+  Tiles tiles{groups, keys, 2, 1, true};
+  if (shared_bytes(heads, tiles) > limits.shared_bytes) return std::nullopt;
+  constexpr int64_t kReserved = 1024;  // of each block
+  if (groups == 1 && registers(heads, keys) <= kRegistersOfTwo &&
+      2 * (shared_bytes(heads, tiles) + kReserved) <= limits.core_shared_bytes)
+    tiles.resident = 2;
+  const int64_t space = tiles.resident == 2 ? limits.core_shared_bytes / 2 - kReserved : limits.shared_bytes;
+  for (Tiles more = tiles; more.stages <= kMostStages && shared_bytes(heads, more) <= space; ++more.stages)
+    tiles.stages = more.stages;
+  return tiles;
+}
+
+// Clocks of a tile of keys: of the matrix units, of what makes weights of scores, and what they wait for each other.
+double tile_clocks(const Problem& problem, const Heads& heads, const Tiles& tiles) {
+  constexpr double kMatrixShare = 0.7, kScoreClocks = 0.105, kMaskedClocks = 0.15, kWait = 1.15, kTurnClocks = 120;
+  const auto scores = static_cast<double>(tiles.queries() * tiles.keys);
+  const double multiply = scores * static_cast<double>(heads.size + heads.value_columns) /
+                          (kMatrixShare * problem.target.products.warpgroup_matrix);
+  const double weigh = scores * (heads.linear ? kScoreClocks : kMaskedClocks);
+  if (tiles.groups == 1 && tiles.resident == 1) return multiply + weigh + kTurnClocks;
+  return kWait * std::max(multiply, weigh) + kTurnClocks;
+}
+
+double predicted_us(const Problem& problem, const Heads& heads, const Tiles& tiles) {
+  constexpr double kStartClocks = 1500, kEndClocks = 1000, kEndStayingClocks = 1000, kUneven = 1.15;
+  const Target& target = problem.target;
+  const Dims &q = problem.inputs[0].opt_dims, &k = problem.inputs[1].opt_dims;
+  const auto blocks_at_once = static_cast<double>(target.cores * tiles.resident);
+  const double rows = std::ceil(static_cast<double>(q[2]) / static_cast<double>(tiles.queries()));
+  const auto works = static_cast<double>(q[0] * q[1]) * rows;
+  double steps = std::ceil(static_cast<double>(k[2]) / static_cast<double>(tiles.keys));
+  double rounds = std::ceil(works / blocks_at_once);
+  if (problem.attrs<AttentionAttrs>().causal) {
+    steps = (steps + std::ceil(static_cast<double>(tiles.queries()) / static_cast<double>(tiles.keys))) / 2;
+    rounds = rounds > 1 ? works / blocks_at_once * (tiles.stays ? kUneven : 1) : 2;
+  }
+  const double shared = works > target.cores ? static_cast<double>(tiles.resident) : 1;
+  const double end = tiles.stays ? kEndStayingClocks : kEndClocks + (rounds > 1 ? kStartClocks : 0);
+  const double clocks = kStartClocks + rounds * (steps * shared * tile_clocks(problem, heads, tiles) + end);
+  return target.launch_us + clocks / target.clock_mhz;
+}
+
+std::string text_of(const Tiles& tiles) {
+  return fmt::format("{}x{} queries x keys stages={}{}{}", tiles.queries(), tiles.keys, tiles.stages,
+                     tiles.resident == 2 ? " resident=2" : "", tiles.stays ? "" : " one tile each");
+}
+
+std::vector<Config> configs(const Problem& problem, const Heads& heads) {
+  constexpr size_t kMost = 8;
+  std::vector<Tiles> choices;
+  const Dims& q = problem.inputs[0].opt_dims;
+  for (const int64_t groups : {1, 2, 3})
+    for (const int64_t keys : kTileKeys) {
+      std::optional<Tiles> tiles = tiles_of(problem, heads, groups, keys);
+      if (!tiles) continue;
+      choices.push_back(*tiles);
+      tiles->stays = false;
+      if (q[0] * q[1] * ceil_div(q[2], tiles->queries()) > problem.target.cores * tiles->resident)
+        choices.push_back(*tiles);
+    }
+  std::vector<Config> all =
+      configs_of(choices, text_of, [&](const Tiles& tiles) { return predicted_us(problem, heads, tiles); });
+  if (all.size() > kMost) all.resize(kMost);
+  return all;
+}
+
+// Declares the map of an input's heads; gives what the kernel copies, the map and the place of a head in it.
+std::string declare_map(Source& source, const Operand& operand, size_t input, int64_t rows) {
+  constexpr std::string_view kNumbers[] = {"batch", "head"};
+  TensorMap map{static_cast<uint32_t>(input),       operand.dtype,        false,
+                {operand.dims[3], operand.dims[2]}, {operand.strides[2]}, {kPanel, static_cast<uint32_t>(rows)}};
+  std::string places = "0, 0";
+  for (const size_t d : {1, 0}) {
+    if (operand.strides[d] == Expr(0)) continue;
+    places += fmt::format(", {}", kNumbers[d]);
+    map.dims.push_back(operand.dims[d]);
+    map.strides.push_back(operand.strides[d]);
+    map.box.push_back(1);
+  }
+  const std::string name = fmt::format("map{}", input);
+  std::string text = fmt::format("copied(&{}, [](int batch, int head) {{ return MapPlace<{}>{{{{{}}}}}; }})", name,
+                                 map.dims.size(), places);
+  source.tensor_map(std::move(map), name);
+  return text;
+}
+
+// Heads of queries whose keys and values fit the last cache together.
+int64_t heads_of_section(const Problem& problem) {
+  constexpr double kCacheShare = 0.5;
+  const Dims &q = problem.inputs[0].opt_dims, &k = problem.inputs[1].opt_dims, &v = problem.inputs[2].opt_dims;
+  const double bytes =
+      2.0 * static_cast<double>(k[2] * (k[3] + v[3]) * k[1]) / static_cast<double>(std::max<int64_t>(q[1], 1));
+  return std::clamp<int64_t>(static_cast<int64_t>(kCacheShare * problem.target.cache_bytes / std::max(bytes, 1.0)), 1,
+                             1024);
+}
+
+Result<Emission> emit(const Problem& problem, const Heads& heads, const Config& config) {
+  const auto& tiles = config.as<Tiles>();
+  Emission emission;
+  Source source("attention_pipeline/attention_pipeline.cuh");
+  for (size_t i = 0; i < 3; ++i) emission.inputs.push_back({StepInput::input, i});
+  source.input(0, problem.inputs[0], "Q");
+  source.input(1, problem.inputs[1], "K");
+  const std::string logits = declare_logits(source, problem, emission);
+  source.output(0, problem.outputs[0], "Y");
+  source.fusion(problem, emission.inputs.size());
+  add_operand_inputs(problem, emission);
+  std::string copies;
+  for (size_t i = 0; i < 3; ++i)
+    copies += declare_map(source, problem.inputs[i], i, i == 0 ? tiles.queries() : tiles.keys) + ",\n      ";
+  const lathe::Shape& q = problem.inputs[0].dims;
+  const Expr works = q[0] * q[1] * ceildiv(q[2], tiles.queries());
+  const bool causal = problem.attrs<AttentionAttrs>().causal;
+  const std::string body = fmt::format(
+      "using namespace attention_pipeline;\n"
+      "  using Tiles = Shape<{}, {}, {}, {}, {}, {}>;\n"
+      "  const auto logits = {};\n"
+      "  const auto work = [&](unsigned i) {{ return work_of<Tiles, {}>(i, {}, Q_, logits); }};\n"
+      "  run<Tiles, {}>({}, work, static_cast<int>(Q_.dim(1) / K_.dim(1)),\n      {}Y_, logits, fusion_);",
+      device_type(heads.dtype), heads.size, heads.value_columns, tiles.groups, tiles.keys, tiles.stages, logits, causal,
+      heads_of_section(problem), heads.linear, source.number(works), copies);
+  const Expr blocks = tiles.stays ? min(works, Expr(problem.target.cores * tiles.resident)) : works;
+  emission.launches.push_back(source.finish(body, {blocks, 1, 1}, static_cast<uint32_t>(128 * (tiles.groups + 1)),
+                                            static_cast<uint32_t>(shared_bytes(heads, tiles)),
+                                            static_cast<int>(tiles.resident)));
+  return emission;
+}
+
+std::optional<std::string> refuse_heads(const Problem& problem) {
+  constexpr int64_t kVector = 8, kMostColumns = 256;
+  for (size_t i = 0; i < 3; ++i) {
+    const Operand& operand = problem.inputs[i];
+    const std::optional<int64_t> size = operand.dims[3].as_constant();
+    if (!size) return "the size of a head is not known";
+    if (*size > kMostColumns) return fmt::format("heads of {} elements, {} are handled", *size, kMostColumns);
+    if (*size % kVector != 0 || unit_dim(operand) != 3 || vector_width(operand) < kVector)
+      return "heads that do not lie in rows of whole 16 bytes, as the copy engine reads them";
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Matched match_attention_pipeline(const Problem& problem) {
+  if (!problem.is(OpKind::attention)) return refuse("not an attention");
+  if (!problem.target.limits.warpgroups) return refuse("the device has no products of four warps");
+  if (auto reason = unsupported_feature(problem, {.reassociated_inputs = 7})) return refuse(*std::move(reason));
+  const DType dtype = problem.inputs[0].dtype;
+  if (dtype != DType::f16 && dtype != DType::bf16) return refuse(fmt::format("its input is {}", name_of(dtype)));
+  for (size_t i = 1; i < 3; ++i)
+    if (problem.inputs[i].dtype != dtype) return refuse("keys or values of another type");
+  if (problem.has_input(kMaskInput) && problem.inputs[kMaskInput].dtype == DType::f64) return refuse("its mask is f64");
+  if (auto reason = refuse_order(problem)) return refuse(*std::move(reason));
+  if (auto reason = refuse_heads(problem)) return refuse(*std::move(reason));
+  const auto& attrs = problem.attrs<AttentionAttrs>();
+  const int64_t value_size = *problem.inputs[2].dims[3].as_constant();
+  const Heads heads{dtype, round_up(*problem.inputs[0].dims[3].as_constant(), 16),
+                    *std::lower_bound(std::begin(kInstructionColumns), std::end(kInstructionColumns), value_size),
+                    !problem.has_input(kMaskInput) && attrs.softcap == 0 && attrs.scale > 0};
+  return match_form(problem, heads, configs, emit);
+}
+
+}  // namespace lathe::cuda

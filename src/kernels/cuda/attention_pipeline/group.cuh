@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+// What four warps do with 64 queries, and the shared memory that the groups of a block read.
+#pragma once
+
+#include "attention/logits.cuh"
+#include "gemm/staging.cuh"
+#include "lib/tensor_copies.cuh"
+#include "lib/warpgroup.cuh"
+
+namespace attention_pipeline {
+
+// kSize: elements of a key, in whole steps of 16; kValueColumns: those of a value, as many as the instruction has.
+// Rows lie in panels of 64 elements, as wgmma reads them and the copy engine writes them.
+template <class T_, int kSize_, int kValueColumns_, int kGroups_, int kKeys_, int kStages_>
+struct Shape {
+  using T = T_;
+  static constexpr int kSize = kSize_, kValueColumns = kValueColumns_, kGroups = kGroups_, kKeys = kKeys_;
+  static constexpr int kStages = kStages_, kQueries = 64 * kGroups, kWarps = 4 * kGroups;
+  static constexpr int kPanels = (kSize + 63) / 64, kValuePanels = (kValueColumns + 63) / 64;
+  static constexpr int kQueryBytes = kPanels * kQueries * 128;
+  static constexpr int kKeyBytes = kPanels * kKeys * 128, kValueBytes = kValuePanels * kKeys * 128;
+  static_assert(sizeof(T) == 2 && kSize % 16 == 0 && kKeys % 16 == 0, "what the instruction takes");
+};
+
+// Queries, the ring of keys and values, and the barriers: whether each is filled, and whether it may be.
+template <class Shape>
+struct Memory {
+  char* shared;
+
+  LATHE_DEVICE_MEMBER char* queries() const { return shared; }
+  LATHE_DEVICE_MEMBER char* keys(int stage) const {
+    return shared + Shape::kQueryBytes + stage * (Shape::kKeyBytes + Shape::kValueBytes);
+  }
+  LATHE_DEVICE_MEMBER char* values(int stage) const { return keys(stage) + Shape::kKeyBytes; }
+  LATHE_DEVICE_MEMBER uint64* queries_filled() const { return reinterpret_cast<uint64*>(keys(Shape::kStages)); }
+  LATHE_DEVICE_MEMBER uint64* queries_empty() const { return queries_filled() + 1; }
+  LATHE_DEVICE_MEMBER uint64* keys_filled(int stage) const { return queries_filled() + 2 + stage; }
+  LATHE_DEVICE_MEMBER uint64* keys_empty(int stage) const { return keys_filled(stage) + Shape::kStages; }
+  LATHE_DEVICE_MEMBER uint64* values_filled(int stage) const { return keys_filled(stage) + 2 * Shape::kStages; }
+  LATHE_DEVICE_MEMBER uint64* values_empty(int stage) const { return keys_filled(stage) + 3 * Shape::kStages; }
+  LATHE_DEVICE_MEMBER uint64* turn(int group) const { return keys_filled(0) + 4 * Shape::kStages + group; }
+};
+
+template <class Shape>
+LATHE_DEVICE void init_barriers(const Memory<Shape>& memory) {
+  if (thread_x() == 0) {
+    phase_barrier_init(memory.queries_filled(), 1);
+    phase_barrier_init(memory.queries_empty(), Shape::kWarps);
+    for (int stage = 0; stage < Shape::kStages; ++stage) {
+      phase_barrier_init(memory.keys_filled(stage), 1);
+      phase_barrier_init(memory.keys_empty(stage), Shape::kWarps);
+      phase_barrier_init(memory.values_filled(stage), 1);
+      phase_barrier_init(memory.values_empty(stage), Shape::kWarps);
+    }
+    for (int group = 0; group < Shape::kGroups; ++group) phase_barrier_init(memory.turn(group), 4);
+    phase_barrier_fence();
+  }
+  barrier();
+}
+
+// A warp is done with what the barrier is of.
+LATHE_DEVICE void release(uint64* empty) {
+  if (lane() == 0) phase_barrier_arrive(empty);
+}
+
+// A place in the ring; `parity` is that of the round.
+template <class Shape>
+struct Ring {
+  int at = 0;
+  uint32 parity = 0;
+  LATHE_DEVICE_MEMBER void next() {
+    if (++at < Shape::kStages) return;
+    at = 0;
+    parity ^= 1;
+  }
+};
+
+// Groups begin their products in turns.
+template <class Shape>
+struct Turns {
+  int group;
+  uint32 parity;
+  LATHE_DEVICE_MEMBER explicit Turns(int g) : group(g), parity(g == 0 ? 1 : 0) {}
+  LATHE_DEVICE_MEMBER void wait(const Memory<Shape>& memory) {
+    if constexpr (Shape::kGroups > 1) {
+      phase_barrier_wait(memory.turn(group), parity);
+      parity ^= 1;
+    }
+  }
+  LATHE_DEVICE_MEMBER void pass(const Memory<Shape>& memory) const {
+    if constexpr (Shape::kGroups > 1) release(memory.turn(group + 1 < Shape::kGroups ? group + 1 : 0));
+  }
+};
+
+template <class Shape>
+struct Group {
+  using T = typename Shape::T;
+  static constexpr int kN = Shape::kValueColumns, kKeys = Shape::kKeys;
+
+  float acc[1][kN / 8][4];          // sums of weighed values: of the rows lane / 4 and lane / 4 + 8 of a warp's 16
+  unsigned weights[kKeys / 16][4];  // of a tile of keys
+  RunningSoftmax rows[2];
+
+  LATHE_DEVICE_MEMBER void clear() {
+    gemm::clear_sums(acc);
+    LATHE_UNROLL
+    for (RunningSoftmax& row : rows) row = {-infinity(), 0.0f};
+  }
+
+  // Begins to multiply the group's queries by a tile of keys.
+  LATHE_DEVICE_MEMBER void multiply_keys(float (&s)[kKeys / 8][4], const Memory<Shape>& memory, int stage) const {
+    constexpr bool kAlongK = false, kKeep = true;
+    const char *queries = memory.queries() + warp() / 4 * 64 * 128, *keys = memory.keys(stage);
+    wgmma_fence();
+    wgmma<kKeys, kAlongK, kAlongK, 0, 0, !kKeep>(s, queries, keys, T{});
+    LATHE_UNROLL
+    for (int k = 1; k < Shape::kSize / 16; ++k) {
+      const int panel = k / 4, at = k % 4 * 32;
+      wgmma<kKeys, kAlongK, kAlongK, 0, 0, kKeep>(s, queries + panel * Shape::kQueries * 128 + at,
+                                                  keys + panel * kKeys * 128 + at, T{});
+    }
+    wgmma_commit();
+  }
+
+  // Begins to add a tile's values by their weights.
+  LATHE_DEVICE_MEMBER void multiply_values(const Memory<Shape>& memory, int stage) {
+    constexpr bool kAcrossK = true;
+    const char* values = memory.values(stage);
+    wgmma_fence();
+    LATHE_UNROLL
+    for (int k = 0; k < kKeys / 16; ++k)
+      wgmma_registers<kN, kAcrossK, kKeys * 128>(acc[0], weights[k], values + k * 16 * 128, T{});
+    wgmma_commit();
+  }
+
+  // Products to weights, relative to the largest logit by now; `factors` make what was summed before fit. `query`: the
+  // block's first; `key`: the tile's.
+  template <bool kLinear, class Logits>
+  LATHE_DEVICE_MEMBER void weigh(float (&s)[kKeys / 8][4], float (&factors)[2], const Logits& logits, long batch,
+                                 long head, long query, long key) {
+    query += warp() * 16;
+    if constexpr (kLinear) {
+      if (key + kKeys > logits.end_of_keys(query)) hide(s, logits, query, key);
+      exponentiate(s, factors, logits.scale * kLog2E);
+    } else {
+      transform(s, logits, batch, head, query, key);
+      exponentiate(s, factors, 1.0f);
+    }
+  }
+
+  // Keys beyond the end of a row's.
+  template <class Logits>
+  LATHE_DEVICE_MEMBER void hide(float (&s)[kKeys / 8][4], const Logits& logits, long query, long key) const {
+    LATHE_UNROLL
+    for (int half = 0; half < 2; ++half) {
+      const long left = logits.end_of_keys(query + lane() / 4 + half * 8) - key - lane() % 4 * 2;
+      const int visible = left < 0 ? 0 : left > kKeys ? kKeys : static_cast<int>(left);
+      LATHE_UNROLL
+      for (int n = 0; n < kKeys / 8; ++n) LATHE_UNROLL
+      for (int e = 0; e < 2; ++e)
+        if (n * 8 + e >= visible) s[n][2 * half + e] = -infinity();
+    }
+  }
+
+  template <class Logits>
+  LATHE_DEVICE_MEMBER void transform(float (&s)[kKeys / 8][4], const Logits& logits, long batch, long head, long query,
+                                     long key) const {
+    if (logits.is_plain(query, key + kKeys)) {
+      LATHE_UNROLL
+      for (int n = 0; n < kKeys / 8; ++n) LATHE_UNROLL
+      for (int e = 0; e < 4; ++e) s[n][e] = logits.plain(s[n][e]);
+      return;
+    }
+    LATHE_UNROLL
+    for (int n = 0; n < kKeys / 8; ++n) LATHE_UNROLL
+    for (int half = 0; half < 2; ++half) {
+      const long c[4] = {batch, head, query + lane() / 4 + half * 8, key + n * 8 + lane() % 4 * 2};
+      float pair[2] = {s[n][2 * half], s[n][2 * half + 1]};
+      logits.transform(pair, c);
+      s[n][2 * half] = pair[0], s[n][2 * half + 1] = pair[1];
+    }
+  }
+
+  // Logits are s * unit. Each row has two chains of maxima, and of sums, so that neither waits for itself.
+  LATHE_DEVICE_MEMBER void exponentiate(float (&s)[kKeys / 8][4], float (&factors)[2], float unit) {
+    LATHE_UNROLL
+    for (int half = 0; half < 2; ++half) {
+      float even = s[0][2 * half], odd = s[0][2 * half + 1];
+      LATHE_UNROLL
+      for (int n = 1; n < kKeys / 8; ++n) even = fmaxf(even, s[n][2 * half]), odd = fmaxf(odd, s[n][2 * half + 1]);
+      float largest = fmaxf(even, odd);
+      largest = fmaxf(largest, shuffle_xor(largest, 1));
+      largest = fmaxf(largest, shuffle_xor(largest, 2));
+      RunningSoftmax& row = rows[half];
+      factors[half] = row.raise(largest * unit);
+      const float base = row.base();
+      float sums[2] = {0.0f, 0.0f};
+      LATHE_UNROLL
+      for (int n = 0; n < kKeys / 8; ++n) LATHE_UNROLL
+      for (int e = 0; e < 2; ++e) {
+        float& weight = s[n][2 * half + e];
+        weight = exp2_fast(fmaf(weight, unit, -base));
+        sums[e] += weight;
+      }
+      row.sum += sums[0] + sums[1];
+    }
+  }
+
+  LATHE_DEVICE_MEMBER void scale(const float (&factors)[2]) {
+    LATHE_UNROLL
+    for (int n = 0; n < kN / 8; ++n) LATHE_UNROLL
+    for (int e = 0; e < 4; ++e) acc[0][n][e] *= factors[e / 2];
+  }
+
+  // As the left operand of a product; those of the tile before have been used.
+  LATHE_DEVICE_MEMBER void keep_weights(const float (&s)[kKeys / 8][4]) {
+    LATHE_UNROLL
+    for (int k = 0; k < kKeys / 16; ++k) {
+      weights[k][0] = pack_floats(s[2 * k][0], s[2 * k][1], T{});
+      weights[k][1] = pack_floats(s[2 * k][2], s[2 * k][3], T{});
+      weights[k][2] = pack_floats(s[2 * k + 1][0], s[2 * k + 1][1], T{});
+      weights[k][3] = pack_floats(s[2 * k + 1][2], s[2 * k + 1][3], T{});
+    }
+  }
+
+  // Sums to means.
+  template <class Logits>
+  LATHE_DEVICE_MEMBER void finish(const Logits& logits) {
+    LATHE_UNROLL
+    for (int half = 0; half < 2; ++half) {
+      float sum = rows[half].sum;
+      sum += shuffle_xor(sum, 1);
+      sum += shuffle_xor(sum, 2);
+      const bool is_zero = logits.is_zero(sum);
+      const float factor = 1.0f / sum;
+      LATHE_UNROLL
+      for (int n = 0; n < kN / 8; ++n) LATHE_UNROLL
+      for (int e = 2 * half; e < 2 * half + 2; ++e) acc[0][n][e] = is_zero ? 0.0f : acc[0][n][e] * factor;
+    }
+  }
+};
+
+}  // namespace attention_pipeline

@@ -1,0 +1,145 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Single attentions on a GPU, float16, 16,384 tokens of 2,048 channels each: Lathe beside PyTorch's backends, in one run.
+
+  python3 tools/gpu_check/attentions.py --build build [--lengths 128 512 ...] [--sizes 64 128] [--all-configurations FILE]
+
+Lathe's time is that of the whole engine, a CUDA graph replayed back to back (`lathe trtexec`); PyTorch's that of a graph
+of scaled_dot_product_attention with that backend alone. The error is ||y - w|| / ||w||, of w that PyTorch computes in
+float32 and rounds. Peak: 989 TFLOP/s, of the data sheet; a causal mask halves the operations.
+"""
+import argparse
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+import torch
+import torch.nn.functional as F
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+TOKENS, WIDTH, PEAK = 16384, 2048, 989e12
+BACKENDS = {"cudnn": SDPBackend.CUDNN_ATTENTION, "flash": SDPBackend.FLASH_ATTENTION}
+
+
+def dims_of(length, size):
+    return max(TOKENS // length, 1), WIDTH // size, length, size
+
+
+def write(path, dims, causal):
+    from onnx import TensorProto, helper
+    tensors = [helper.make_tensor_value_info(name, TensorProto.FLOAT16, dims) for name in "qkvy"]
+    node = helper.make_node("Attention", ["q", "k", "v"], ["y"], name="attention", is_causal=int(causal))
+    graph = helper.make_graph([node], "attention", tensors[:3], tensors[3:])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 23)], ir_version=11)
+    pathlib.Path(path).write_bytes(model.SerializeToString())
+
+
+def median_us(run, rounds=9, seconds=0.03):
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        run()
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph, stream=stream):
+        for _ in range(4):
+            run()
+
+    def time(replays):
+        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        start.record()
+        for _ in range(replays):
+            graph.replay()
+        end.record()
+        torch.cuda.synchronize()
+        return start.elapsed_time(end) * 1e3 / replays / 4
+    replays = max(1, int(seconds * 1e6 / 4 / time(3)))
+    return sorted(time(replays) for _ in range(rounds))[rounds // 2]
+
+
+def torch_us(qkv, causal):
+    times = {}
+    for name, backend in BACKENDS.items():
+        try:
+            with sdpa_kernel(backend):
+                times[name] = median_us(lambda: F.scaled_dot_product_attention(*qkv, is_causal=causal))
+        except RuntimeError as error:
+            print(f"{name}: {error}", file=sys.stderr)
+    return times
+
+
+class Lathe:
+    def __init__(self, options, folder):
+        self.options, self.folder = options, pathlib.Path(folder)
+
+    def run(self, *words):
+        result = subprocess.run([self.options.build / "bin/lathe", "trtexec", *map(str, words)], capture_output=True,
+                                text=True, timeout=self.options.seconds)
+        if result.returncode != 0:
+            raise RuntimeError((result.stdout + result.stderr)[-2000:])
+        return result.stdout + result.stderr
+
+    def measure(self, dims, causal, qkv, want):
+        """Microseconds, the norm of the error, and microseconds, tactic, text and prediction of each configuration."""
+        model, engine = (self.folder / name for name in ("model.onnx", "engine"))
+        write(model, dims, causal)
+        every = ["--maxTactics=64"] if self.options.all_configurations else []
+        text = self.run(f"--onnx={model}", f"--saveEngine={engine}", "--skipInference", "--verbose", *every)
+        found = re.findall(r"(attention\w*) (.*?): ([\d.]+) us, predicted ([\d.]+)", text)
+        for name, tensor in zip("qkvy", (*qkv, want)):
+            tensor.cpu().numpy().tofile(self.folder / f"{name}.bin")
+        files = [f"{name}:{self.folder / name}.bin" for name in "qkvy"]
+        text = self.run(f"--loadEngine={engine}", "--useCudaGraph", "--noDataTransfers", "--duration=0.3", "--warmUp=50",
+                        f"--loadInputs={','.join(files[:3])}", f"--loadRefOutputs={files[3]}", "--accuracyAlgorithm=l2",
+                        "--accuracyThreshold=1e9")
+        us = 1e3 * float(re.search(r"GPU Compute Time:.*?median = ([\d.]+) ms", text)[1])
+        norm = re.search(r"l2 = (\S+),", text)
+        return us, float(norm[1]), sorted((float(us), tactic, config, float(guess)) for tactic, config, us, guess in found)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build")
+    parser.add_argument("--lengths", type=int, nargs="+", default=(128, 256, 512, 1024, 2048, 4096, 8192))
+    parser.add_argument("--sizes", type=int, nargs="+", default=(64, 128), help="of a head")
+    parser.add_argument("--all-configurations", type=pathlib.Path, help="file for the time of each, which is measured")
+    parser.add_argument("--seconds", type=float, default=120, help="limit of each build and run")
+    options = parser.parse_args()
+    torch.manual_seed(1)
+    print(f"{torch.cuda.get_device_name()}, float16, {TOKENS} tokens of {WIDTH} channels, microseconds\n\n"
+          "| tokens | head | causal | cuDNN | FlashAttention | Lathe | speed | TFLOP/s | of peak | error | kernel |\n"
+          "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |")
+    for size in options.sizes:
+        for length in options.lengths:
+            for causal in (False, True):
+                row(options, dims_of(length, size), causal)
+
+
+def row(options, dims, causal):
+    qkv = [torch.randn(dims, device="cuda", dtype=torch.float16) for _ in range(3)]
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            with sdpa_kernel(SDPBackend.EFFICIENT_ATTENTION):
+                want = F.scaled_dot_product_attention(*(tensor.float() for tensor in qkv), is_causal=causal).half()
+            us, norm, configurations = Lathe(options, folder).measure(dims, causal, qkv, want)
+        except (RuntimeError, subprocess.TimeoutExpired) as error:
+            print(f"{dims} {causal}: {error}", file=sys.stderr)
+            return
+    peers = torch_us(qkv, causal)
+    operations = 4 * dims[0] * dims[1] * dims[2] ** 2 * dims[3] * (0.5 if causal else 1)
+    rate = operations / (us * 1e-6)
+    kernel = " ".join(configurations[0][1:3]) if configurations else ""
+    print(f"| {dims[2]} | {dims[3]} | {'yes' if causal else 'no'} | " +
+          " | ".join(f"{peers[name]:.1f}" if name in peers else "-" for name in BACKENDS) +
+          f" | {us:.1f} | {min(peers.values(), default=float('nan')) / us:.2f}x | {rate / 1e12:.0f} | {rate / PEAK:.2f} | "
+          f"{norm / float(want.float().norm()):.1e} | {kernel} |", flush=True)
+    if options.all_configurations:
+        with options.all_configurations.open("a") as file:
+            for us, tactic, config, guess in configurations:
+                file.write(f"{dims[2]} {dims[3]} {int(causal)}: {us:.1f} us, predicted {guess:.1f}: {tactic} {config}\n")
+
+
+if __name__ == "__main__":
+    main()
