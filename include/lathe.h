@@ -40,6 +40,13 @@ inline constexpr nvinfer1::DataType kUINT2 = static_cast<nvinfer1::DataType>(74)
 TENSORRTAPI bool setBuildBudget(nvinfer1::IBuilderConfig& config, double seconds) noexcept;
 TENSORRTAPI double getBuildBudget(const nvinfer1::IBuilderConfig& config) noexcept;
 
+// Bytes of the host's memory that a build may take for weights; 0, the default: no limit. It holds them about twice, as
+// the network has them and as the plan does, and candidates that are measured have packed some besides: with a limit,
+// as many at one time as it leaves room for. A build whose weights alone need more fails before it takes them
+// (out_of_memory), and says how much they need. The pools of setMemoryPoolLimit() are the device's. False if negative.
+TENSORRTAPI bool setHostMemoryBudget(nvinfer1::IBuilderConfig& config, int64_t bytes) noexcept;
+TENSORRTAPI int64_t getHostMemoryBudget(const nvinfer1::IBuilderConfig& config) noexcept;
+
 // What to build for. The default is what the environment variable LATHE_TARGET names; else "cuda" where the CUDA driver
 // is installed and finds a GPU; else "cpu". Each build tells in its log what it is for, and why. "cpu" (this machine's
 // best); "cpu-x86_64-avx2", "cpu-x86_64-avx512", "cpu-x86_64-vnni" (AVX-512 with products of 8-bit integers), and

@@ -28,6 +28,9 @@ class DeviceFamily {
   virtual Result<const CodeImage*> adaptable_image(const CodeModule& module, std::string_view target) const {
     return fail(no_image(module, target));
   }
+  // A kernel that the library itself holds, without a device: to be asked what it needs, not to be run. Null where
+  // steps run code of their plan.
+  virtual Result<std::unique_ptr<Kernel>> make_kernel(const StepRecord&) const { return nullptr; }
   // Whether its devices' memory is the host's (Device::is_host).
   virtual bool is_host() const { return false; }
   // Whether one of its devices is in the machine, so that builds are for it unless told otherwise; fails with what is

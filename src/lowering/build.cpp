@@ -128,6 +128,7 @@ Result<> lower_graph(const ir::Graph& graph, const std::vector<plan::Profile>& p
     if (refused.size() == refused_before) LATHE_TRY(network.lowering.choose(progress));
     if (refused.size() > refused_before) continue;
     round.report.tensors = describe_tensors(graph, network.regions, network.placement, network.costs, refused);
+    LATHE_TRY(progress("writing the plan", 0.96));
     LATHE_TRY(network.lowering.write());  // which leaves the graph without its weights
     built = std::move(round);
     return {};

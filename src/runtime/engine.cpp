@@ -21,6 +21,8 @@ Digest key_of(const CodeImage& image, std::string_view target) {
   return hash.digest();
 }
 
+constexpr uint32_t kMostThreads = 4096;  // that a plan is believed to be tuned for
+
 }  // namespace
 
 Result<std::shared_ptr<const Engine>> Engine::load(std::span<const std::byte> bytes, std::shared_ptr<const void> owner,
@@ -33,6 +35,8 @@ Result<std::shared_ptr<const Engine>> Engine::load(std::span<const std::byte> by
   read.borrows_weights |= !owner && options.device && !options.device->is_host();
   LATHE_ASSIGN(engine->loaded_, plan::read_plan(bytes, std::move(owner), read));
   const plan::Plan& plan = engine->plan();
+  engine->threads_ =
+      options.threads > 0 ? options.threads : static_cast<int>(std::clamp(plan.threads, 1u, kMostThreads));
   for (const plan::TensorDesc& tensor : plan.tensors)
     engine->data_dependent_.push_back(engine->find_data_dependence(tensor));
   if (const DeviceFamily* family = find_family(plan.target)) engine->alignment_ = family->memory_alignment();
@@ -235,7 +239,33 @@ Result<Engine::StepCode> Engine::make_step(size_t i, const EngineOptions& option
     return code;
   }
   LATHE_ASSIGN(code.kernel, make_kernel(i));
+  if (auto* taker = dynamic_cast<TakesConstants*>(code.kernel.get())) LATHE_TRY(give_constants(step, *taker));
   return code;
+}
+
+// Dense ones within their bytes; those that a refit may replace are none.
+Result<> Engine::give_constants(const plan::Step& step, TakesConstants& taker) const {
+  std::vector<TensorArg> inputs;
+  for (const plan::TensorId id : step.inputs) {
+    TensorArg& arg = inputs.emplace_back();
+    if (id == plan::kNoTensor || plan().tensors[id].storage != plan::StorageKind::constant) continue;
+    const plan::TensorDesc& tensor = plan().tensors[id];
+    const plan::Constant& constant = plan().constants[tensor.index];
+    const std::optional<Dims> dims = as_constant(tensor.dims);
+    const std::optional<int64_t> bytes =
+        dims ? bytes_of(tensor.dtype, checked_volume(*dims).value_or(-1)) : std::nullopt;
+    if (!bytes || *bytes > static_cast<int64_t>(constant.bytes) || !tensor.strides.empty() ||
+        tensor.offset != Expr(0) || constant.derived > 0)
+      continue;
+    arg.dtype = tensor.dtype;
+    arg.rank = static_cast<int>(dims->size());
+    std::ranges::copy(*dims, arg.dims);
+    std::ranges::copy(row_major_strides(*dims), arg.strides);
+    arg.data = const_cast<std::byte*>(this->constant(tensor.index));
+  }
+  Result<> taken = taker.take_constants(inputs, *device_);
+  if (!taken) return fail(with_context(std::move(taken).error(), fmt::format("step '{}'", step.name)));
+  return {};
 }
 
 Result<std::unique_ptr<Kernel>> Engine::make_kernel(size_t i) const {

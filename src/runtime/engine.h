@@ -13,6 +13,7 @@
 #include "device/device.h"
 #include "device/kernel_cache.h"
 #include "device/plugin.h"
+#include "device/taken_constants.h"
 #include "ops/op.h"
 #include "plan/amend.h"
 #include "plan/block_symbols.h"
@@ -32,6 +33,7 @@ struct EngineOptions {
   std::shared_ptr<Device> device;  // null: the engine cannot be run
   plan::ReadOptions read;
   const PluginSource* plugins = nullptr;  // of the plan's plugins: not owned; null = there are none
+  int threads = 0;                        // without a device: that contexts' memory is told for; 0 = those of the build
 };
 
 class Engine {
@@ -53,7 +55,8 @@ class Engine {
   bool has_device() const { return device_ != nullptr; }  // otherwise it is for inspection only
   Device& device() const { return *device_; }
   const std::shared_ptr<Device>& shared_device() const { return device_; }
-  const std::byte* constant(uint32_t index) const {  // as kernels read it
+  int threads() const { return device_ ? device_->threads() : threads_; }  // of the host, that kernels work with
+  const std::byte* constant(uint32_t index) const {                        // as kernels read it
     return refittable_ ? refittable_->constant(index) : weights_.get() + plan().constants[index].offset;
   }
   // Of constants that need not all lie on the device, in place of constant(); null = they do.
@@ -94,8 +97,7 @@ class Engine {
   bool is_data_dependent(const plan::Step& step) const;
 
   int find_binding(std::string_view name) const;  // -1 = no such tensor
-  // What contexts need under the profile; found at the first call. Null when some size has no limit. Without a device,
-  // what kernels of the library need is left out.
+  // What contexts need under the profile; found at the first call. Null when some size has no limit.
   const MemoryLimit* memory_limit(size_t profile) const;
   // Of contexts' memory and of what steps find in it; rounds sizes up to it.
   size_t alignment() const { return alignment_; }
@@ -111,6 +113,7 @@ class Engine {
   Result<> choose_codes();
   Result<StepCode> make_step(size_t i, const EngineOptions& options);
   Result<std::unique_ptr<Kernel>> make_kernel(size_t i) const;
+  Result<> give_constants(const plan::Step& step, TakesConstants& taker) const;
   Result<> compile_images(KernelCache* cache) const;
   Result<> make_plugin(const plan::Step& step, const EngineOptions& options, StepCode& code) const;
   Result<> make_evaluation(const plan::Step& step, StepCode& code) const;
@@ -120,6 +123,7 @@ class Engine {
   std::shared_ptr<const void> owner_;  // of bytes_; the weights may lie elsewhere
   PlanFile file_;                      // where there is no owner
   std::shared_ptr<Device> device_;
+  int threads_ = 1;  // where there is none
   size_t alignment_ = 256;
   std::shared_ptr<const std::byte> weights_;
   std::unique_ptr<Refittable> refittable_;

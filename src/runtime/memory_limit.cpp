@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/memory_limit.h"
 
+#include "device/family.h"
 #include "plan/step_scratch.h"
 #include "runtime/engine.h"
 
@@ -101,13 +102,33 @@ class Limiter {
     return bytes.value_or(SIZE_MAX) > kMostSetAside ? 0 : bytes;
   }
 
+  static Program program_of(const plan::Step& step) {
+    return step.program().empty() ? Program() : parse_program(step.program()).value_or(Program());
+  }
+
+  // Of an engine without a device. Null where the library has no such kernel: it is of another version.
+  std::unique_ptr<Kernel> make_kernel(const plan::Step& step, const Program& program) const {
+    const auto* host = std::get_if<plan::HostKernel>(&step.work);
+    const DeviceFamily* family = find_family(plan_.target);
+    if (!host || !family) return nullptr;
+    StepRecord record;
+    record.kernel = host->kernel;
+    record.params = host->params;
+    if (!host->program.empty()) record.program = &program;
+    Result<std::unique_ptr<Kernel>> kernel = family->make_kernel(record);
+    return kernel ? *std::move(kernel) : nullptr;
+  }
+
   std::optional<size_t> prepared_workspace(size_t i) const {
     const plan::Step& step = plan_.steps[i];
     const auto* device = std::get_if<plan::DeviceLaunches>(&step.work);
     const std::optional<int64_t> launches = device ? largest(device->workspace) : 0;
     if (!launches) return std::nullopt;
     const auto least = static_cast<size_t>(*launches);
-    const Kernel* kernel = engine_.has_device() ? engine_.code()[i].kernel.get() : nullptr;
+    std::unique_ptr<Kernel> made;
+    const Program program = program_of(step);
+    if (!engine_.has_device()) made = make_kernel(step, program);
+    const Kernel* kernel = engine_.has_device() ? engine_.code()[i].kernel.get() : made.get();
     if (!kernel) return least;
     std::vector<TensorArg> operands;
     for (const auto* ids : {&step.inputs, &step.outputs})
@@ -119,7 +140,7 @@ class Limiter {
     const std::span<const TensorArg> all(operands);
     const Operands arguments{all.first(step.inputs.size()), all.subspan(step.inputs.size()), largest_};
     // Dimensions that exclude each other may be refused; a run then finds out what it needs.
-    const Result<size_t> asked = kernel->prepare(arguments, engine_.device().threads());
+    const Result<size_t> asked = kernel->prepare(arguments, engine_.threads());
     return std::max(asked.value_or(0), least);
   }
 

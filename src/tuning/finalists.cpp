@@ -20,7 +20,7 @@ constexpr double kMayBeWrongBy = 8;  // predictions, between tactics
 size_t Tuner::finalists_of(const Job& job) const {
   if (options_.most_finalists > 0) return options_.most_finalists;
   const bool is_brief = !job.candidates.empty() && job.candidates[0].config.predicted_us < kBrief;
-  return !options_.compiler ? kMaxFinalists : is_brief ? kMaxOfBrief : kMaxCompiled;
+  return options_.finalists_factor * (!options_.compiler ? kMaxFinalists : is_brief ? kMaxOfBrief : kMaxCompiled);
 }
 
 // The same of a candidate, with its name.

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "device/taken_constants.h"
+
 namespace lathe {
 namespace {
 
@@ -34,8 +36,8 @@ Result<TensorArg> arg_of(const Problem& problem, const Emission& emission, const
 }
 
 // What a kernel of the library says when it sees the operands.
-Result<size_t> workspace_on_host(const Problem& problem, const Emission& emission, std::span<const int64_t> symbols,
-                                 Device& device) {
+Result<MemoryNeeds> needs_on_host(const Problem& problem, const Emission& emission, std::span<const int64_t> symbols,
+                                  Device& device) {
   LATHE_ASSIGN(const std::unique_ptr<Kernel> kernel,
                device.make_kernel(
                    {emission.kernel, emission.params, program_of(problem, emission), {}, &emission.workspace, {}}));
@@ -48,21 +50,21 @@ Result<size_t> workspace_on_host(const Problem& problem, const Emission& emissio
     LATHE_ASSIGN(const TensorArg arg, arg_of(output.dtype, output.dims, output.strides, symbols));
     outputs.push_back(arg);
   }
-  return kernel->prepare({inputs, outputs, symbols}, device.threads());
+  MemoryNeeds needs;
+  LATHE_ASSIGN(needs.workspace, kernel->prepare({inputs, outputs, symbols}, device.threads()));
+  if (const auto* taker = dynamic_cast<const TakesConstants*>(kernel.get())) needs.taken = taker->taken_bytes();
+  return needs;
 }
 
 }  // namespace
 
 Result<MemoryNeeds> needs_of(const Problem& problem, const Emission& emission, std::span<const int64_t> symbols,
                              Device* device) {
+  if (emission.launches.empty() && device) return needs_on_host(problem, emission, symbols, *device);
   MemoryNeeds needs;
   for (const SourceLaunch& launch : emission.launches)
     needs.shared = std::max<size_t>(needs.shared, launch.launch.shared_bytes);
-  if (emission.launches.empty() && device) {
-    LATHE_ASSIGN(needs.workspace, workspace_on_host(problem, emission, symbols, *device));
-  } else {
-    needs.workspace = static_cast<size_t>(std::max<int64_t>(0, emission.workspace.evaluate(symbols).value_or(0)));
-  }
+  needs.workspace = static_cast<size_t>(std::max<int64_t>(0, emission.workspace.evaluate(symbols).value_or(0)));
   return needs;
 }
 
@@ -87,7 +89,7 @@ size_t operand_bytes(const Problem& problem) {
 
 Result<size_t> trial_bytes(const Problem& problem, const Emission& emission, Device* device) {
   LATHE_ASSIGN(const MemoryNeeds needs, needs_of(problem, emission, problem.symbols, device));
-  size_t bytes = needs.workspace;
+  size_t bytes = needs.workspace + needs.taken;
   for (const Tensor& packed : emission.packed) bytes += packed.bytes();
   return bytes;
 }

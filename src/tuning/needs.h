@@ -13,6 +13,7 @@ namespace lathe {
 struct MemoryNeeds {
   size_t workspace = 0;  // bytes that its launches share
   size_t shared = 0;     // bytes of shared memory of a block (device code)
+  size_t taken = 0;  // bytes that its kernel makes of constants (TakesConstants), which it holds as long as it lives
 };
 
 // The tensor as the step reads it.

@@ -7,6 +7,7 @@
 #include <random>
 #include <utility>
 
+#include "device/taken_constants.h"
 #include "ops/rules.h"
 #include "tuning/needs.h"
 #include "tuning/packed_weights.h"
@@ -318,6 +319,14 @@ Result<> TrialData::poison_output(Device& device, Queue& queue) const {
   return device.upload(output.start(), poison.data(), poison.bytes(), queue);
 }
 
+namespace {
+
+bool is_constant(const Problem& problem, const StepInput& input) {
+  return input.kind == StepInput::packed || operand_of(problem, input).constant;
+}
+
+}  // namespace
+
 Result<std::unique_ptr<Trial>> Trial::make(Device& device, Modules& modules, Emission emitted, const TrialData& data,
                                            Queue& queue) {
   auto trial = std::make_unique<Trial>();
@@ -341,6 +350,13 @@ Result<std::unique_ptr<Trial>> Trial::make(Device& device, Modules& modules, Emi
     LATHE_ASSIGN(arg.data, place(packed, trial->packed_.emplace_back(), device, queue));
     trial->inputs_.push_back(arg);
   }
+  if (auto* taker = dynamic_cast<TakesConstants*>(trial->kernel_.get())) {
+    std::vector<TensorArg> constants(trial->inputs_);
+    for (size_t i = 0; i < constants.size(); ++i)
+      if (!is_constant(data.problem(), emission.inputs[i])) constants[i] = TensorArg();
+    LATHE_TRY(taker->take_constants(constants, device));
+  }
+  if (!device.is_host()) trial->emission_.packed.clear();  // of which it has a copy
   trial->outputs_.push_back(data.output());
   trial->symbols_ = data.problem().symbols;
   const Operands operands{trial->inputs_, trial->outputs_, trial->symbols_};

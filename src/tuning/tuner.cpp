@@ -206,13 +206,14 @@ void Tuner::leave_out(Job& job, size_t candidate, const Error& error) const {
   job.candidates.erase(it);
 }
 
-// Of the candidates that compile and run, and whose memory is within what measuring may take. The others are gone,
-// unless all are too large.
-Result<std::vector<std::unique_ptr<Trial>>> Tuner::make_trials(Job& job, const TrialData& data) {
+// Of the candidates from `first` on that compile and run, and whose memory is within what measuring may take, as many
+// as may be held at one time. The others are gone.
+Result<std::vector<std::unique_ptr<Trial>>> Tuner::make_trials(Job& job, size_t first, const TrialData& data,
+                                                               std::vector<Candidate>& too_large) {
   Device& device = *options_.device;
   std::vector<std::unique_ptr<Trial>> trials;
-  std::vector<Candidate> too_large;
-  size_t held = operand_bytes(job.problem());
+  const size_t operands = operand_bytes(job.problem());
+  size_t held = operands, largest = 0;
   const auto make = [&](const Candidate& candidate) -> Result<std::unique_ptr<Trial>> {
     LATHE_ASSIGN(Emission emission, job.matches->emit(*candidate.tactic, candidate.config));
     LATHE_ASSIGN(const size_t bytes, trial_bytes(job.problem(), emission, &device));
@@ -220,10 +221,12 @@ Result<std::vector<std::unique_ptr<Trial>>> Tuner::make_trials(Job& job, const T
       return fail(ErrorCode::out_of_memory, "{} bytes of memory for measuring, {} are allowed", held + bytes,
                   options_.most_measuring);
     held += bytes;
+    largest = std::max(largest, bytes);
     return Trial::make(device, modules_, std::move(emission), data, *queue_);
   };
-  while (trials.size() < job.candidates.size()) {
-    const auto candidate = job.candidates.begin() + static_cast<ptrdiff_t>(trials.size());
+  const auto has_room = [&] { return trials.empty() || held - operands + largest <= options_.most_at_once; };
+  while (first + trials.size() < job.candidates.size() && has_room()) {
+    const auto candidate = job.candidates.begin() + static_cast<ptrdiff_t>(first + trials.size());
     Result<std::unique_ptr<Trial>> trial = make(*candidate);
     if (trial) {
       trials.push_back(*std::move(trial));
@@ -232,10 +235,9 @@ Result<std::vector<std::unique_ptr<Trial>>> Tuner::make_trials(Job& job, const T
       too_large.push_back(*candidate);
       job.candidates.erase(candidate);
     } else {
-      leave_out(job, trials.size(), trial.error());
+      leave_out(job, first + trials.size(), trial.error());
     }
   }
-  if (trials.empty()) job.candidates = std::move(too_large);
   return trials;
 }
 
@@ -255,10 +257,15 @@ Result<bool> Tuner::measure(Job& job) {
   }
   const Result<std::unique_ptr<TrialData>> data = TrialData::make(job.problem(), TrialData::Use::time, device, *queue_);
   if (!data) return false;
-  LATHE_ASSIGN(const std::vector<std::unique_ptr<Trial>> trials, make_trials(job, **data));
-  if (trials.empty()) return false;
   options_.log->print(Severity::verbose, "timing {}", job.text);
-  LATHE_TRY(time(trials, job.candidates));
+  std::vector<Candidate> too_large;
+  for (size_t timed = 0; timed < job.candidates.size();) {
+    LATHE_ASSIGN(const std::vector<std::unique_ptr<Trial>> trials, make_trials(job, timed, **data, too_large));
+    const int rounds = job.candidates.size() > 1 ? kRounds : 1;
+    LATHE_TRY(time(trials, std::span(job.candidates).subspan(timed, trials.size()), rounds));
+    timed += trials.size();
+  }
+  if (job.candidates.empty()) return job.candidates = std::move(too_large), false;
   std::stable_sort(job.candidates.begin(), job.candidates.end(),
                    [](const Candidate& a, const Candidate& b) { return a.microseconds < b.microseconds; });
   return true;
@@ -350,11 +357,10 @@ void Tuner::settle(Job& job) {
   known_[job.text] = std::move(job.choice);
 }
 
-Result<> Tuner::time(const std::vector<std::unique_ptr<Trial>>& trials, std::vector<Candidate>& candidates) {
+Result<> Tuner::time(const std::vector<std::unique_ptr<Trial>>& trials, std::span<Candidate> candidates, int rounds) {
   std::vector<std::vector<double>> times(trials.size());
   for (const auto& trial : trials) LATHE_TRY(trial->run(*queue_));  // warm-up
-  const int rounds = trials.size() > 1 ? kRounds : 1;
-  double fastest = kUnlimited;  // of the first round
+  double fastest = kUnlimited;                                      // of the first round
   for (int round = 0; round < rounds; ++round)
     for (size_t i = 0; i < trials.size(); ++i) {
       if (round > 0 && times[i][0] > kOutOfTheRunning * fastest) continue;

@@ -26,8 +26,10 @@ struct TunerOptions {
   size_t most_workspace = SIZE_MAX;  // bytes; candidates that need more are refused
   size_t most_shared = SIZE_MAX;     // bytes of a block's shared memory, likewise
   size_t most_measuring = SIZE_MAX;  // bytes that the candidates of a problem take while they are measured
+  size_t most_at_once = SIZE_MAX;    // bytes of the host that candidates of a problem have packed at one time
   std::vector<int64_t> largest;      // values of the graph's symbols that need most; empty = as when measured
   size_t most_finalists = 0;         // candidates of a problem that are measured; 0 = the tuner decides
+  size_t finalists_factor = 1;       // times as many as the tuner decides; all where that is more than there are
   int repeats = 1;                   // measurements of a candidate in each round
   size_t most_threads = SIZE_MAX;    // that compile and evaluate; at most one for each core
   void* stream = nullptr;            // the application's, to measure on; null = one of the tuner's own
@@ -108,9 +110,10 @@ class Tuner {
   Result<> prepare_checks(std::span<Job> jobs, double done, const Progress& progress);
   Result<> compile(Matches& matches, const Candidate& candidate);
   Result<bool> measure(Job& job);
-  Result<std::vector<std::unique_ptr<Trial>>> make_trials(Job& job, const TrialData& data);
+  Result<std::vector<std::unique_ptr<Trial>>> make_trials(Job& job, size_t first, const TrialData& data,
+                                                          std::vector<Candidate>& too_large);
   void log_skipped(const Job& job, const Candidate& candidate, std::string_view why) const;
-  Result<> time(const std::vector<std::unique_ptr<Trial>>& trials, std::vector<Candidate>& candidates);
+  Result<> time(const std::vector<std::unique_ptr<Trial>>& trials, std::span<Candidate> candidates, int rounds);
   Result<> check(Job& job);
   Result<> check_candidate(const Job& job, const Candidate& candidate);
   TimingCache::Entry entry_of(const Job& job) const;

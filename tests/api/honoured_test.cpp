@@ -10,6 +10,7 @@
 #include <limits>
 #include <map>
 #include <regex>
+#include <set>
 
 #include "api/settings_world.h"
 
@@ -282,6 +283,58 @@ TEST_F(Honoured, TacticsAreLimited) {
   load();
   EXPECT_EQ(log.count(ILogger::Severity::kVERBOSE, " us, predicted "),
             log.count(ILogger::Severity::kVERBOSE, "timing "));
+}
+
+// S131.
+TEST_F(Honoured, TheHostsMemoryMayBeLimited) {
+  constexpr int32_t kSize = 256;
+  const std::vector<float> w(size_t{kSize} * kSize, 0.25f);
+  ITensor* rows = network->addInput("rows", DataType::kFLOAT, Dims2(1, kSize));
+  ITensor* weights =
+      network->addConstant(Dims2(kSize, kSize), Weights{DataType::kFLOAT, w.data(), kSize * kSize})->getOutput(0);
+  network->markOutput(
+      *network->addMatrixMultiply(*rows, MatrixOperation::kNONE, *weights, MatrixOperation::kNONE)->getOutput(0));
+  const int64_t needed = 2 * static_cast<int64_t>(w.size() * sizeof(float));
+  EXPECT_FALSE(lathe::setHostMemoryBudget(*config, -1));
+  ASSERT_TRUE(lathe::setHostMemoryBudget(*config, needed - 1));
+  EXPECT_EQ(builder->buildSerializedNetwork(*network, *config), nullptr);
+  EXPECT_EQ(log.count(ILogger::Severity::kERROR, "setHostMemoryBudget() allows"), 1u);
+  ASSERT_TRUE(lathe::setHostMemoryBudget(*config, 2 * needed));
+  load();
+}
+
+// What is measured, and what the cost model says of it, for a product whose factors are larger than the limit.
+TEST_F(Honoured, TilingLevelsMeasureMore) {
+  constexpr int32_t kSize = 512;
+  const std::vector<float> w(size_t{kSize} * kSize, 0.25f);
+  ITensor* rows = network->addInput("rows", DataType::kFLOAT, Dims2(kSize, kSize));
+  ITensor* weights =
+      network->addConstant(Dims2(kSize, kSize), Weights{DataType::kFLOAT, w.data(), kSize * kSize})->getOutput(0);
+  network->markOutput(
+      *network->addMatrixMultiply(*rows, MatrixOperation::kNONE, *weights, MatrixOperation::kNONE)->getOutput(0));
+  lathe::setBuildBudget(*config, 20);
+  const auto predictions = [&] {
+    log.text.clear();
+    load();
+    std::set<std::string> lines;  // without what was measured
+    for (const std::string& line : log.text[ILogger::Severity::kVERBOSE])
+      if (const size_t at = line.find(" us, predicted "); at != std::string::npos)
+        lines.insert(line.substr(0, line.rfind(':', at)) + line.substr(at));
+    return lines;
+  };
+  const size_t of_none = predictions().size();
+  config->setTilingOptimizationLevel(TilingOptimizationLevel::kFAST);
+  const size_t of_fast = predictions().size();
+  EXPECT_GT(of_fast, of_none);
+  config->setTilingOptimizationLevel(TilingOptimizationLevel::kFULL);
+  const std::set<std::string> whole_cache = predictions();
+  EXPECT_GE(whole_cache.size(), of_fast);  // there may be no more
+  config->setL2LimitForTiling(4096);
+  EXPECT_NE(predictions(), whole_cache);
+  EXPECT_EQ(log.count(ILogger::Severity::kWARNING, "setL2LimitForTiling"), 0u);
+  config->setTilingOptimizationLevel(TilingOptimizationLevel::kNONE);
+  EXPECT_EQ(predictions().size(), of_none);
+  EXPECT_EQ(log.count(ILogger::Severity::kWARNING, "setL2LimitForTiling(4096) has no effect"), 1u);
 }
 
 TEST_F(Honoured, NansAreStrict) {

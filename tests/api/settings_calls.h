@@ -220,6 +220,10 @@ inline std::map<std::string, Call> own_calls() {
   return {
       {"lathe::setBuildBudget",
        [](World& w) { return lathe::setBuildBudget(*w.config, 2) && lathe::getBuildBudget(*w.config) == 2; }},
+      {"lathe::setHostMemoryBudget",
+       [](World& w) {
+         return lathe::setHostMemoryBudget(*w.config, 1 << 30) && lathe::getHostMemoryBudget(*w.config) == 1 << 30;
+       }},
       {"lathe::setTarget",
        [](World& w) { return lathe::setTarget(*w.config, "sm_90") && is(lathe::getTarget(*w.config), "cuda-sm_90"); }},
       {"lathe::setPrecision", [](World& w) { return lathe::setPrecision(*w.config, DataType::kHALF); }},

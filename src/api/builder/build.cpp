@@ -41,6 +41,9 @@ namespace {
 // How long the builder measures at each optimization level, in seconds.
 constexpr double kBudgets[] = {0, 5, 15, 60, 300, 3600};
 
+// Bytes that candidates may have packed at one time, where an eighth of the network's weights is less.
+constexpr size_t kLeastAtOnce = size_t{16} << 20;
+
 // Tells an IProgressMonitor of one phase after the other, in percent.
 class ProgressAdapter {
  public:
@@ -143,6 +146,37 @@ size_t weights_of(const ir::Graph& graph) {
   return bytes;
 }
 
+// How many tilings of a layer are measured, and for which cache tiles are chosen: the last one before memory.
+void set_tiling(const BuilderConfig& settings, TunerOptions& tuner) {
+  constexpr size_t kFactors[] = {1, 2, 4, 1000};  // by level
+  const auto level = static_cast<size_t>(settings.getTilingOptimizationLevel());
+  tuner.finalists_factor = kFactors[level];
+  const int64_t limit = settings.getL2LimitForTiling();
+  if (limit < 0) return;
+  if (level > 0)
+    tuner.target.cache_bytes = std::min(tuner.target.cache_bytes, static_cast<double>(limit));
+  else
+    tuner.log->print(Severity::warning,
+                     "setL2LimitForTiling({}) has no effect with TilingOptimizationLevel::kNONE: set a level, or leave "
+                     "the limit out",
+                     limit);
+}
+
+// Of candidates of one problem, and of the build as a whole where the application limits it.
+Result<> limit_host_memory(const BuilderConfig& settings, size_t weights, TunerOptions& tuner) {
+  const auto budget = static_cast<size_t>(settings.host_budget);
+  const size_t needed = 2 * weights;
+  if (budget > 0 && needed > budget)
+    return fail(ErrorCode::out_of_memory,
+                "the build holds its weights about twice, {} bytes, and setHostMemoryBudget() allows {}: allow "
+                "more, or build where there is more",
+                needed, budget);
+  if (!tuner.device || !tuner.device->is_host()) return {};
+  tuner.most_at_once = std::max<size_t>(kLeastAtOnce, weights / 8);
+  if (budget > 0) tuner.most_at_once = std::min(tuner.most_at_once, budget - needed);
+  return {};
+}
+
 void set_tuner(const BuilderConfig& settings, const BuilderCore& core, BuildOptions& options) {
   TunerOptions& tuner = options.tuner;
   tuner.tf32 = options.traits.narrows_precision && settings.has(nv::BuilderFlag::kTF32);
@@ -163,6 +197,7 @@ void set_tuner(const BuilderConfig& settings, const BuilderCore& core, BuildOpti
   tuner.most_shared = settings.pool_limit(nv::MemoryPoolType::kTACTIC_SHARED_MEMORY);
   int64_t& shared = tuner.target.limits.shared_bytes;  // tactics choose configurations by it
   shared = static_cast<int64_t>(std::min<size_t>(static_cast<size_t>(shared), tuner.most_shared));
+  set_tiling(settings, tuner);
   tuner.cache = timing_cache_of(settings);
   tuner.keeps_candidates = tuner.cache && settings.has(nv::BuilderFlag::kEDITABLE_TIMING_CACHE);
 }
@@ -240,14 +275,19 @@ Result<std::vector<std::byte>> Builder::build_for(const DefaultTarget& target, N
   MemoryMonitor memory(*options.log);
   std::string this_phase;
   options.progress = [&](std::string_view phase, double fraction) {
-    if (phase != this_phase) definition.forget_pages();
+    if (phase != this_phase) {
+      definition.forget_pages();
+      return_free_memory();
+    }
     this_phase = phase;
     if (settings.has(nv::BuilderFlag::kMONITOR_MEMORY)) memory.enter(phase);
     return progress(phase, fraction);
   };
 
   LATHE_ASSIGN(ir::Graph graph, graph_with_debug_outputs(definition));
-  warn_of_host_memory(weights_of(graph), available_bytes(), *options.log);
+  const size_t weights = weights_of(graph);
+  warn_of_host_memory(weights, available_bytes(), *options.log);
+  LATHE_TRY(limit_host_memory(settings, weights, options.tuner));
   LATHE_ASSIGN(SettledGraph settled, take_branches(definition, std::move(graph), options));
   LATHE_ASSIGN(options.refit, refit_options(settings, definition, settled.graph));
   LATHE_TRY(quantize_implicitly(settings, types.int8, definition, settled.graph, options));

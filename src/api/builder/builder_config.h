@@ -22,6 +22,7 @@ namespace lathe::api {
 // Lathe's own settings; see lathe.h.
 struct OwnSettings {
   double budget_seconds = -1;
+  int64_t host_budget = 0;  // bytes; 0 = no limit
   DefaultTarget target = default_target();
   std::vector<std::string> more_targets;  // the plan has a variant for each, too
   int32_t cpu_threads = 0;

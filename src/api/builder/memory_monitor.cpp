@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/builder/memory_monitor.h"
 
+#include <cstdlib>
 #include <fstream>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 namespace lathe::api {
 namespace {
@@ -23,6 +27,12 @@ void MemoryMonitor::enter(std::string_view phase) {
   const auto mebibytes = [](size_t bytes) { return static_cast<double>(bytes) / (1 << 20); };
   log_.print(Severity::info, "[MemUsage] {}: {:.0f} MiB resident, {:.0f} MiB at most so far", phase,
              mebibytes(phases_.back().resident), mebibytes(phases_.back().peak));
+}
+
+void return_free_memory() {
+#ifdef __GLIBC__
+  ::malloc_trim(0);
+#endif
 }
 
 }  // namespace lathe::api

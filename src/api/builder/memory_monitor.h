@@ -28,4 +28,7 @@ class MemoryMonitor {
   std::vector<Phase> phases_;
 };
 
+// What was freed goes back to the system. Threads that work on large tensors leave tens of megabytes in the allocator.
+void return_free_memory();
+
 }  // namespace lathe::api

@@ -45,6 +45,18 @@ double getBuildBudget(const nv::IBuilderConfig& config) noexcept {
   return static_cast<const BuilderConfig&>(config).budget_seconds;
 }
 
+bool setHostMemoryBudget(nv::IBuilderConfig& config, int64_t bytes) noexcept {
+  return api::guarded(entry(config), "setHostMemoryBudget", [&]() -> Result<> {
+    if (bytes < 0) return fail(ErrorCode::config_invalid, "{} bytes; 0 means no limit", bytes);
+    static_cast<BuilderConfig&>(config).host_budget = bytes;
+    return {};
+  });
+}
+
+int64_t getHostMemoryBudget(const nv::IBuilderConfig& config) noexcept {
+  return static_cast<const BuilderConfig&>(config).host_budget;
+}
+
 bool setTarget(nv::IBuilderConfig& config, const char* target) noexcept {
   return api::guarded(entry(config), "setTarget", [&]() -> Result<> {
     LATHE_ASSIGN(const std::string wanted, api::to_string(target, "target"));

@@ -92,7 +92,7 @@ void log_start(const Device& device, size_t resident_before, Log& log) {
 void log_needs(std::span<const std::byte> plan, const std::shared_ptr<Device>& device, Log& log) {
   if (!log.accepts(Severity::info)) return;
   EngineOptions options;
-  if (device && device->is_host()) options.device = device;
+  if (device && device->is_host()) options.threads = device->threads();
   options.read.borrows_weights = true;
   options.read.verify_weights = false;
   const auto engine = Engine::load(plan, nullptr, options);

@@ -18,6 +18,9 @@ class Family final : public DeviceFamily {
   }
 
   Result<std::shared_ptr<Device>> open(int threads) const override { return shared_device(threads); }
+  Result<std::unique_ptr<lathe::Kernel>> make_kernel(const StepRecord& record) const override {
+    return cpu::make_kernel(record);
+  }
   bool is_host() const override { return true; }
   Result<> find_device() const override { return {}; }
   size_t memory_alignment() const override { return 64; }

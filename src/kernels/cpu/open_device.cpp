@@ -11,7 +11,6 @@
 #include "kernels/cpu/target.h"
 
 namespace lathe::cpu {
-namespace {
 
 Result<std::unique_ptr<lathe::Kernel>> make_kernel(const StepRecord& record) {
   const KernelFactory factory = find_kernel(record.kernel);
@@ -21,8 +20,6 @@ Result<std::unique_ptr<lathe::Kernel>> make_kernel(const StepRecord& record) {
   LATHE_ASSIGN(std::unique_ptr<lathe::Kernel> kernel, factory({record.params, record.program}));
   return kernel;
 }
-
-}  // namespace
 
 Result<std::shared_ptr<Device>> open_device(const ThreadPoolOptions& options) {
   if (!supports(isa_level()))

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cpu/conv/conv.h"
 
+#include "device/taken_constants.h"
 #include "kernels/cpu/kernel_table.h"
+#include "kernels/cpu/open_device.h"
 #include "kernels/cpu/reference.h"
 #include "kernels/cpu/same_padding.h"
 
@@ -97,7 +99,8 @@ void run_case(const Case& c) {
   x.fill_uniform(generator());
   TestTensor out =
       TestTensor::channels_last(image_dims(c.batch, s.out_channels, c.out(), s.spatial), s.out_channels + pick(0, 5));
-  const bool computed = !conv::is_winograd(c.config.algorithm) && pick(0, 1);
+  const bool is_winograd = conv::is_winograd(c.config.algorithm);
+  const bool computed = is_winograd || pick(0, 1);
   const std::vector<int64_t> weight_dims = image_dims(s.out_channels, s.group_inputs(), s.kernel, s.spatial);
   TestTensor weights = computed && pick(0, 1) ? TestTensor::channels_last(weight_dims, s.group_inputs() + pick(0, 3))
                                               : TestTensor(weight_dims);
@@ -113,6 +116,14 @@ void run_case(const Case& c) {
   ASSERT_TRUE(kernel) << kernel.error().to_string();
   const TensorArg flat{packed.data(), DType::f32, 1, {static_cast<int64_t>(packed.size())}, {1}};
   std::vector<TensorArg> inputs{x.arg, computed ? weights.arg : flat};
+  if (is_winograd) {
+    const auto device = shared_device(1);
+    ASSERT_TRUE(device) << device.error().message;
+    const Result<> taken =
+        dynamic_cast<TakesConstants&>(**kernel).take_constants(std::vector{TensorArg(), weights.arg}, **device);
+    ASSERT_TRUE(taken) << taken.error().message;
+    inputs[1].data = nullptr;  // which is not read again
+  }
   for (TestTensor& operand : operands) inputs.push_back(operand.arg);
   run_kernel(**kernel, inputs, {out.arg}, c.threads);
   compare(
@@ -245,6 +256,27 @@ TEST(Conv, RefusesHostileParameters) {
       EXPECT_FALSE(make_conv({bad})) << i << " = " << value;
     }
   EXPECT_FALSE(make_conv({std::span<const int64_t>(good).first(3)}));
+}
+
+TEST(Conv, WinogradRefusesWeightsThatAreNoConstantOfItsShape) {
+  ConvShape shape;
+  shape.spatial = 2;
+  shape.in_channels = shape.out_channels = 8;
+  shape.kernel = {1, 3, 3};
+  shape.pad = {0, 1, 1};
+  const auto device = shared_device(1);
+  ASSERT_TRUE(device) << device.error().message;
+  conv::ConvConfig config;
+  config.algorithm = Algorithm::winograd4;
+  EXPECT_FALSE(make_conv({encode_params(conv::ConvParams{shape, config, /*packed=*/true})}));
+  auto kernel = make_conv({encode_params(conv::ConvParams{shape, config, /*packed=*/false})});
+  ASSERT_TRUE(kernel) << kernel.error().to_string();
+  TestTensor weights({8, 8, 3, 3}), narrow({8, 7, 3, 3});
+  EXPECT_TRUE(dynamic_cast<TakesConstants&>(**kernel).take_constants(std::vector{TensorArg(), weights.arg}, **device));
+  TensorArg computed = weights.arg;
+  computed.data = nullptr;
+  for (const TensorArg& wrong : {TensorArg(), narrow.arg, computed})
+    EXPECT_FALSE(dynamic_cast<TakesConstants&>(**kernel).take_constants(std::vector{TensorArg(), wrong}, **device));
 }
 
 }  // namespace

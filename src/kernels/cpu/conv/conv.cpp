@@ -32,15 +32,10 @@ void add_winograd(const ConvProblem& problem, int threads, std::vector<ConvConfi
 }  // namespace
 
 int64_t packed_floats(const ConvShape& shape, const ConvConfig& config) {
-  if (is_winograd(config.algorithm)) {
-    const int64_t side = winograd_outputs(config.algorithm) + 2;
-    return Panels{shape.in_channels, shape.out_channels, config.blocking.width}.floats() * side * side;
-  }
   return panels_of(shape, config).floats() * shape.groups;
 }
 
 void pack_weights(const ConvShape& shape, const ConvConfig& config, const float* weights, std::span<float> packed) {
-  if (is_winograd(config.algorithm)) return pack_winograd(shape, config, weights, packed);
   const Panels panels = panels_of(shape, config);
   const int64_t inputs = shape.group_inputs(), volume = shape.volume();
   std::vector<float> reordered;

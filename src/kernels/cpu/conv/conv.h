@@ -2,13 +2,13 @@
 // Kernel "conv": convolution over 1 to 3 spatial dimensions, f32, any stride, dilation, padding and groups.
 //
 // Inputs: 0 = x [N, C, spatial...]; 1 = packed weights (see pack_weights), a rank-1 f32 tensor; or, without `packed`,
-// [O, C / groups, kernel...] of any strides, packed while running, for no Winograd; 2... = the program's
-// operands (a bias is one of dims [1, O, 1...]), each of the output's rank with dimensions equal to the output's or 1.
-// Output: [N, O, spatial...] with channel stride 1 and any other strides, so that it may be a slice of a wider tensor.
-// x has channel stride 1 (channels last, any pixel pitch); with Algorithm::planar it has stride 1 along the last
-// spatial dimension instead (N C H W, as a network's input comes), one group, and dilation 1 along that dimension. Taps
-// outside of x are zeros: padding at the end follows from the output's dimensions.
-// Record.params: ConvParams.
+// [O, C / groups, kernel...] of any strides, packed while running or, for Winograd, whose weights are constants,
+// transformed once, before the first run; 2... = the program's operands (a bias is one of dims [1, O, 1...]), each of
+// the output's rank with dimensions equal to the output's or 1. Output: [N, O, spatial...] with channel stride 1 and
+// any other strides, so that it may be a slice of a wider tensor. x has channel stride 1 (channels last, any pixel
+// pitch); with Algorithm::planar it has stride 1 along the last spatial dimension instead (N C H W, as a network's
+// input comes), one group, and dilation 1 along that dimension. Taps outside of x are zeros: padding at the end follows
+// from the output's dimensions. Record.params: ConvParams.
 #pragma once
 
 #include <array>
@@ -77,7 +77,7 @@ bool is_valid_window(const Shape& shape, int64_t volume) {
   return shape.kernel[0] * shape.kernel[1] <= volume && shape.volume() <= volume;
 }
 
-// Weights [O, C / groups, kernel...], dense, to packed form.
+// Weights [O, C / groups, kernel...], dense, to packed form. Not for Winograd.
 int64_t packed_floats(const ConvShape& shape, const ConvConfig& config);
 void pack_weights(const ConvShape& shape, const ConvConfig& config, const float* weights, std::span<float> packed);
 

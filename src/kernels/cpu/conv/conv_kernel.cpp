@@ -158,7 +158,7 @@ Result<std::unique_ptr<Kernel>> make_conv(const Record& record) {
   if (!params || !is_valid(*params)) return refuse_params("conv");
   LATHE_ASSIGN(Epilogue epilogue, compile_epilogue(record.program));
   if (!is_winograd(params->config.algorithm)) return std::make_unique<DirectConv>(*params, std::move(epilogue));
-  if (!params->packed) return refuse_params("conv");
+  if (params->packed) return refuse_params("conv");
   return make_winograd(params->shape, params->config, std::move(epilogue));
 }
 

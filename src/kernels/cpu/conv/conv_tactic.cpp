@@ -24,7 +24,7 @@ std::string text_of(const ConvConfig& config) {
                      config.row_aligned ? " aligned" : "");
 }
 
-// What pack_weights() does, but for Winograd.
+// What pack_weights() does.
 Packing packing_of(const ConvShape& shape, const ConvConfig& config) {
   const int64_t inputs = shape.group_inputs(), taps = shape.volume();
   const gemm::Panels panels{inputs * taps, shape.group_outputs(), config.blocking.width};
@@ -38,6 +38,8 @@ Packing packing_of(const ConvShape& shape, const ConvConfig& config) {
 
 Result<Emission> emit(const Problem& problem, const ConvShape& shape, const Config& choice) {
   const auto& config = choice.as<ConvConfig>();
+  if (conv::is_winograd(config.algorithm))
+    return emission_of(problem, encode_params(conv::ConvParams{shape, config, /*packed=*/false}), {0, 1});
   return emission_with_weights(
       problem, conv::ConvParams{shape, config}, conv::packed_floats(shape, config),
       [&](const float* weights, std::span<float> packed) { conv::pack_weights(shape, config, weights, packed); },

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "base/divide.h"
+#include "device/taken_constants.h"
 #include "kernels/cpu/conv/pixel_rows.h"
 
 namespace lathe::cpu::conv {
@@ -24,7 +25,7 @@ constexpr double kFilter4[6][3] = {{1.0 / 4, 0, 0},
                                    {0, 0, 1}};
 
 // G w G^T of one 3x3 filter.
-void transform_filter(int side, const double (*g)[3], const float* filter, double* out) {
+void transform_filter(int side, const double (*g)[3], const double (&filter)[9], double* out) {
   double half[kMaxSide][3];
   for (int i = 0; i < side; ++i)
     for (int j = 0; j < 3; ++j) half[i][j] = g[i][0] * filter[j] + g[i][1] * filter[3 + j] + g[i][2] * filter[6 + j];
@@ -39,7 +40,7 @@ int64_t product_stride(int64_t floats) {
   return stride % 1024 == 0 ? stride + 16 : stride;
 }
 
-class Winograd final : public Kernel {
+class Winograd final : public Kernel, public TakesConstants {
  public:
   Winograd(const ConvShape& shape, const ConvConfig& config, Epilogue epilogue)
       : shape_(shape),
@@ -51,8 +52,10 @@ class Winograd final : public Kernel {
         row_stride_(round_up(shape.in_channels, 16)) {}
 
   Result<> check(std::span<const TensorArg> inputs, std::span<const TensorArg> outputs) const override {
-    return check_conv({shape_, config_}, epilogue_, inputs, outputs);
+    return check_conv({shape_, config_, false}, epilogue_, inputs, outputs);
   }
+  Result<> take_constants(std::span<const TensorArg> inputs, Device& device) override;
+  size_t taken_bytes() const override { return static_cast<size_t>(panels_.floats() * products_) * sizeof(float); }
   size_t workspace_bytes(std::span<const TensorArg> inputs, std::span<const TensorArg> outputs,
                          int threads) const override {
     const int64_t block = tile_block(tile_count(geometry_of(shape_, inputs[0], outputs[0])));
@@ -92,7 +95,32 @@ class Winograd final : public Kernel {
   int64_t products_;
   Panels panels_;
   int64_t row_stride_;
+  DeviceMemory weights_;  // transformed
 };
+
+Result<> Winograd::take_constants(std::span<const TensorArg> inputs, Device& device) {
+  if (inputs.size() < 2 || !inputs[1].data || inputs[1].dtype != DType::f32 ||
+      !are_weights(shape_, inputs[1], panels_.k))
+    return fail(ErrorCode::plan_malformed, "conv step asks for Winograd, and its weights are no constant of its shape");
+  LATHE_ASSIGN(weights_, device.allocate(taken_bytes()));
+  auto* const transformed = reinterpret_cast<float*>(weights_.data());
+  const TensorArg& w = inputs[1];
+  const double(*g)[3] = outputs_ == 4 ? kFilter4 : kFilter2;
+  std::fill(transformed + panels_.offset(panels_.count() - 1) * products_, transformed + panels_.floats() * products_,
+            0.0f);  // columns behind the last channel
+  for (int64_t panel = 0; panel < panels_.count(); ++panel)
+    for (int64_t c = 0; c < panels_.k; ++c)
+      for (int column = 0; column < panels_.columns(panel); ++column) {
+        const float* from = w.as<float>() + (panel * panels_.width + column) * w.strides[0] + c * w.strides[1];
+        double filter[9], products[kMaxSide * kMaxSide];
+        for (int t = 0; t < 9; ++t) filter[t] = from[t / 3 * w.strides[2] + t % 3 * w.strides[3]];
+        transform_filter(outputs_ + 2, g, filter, products);
+        float* to = transformed + panels_.offset(panel) * products_ + c * panels_.stride(panel) + column;
+        for (int64_t e = 0; e < products_; ++e)
+          to[e * panels_.k * panels_.stride(panel)] = static_cast<float>(products[e]);
+      }
+  return {};
+}
 
 // Where a tile lies.
 struct TilePlace {
@@ -140,7 +168,7 @@ void Winograd::run_block(const Launch& launch, const Geometry& g, const BoundEpi
     transform_input(outputs_, {x, g.in_stride[1], g.in_stride[2], row, column, g.in[1], g.in[2], panels_.k,
                                scratch.inputs + (t - first) * row_stride_, input_stride(block)});
   }
-  const float* weights = launch.inputs[1].as<float>();
+  const auto* weights = reinterpret_cast<const float*>(weights_.data());
   for (int64_t panel = first_panel; panel < last_panel; ++panel) {
     const float* own = weights + panels_.offset(panel) * products_;
     const float* end = own + panels_.k * panels_.stride(panel) * products_;
@@ -225,22 +253,6 @@ bool winograd_fits(const ConvShape& shape) {
   const std::array<int64_t, 3> three{1, 3, 3}, one{1, 1, 1};
   return shape.spatial == 2 && shape.groups == 1 && shape.kernel == three && shape.stride == one &&
          shape.dilation == one;
-}
-
-void pack_winograd(const ConvShape& shape, const ConvConfig& config, const float* weights, std::span<float> packed) {
-  const int side = winograd_outputs(config.algorithm) + 2, products = side * side;
-  const double(*g)[3] = side == 6 ? kFilter4 : kFilter2;
-  const Panels panels{shape.in_channels, shape.out_channels, config.blocking.width};
-  std::fill(packed.begin(), packed.end(), 0.0f);
-  for (int64_t o = 0; o < shape.out_channels; ++o) {
-    const int64_t panel = o / panels.width, stride = panels.stride(panel);
-    float* column = packed.data() + panels.offset(panel) * products + o % panels.width;
-    for (int64_t c = 0; c < shape.in_channels; ++c) {
-      double transformed[kMaxSide * kMaxSide];
-      transform_filter(side, g, weights + (o * shape.in_channels + c) * 9, transformed);
-      for (int e = 0; e < products; ++e) column[(e * panels.k + c) * stride] = static_cast<float>(transformed[e]);
-    }
-  }
 }
 
 Result<std::unique_ptr<Kernel>> make_winograd(const ConvShape& shape, const ConvConfig& config, Epilogue epilogue) {

@@ -14,9 +14,8 @@ namespace lathe::cpu::conv {
 constexpr int winograd_outputs(Algorithm algorithm) { return algorithm == Algorithm::winograd4 ? 4 : 2; }
 bool winograd_fits(const ConvShape& shape);
 
-// Packed form: for each panel of output channels, for each of the (m + 2)^2 products, the panel [C][width].
-void pack_winograd(const ConvShape& shape, const ConvConfig& config, const float* weights, std::span<float> packed);
-
+// As they are multiplied, weights are (m + 2)^2 / 9 times as large: 4 times for F(4). The kernel takes them as the
+// network has them (TakesConstants), so that neither plans nor builds hold more.
 Result<std::unique_ptr<Kernel>> make_winograd(const ConvShape& shape, const ConvConfig& config, Epilogue epilogue);
 
 // One tile's input, transformed: product e of channel c goes to out[e * product_stride + c].

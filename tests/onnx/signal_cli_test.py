@@ -1,0 +1,122 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""DFT and STFT, compared with NumPy's transforms of doubles, and TfIdfVectorizer, compared with counting."""
+import collections
+import itertools
+import os
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+import numpy as np
+import onnx
+from onnx import helper, numpy_helper
+
+LATHE = pathlib.Path(os.environ["LATHE_BUILD_DIR"], "bin/lathe")
+random = np.random.default_rng(3)
+
+
+def to_complex(x):
+    return x[..., 0] + 1j * x[..., 1] if x.shape[-1] == 2 else x[..., 0].astype(np.complex128)
+
+
+def to_parts(x):
+    return np.stack([x.real, x.imag], -1)
+
+
+class Signal(unittest.TestCase):
+    def setUp(self):
+        holder = tempfile.TemporaryDirectory()
+        self.addCleanup(holder.cleanup)
+        self.folder = pathlib.Path(holder.name)
+        self.count = 0
+
+    def write(self, op, opset, operands, wanted, **attributes):
+        """One case, whose first operand is an input; None is an omitted one."""
+        folder = self.folder / "cases" / "node" / f"case_{self.count}"
+        self.count += 1
+        (folder / "test_data_set_0").mkdir(parents=True)
+        names = ["" if array is None else f"x{i}" for i, array in enumerate(operands)]
+        tensors = [numpy_helper.from_array(np.ascontiguousarray(a), n) for a, n in zip(operands, names) if n]
+        output = numpy_helper.from_array(np.ascontiguousarray(wanted.astype(np.float64 if operands[0].dtype == np.float64 else np.float32)), "y")
+        info = [helper.make_tensor_value_info(t.name, t.data_type, list(t.dims)) for t in (tensors[0], output)]
+        graph = helper.make_graph([helper.make_node(op, names, ["y"], **attributes)], "g", info[:1], info[1:], tensors[1:])
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10),
+                  folder / "model.onnx")
+        for name, proto in (("input_0", tensors[0]), ("output_0", output)):
+            (folder / "test_data_set_0" / f"{name}.pb").write_bytes(proto.SerializeToString())
+
+    def all_pass(self):
+        result = subprocess.run([LATHE, "conformance", self.folder, "--mode=runtime"], capture_output=True, text=True)
+        self.assertEqual(result.stdout.strip().splitlines()[-1], f"passed={self.count} failed=0 unsupported=0",
+                         result.stdout[-3000:])
+
+    def transform(self, dims, axis, points, opset=20, inverse=0, onesided=0):
+        x = random.standard_normal(dims)  # f64: sums that cancel out are too far off in f32 for the official tolerance
+        length = None if points is None else np.int64(points)
+        if inverse and onesided:
+            wanted = np.fft.irfft(to_complex(x), points, axis)[..., None]
+        elif onesided:
+            wanted = to_parts(np.fft.rfft(x[..., 0].astype(np.float64), points, axis))
+        else:
+            wanted = to_parts(np.fft.fft(to_complex(x), points, axis))
+        if opset < 20:
+            self.write("DFT", opset, [x] if length is None else [x, length], wanted, axis=axis, inverse=inverse,
+                       onesided=onesided)
+        else:
+            self.write("DFT", opset, [x, length, np.int64(axis)], wanted, inverse=inverse, onesided=onesided)
+
+    def test_dft(self):
+        for opset, axis, points in itertools.product((17, 20), (1, 2), (None, 7, 12, 5)):
+            for parts, inverse, onesided in ((1, 0, 0), (2, 0, 0), (1, 0, 1)):
+                self.transform((2, 9, 8, parts), axis, points, opset, inverse, onesided)
+            # What is left out of the imaginary parts of the first and the middle bin has no meaning in a real signal.
+            self.transform((2, 5, 4, 2), axis, points, opset, 1, 1)
+        self.transform((10, 1), 0, None)
+        self.transform((1, 1, 3, 1), 1, 4)
+        self.all_pass()
+
+    def test_inverses_of_both_sides_are_refused(self):
+        self.write("DFT", 17, [np.ones((1, 8, 2), np.float32)], np.ones((1, 8, 2)), axis=1, inverse=1)
+        result = subprocess.run([LATHE, "conformance", self.folder, "--mode=runtime"], capture_output=True, text=True)
+        self.assertIn("passed=0 failed=0 unsupported=1", result.stdout)
+        self.assertIn("inverse transforms are imported of one side", result.stdout)
+
+    def test_stft(self):
+        for parts, step, with_window in itertools.product((1, 2), (1, 8, 5), (False, True)):
+            for onesided in (0, 1)[:3 - parts]:
+                x = random.standard_normal((2, 64, parts))
+                window = np.hanning(16) if with_window else None
+                frames = np.lib.stride_tricks.sliding_window_view(to_complex(x), 16, 1)[:, ::step]
+                frames = frames * (1 if window is None else window.astype(np.float64))
+                wanted = to_parts(np.fft.fft(frames))[:, :, :9 if onesided else 16]
+                self.write("STFT", 17, [x, np.int64(step), window, None if with_window else np.int64(16)], wanted,
+                           onesided=onesided)
+        self.all_pass()
+
+    def test_tf_idf(self):
+        grams = [(2,), (3,), (5,), (5, 4), (6, 7), (2, 2), (7, 5, 6), (2, 2, 2)]
+        columns = [4, 0, 2, 1, 3, 6, 5, 7]
+        weights = [0.5, 2, 3, 1, 4, 0.25, 1, 8]
+        for mode, skips, (least, most), rank in itertools.product(("TF", "IDF", "TFIDF"), (0, 1, 4), ((1, 1), (1, 3), (2, 3)),
+                                                                  (1, 2)):
+            x = random.integers(2, 8, (3, 12)[-rank:]).astype(np.int32 if skips else np.int64)
+            rows = []
+            for row in np.atleast_2d(x):
+                found = collections.Counter()
+                for n, distance in itertools.product(range(least, most + 1), range(1, skips + 2)):
+                    if n > 1 or distance == 1:
+                        found.update(tuple(row[i:i + (n - 1) * distance + 1:distance])
+                                     for i in range(len(row) - (n - 1) * distance))
+                rows.append([found[grams[columns.index(i)]] for i in range(len(grams))])
+            counts = np.array(rows)
+            wanted = {"TF": counts, "IDF": (counts > 0) * weights, "TFIDF": counts * weights}[mode]
+            self.write("TfIdfVectorizer", 9, [x], wanted[0] if rank == 1 else wanted, mode=mode, max_skip_count=skips,
+                       min_gram_length=least, max_gram_length=most, ngram_counts=[0, 3, 9], ngram_indexes=columns,
+                       pool_int64s=[e for gram in grams for e in gram], weights=[float(w) for w in weights])
+        self.all_pass()
+
+
+if __name__ == "__main__":
+    unittest.main()
