@@ -2,6 +2,7 @@
 #include <nanobind/stl/optional.h>
 
 #include "bind.h"
+#include "lathe_onnx.h"
 
 using namespace nvinfer1;
 
@@ -62,6 +63,10 @@ static void bind_parsers_1(nb::module_& m) {
       .def("clear_errors", &nvonnxparser::IParser::clearErrors, kInside)
       .def_prop_rw("flags", &nvonnxparser::IParser::getFlags, &nvonnxparser::IParser::setFlags, kInside,
                    "Bit i stands for OnnxParserFlag i.")
+      .def(
+          "_set_int64_as_int32",
+          [](nvonnxparser::IParser& self, bool enabled) { lathe::setInt64AsInt32(self, enabled); }, nb::arg("enabled"),
+          "Lathe's own: weights, inputs and outputs of INT64 become INT32, clamped to its limits, with one warning.")
       .def("clear_flag", &nvonnxparser::IParser::clearFlag, nb::arg("flag"), kInside)
       .def("set_flag", &nvonnxparser::IParser::setFlag, nb::arg("flag"), kInside)
       .def("get_flag", &nvonnxparser::IParser::getFlag, nb::arg("flag"), kInside)
