@@ -91,8 +91,7 @@ Result<ir::Value*> GraphImporter::import_input(const ValueInfo& input) {
     else
       shape.push_back(graph_.dim_symbol(dim.param.empty() ? fmt::format("{}.{}", name, i) : std::string(dim.param)));
   }
-  if (dtype == DType::i64 && int64_.narrows()) return int64_.input(graph_, name, std::move(shape));
-  return graph_.add_input(name, *dtype, std::move(shape));
+  return int64_.add_input(graph_, name, *dtype, std::move(shape));
 }
 
 void GraphImporter::import_inputs(Scope& scope) {
@@ -142,9 +141,7 @@ void GraphImporter::import_output(const TypeProto& type, const std::string& name
                               name_of(value->dtype())),
                   {}});
   if (auto warning = contradiction(name, type, value->shape())) report_.warnings.push_back(*std::move(warning));
-  const Result<ir::Value*> taken = int64_.output(graph_, name, value);
-  if (!taken) return problem(taken.error());
-  graph_.add_output(*taken, name);
+  if (Result<> added = int64_.add_output(graph_, name, value); !added) problem(std::move(added).error());
 }
 
 // Element i of sequence `y` is the engine's output `y_i`.

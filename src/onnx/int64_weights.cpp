@@ -21,11 +21,6 @@ std::string list(const std::vector<std::string>& names) {
   return names.size() <= kMostNames ? text : text + fmt::format(" and {} more", names.size() - kMostNames);
 }
 
-Result<ir::Value*> finished(const ir::GraphBuilder& builder, ir::Value* value) {
-  if (builder.failed()) return fail(*builder.error());
-  return value;
-}
-
 }  // namespace
 
 Result<Tensor> Int64Weights::take(Result<Tensor> weight, std::string_view name) {
@@ -42,21 +37,27 @@ Result<Tensor> Int64Weights::take(Result<Tensor> weight, std::string_view name) 
   return clamped;
 }
 
-Result<ir::Value*> Int64Weights::input(ir::Graph& graph, const std::string& name, Shape shape) {
+Result<ir::Value*> Int64Weights::add_input(ir::Graph& graph, const std::string& name, DType dtype, Shape shape) {
+  if (!narrows_ || dtype != DType::i64) return graph.add_input(name, dtype, std::move(shape));
   ports_.push_back(fmt::format("'{}'", name));
   LATHE_ASSIGN(ir::Value* const given, graph.add_input(name, DType::i32, std::move(shape)));
   ir::GraphBuilder builder(graph, {name + ".int64", {name}, {}});
-  return finished(builder, builder.cast(given, DType::i64));
+  ir::Value* const seen = builder.cast(given, DType::i64);
+  if (builder.failed()) return fail(*builder.error());
+  return seen;
 }
 
-Result<ir::Value*> Int64Weights::output(ir::Graph& graph, const std::string& name, ir::Value* value) {
-  if (!narrows_ || value->dtype() != DType::i64) return value;
-  ports_.push_back(fmt::format("'{}'", name));
-  ir::GraphBuilder builder(graph, {name + ".int32", {name}, {}}, nullptr, ".limit");
-  ir::Value* const least = builder.integer_scalar(kLeast);
-  ir::Value* const most = builder.integer_scalar(kMost);
-  ir::Value* const within = builder.binary(ElementwiseOp::min, builder.binary(ElementwiseOp::max, value, least), most);
-  return finished(builder, builder.cast(within, DType::i32));
+Result<> Int64Weights::add_output(ir::Graph& graph, const std::string& name, ir::Value* value) {
+  if (narrows_ && value->dtype() == DType::i64) {
+    ports_.push_back(fmt::format("'{}'", name));
+    ir::GraphBuilder builder(graph, {name + ".int32", {name}, {}}, nullptr, ".limit");
+    ir::Value* const above = builder.binary(ElementwiseOp::max, value, builder.integer_scalar(kLeast));
+    ir::Value* const within = builder.binary(ElementwiseOp::min, above, builder.integer_scalar(kMost));
+    value = builder.cast(within, DType::i32);
+    if (builder.failed()) return fail(*builder.error());
+  }
+  graph.add_output(value, name);
+  return {};
 }
 
 std::string Int64Weights::warning() const {

@@ -13,15 +13,13 @@ namespace lathe::onnx {
 class Int64Weights {
  public:
   explicit Int64Weights(bool narrows) : narrows_(narrows) {}
-  bool narrows() const { return narrows_; }
-
   // A weight of the model, with values clamped to the limits of INT32 where INT64 is narrowed. Nodes go on to see its
   // declared type.
   Result<Tensor> take(Result<Tensor> weight, std::string_view name);
-  // An input that the model declares INT64, as the engine's input of INT32, and as what nodes see.
-  Result<ir::Value*> input(ir::Graph& graph, const std::string& name, Shape shape);
-  // An output of the model: of INT32, clamped, where it is INT64.
-  Result<ir::Value*> output(ir::Graph& graph, const std::string& name, ir::Value* value);
+  // An input of the engine, of INT32 where the model declares INT64; gives it as nodes see it.
+  Result<ir::Value*> add_input(ir::Graph& graph, const std::string& name, DType dtype, Shape shape);
+  // An output of the engine: of INT32, clamped, where the model's is INT64.
+  Result<> add_output(ir::Graph& graph, const std::string& name, ir::Value* value);
 
   // The one warning of an import; "" where nothing was narrowed.
   std::string warning() const;
