@@ -204,6 +204,9 @@ void Specializer::finish(Job& job) {
     note(job.client, {ErrorCode::out_of_memory, "there is no memory left", {}});
   }
   SpecializedKernels& kernels = *job.kernels;
+  // Told before a run that waits for them goes on: it may let go of the engine, which waits for this thread, while it
+  // holds what the log needs, an interpreter's lock, say.
+  if (job.client.log) job.client.log->print(Severity::verbose, "kernels for sizes {}: ready", kernels.id_);
   std::unique_lock lock(mutex_);
   kernels.kernels_ = std::move(made);
   kernels.state_.store(SpecializedKernels::State::ready, std::memory_order_release);
@@ -212,7 +215,6 @@ void Specializer::finish(Job& job) {
   done_.notify_all();
   lock.unlock();
   for (size_t i = 1; i < caches.size(); ++i) copy_code(kernels, *caches[0], *caches[i]);
-  if (job.client.log) job.client.log->print(Severity::verbose, "kernels for sizes {}: ready", kernels.id_);
 }
 
 // Between two loads of code, for which the driver makes runs wait: one of them gets through. Where a run waits for

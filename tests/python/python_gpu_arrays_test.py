@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """lathe.Engine on arrays of a GPU, which is emulated: __cuda_array_interface__ and DLPack, streams, and what is refused."""
 import ctypes
-import gc
 import json
 import os
 import pathlib
@@ -196,18 +195,6 @@ class RuntimeCaches(unittest.TestCase):
             raise ZeroDivisionError
         self.assertIsNone(engine._context.get_runtime_config().get_runtime_cache())
         self.assertGreater(self.kernels(engine), counts['kernels'])
-
-    # S224: what has to be compiled to load an engine.
-    def test_of_an_engine(self):
-        plan = lathe.build(model(), shapes={'x': ((1, 4), (2, 4), (8, 4))}, target='sm_80+', budget=0).plan
-        self.check_runs(lathe.Engine(plan, runtime_cache=self.path))
-        gc.collect()
-        engine = lathe.Engine(plan)
-        kernels = self.kernels(engine)
-        self.assertGreater(kernels, 0)
-        again = lathe.Engine(plan, runtime_cache=self.path)
-        self.check_runs(again)
-        self.assertEqual(self.kernels(engine), kernels)
 
 
 class HostOutputs(unittest.TestCase):
