@@ -33,7 +33,7 @@ struct StderrLog final : Log, nvinfer1::ILogger {
 
 struct Options {
   EncoderSizes sizes;
-  std::string target = "cpu", strategy = "lazy", plan, cache, json;
+  std::string target = "cpu", strategy = "lazy", graphs = "each", plan, cache, json;
   size_t lengths = 200, runs = 100'000;
   double seconds = 30, budget = 10;
   int64_t fixed = 0;  // the engine is built for this length alone
@@ -120,6 +120,7 @@ Result<> measure(Options options) {
                       : options.strategy == "eager" ? SpecializationPolicy::at_once
                                                     : SpecializationPolicy::background;
   context->set_specialization(policy, {cache, &log});
+  if (options.graphs == "each") context->set_graphs(GraphPolicy::of_each_run);
   const auto bytes = static_cast<size_t>(options.sizes.most * options.sizes.width) * sizeof(float);
   for (size_t i = 0; i < 2; ++i) {
     LATHE_ASSIGN(DeviceMemory block, device->allocate(bytes));
@@ -140,6 +141,8 @@ int main(int argc, char** argv) {
   lathe::bench::Options options;
   app.add_option("--target", options.target, "cpu or cuda");
   app.add_option("--strategy", options.strategy)->check(CLI::IsMember({"none", "lazy", "eager"}));
+  app.add_option("--graphs", options.graphs, "CUDA graphs of each length, or of lengths that repeat the last one")
+      ->check(CLI::IsMember({"each", "repeated"}));
   app.add_option("--lengths", options.lengths, "How many different ones");
   app.add_option("--most", options.sizes.most, "The longest");
   app.add_option("--layers", options.sizes.layers);

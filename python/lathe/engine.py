@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from lathe import _tensorrt
 from lathe import tensorrt as trt
 from lathe._device_arrays import Place, place_of
+from lathe._strategies import CacheFile, Strategies
 
 Array = NDArray[Any]
 Shape = Sequence[int]
@@ -98,15 +99,9 @@ def _profile(builder: trt.Builder, shapes: Mapping[str, Any]) -> trt.IOptimizati
 
 
 def load(path: str | os.PathLike[str], threads: int = 0) -> 'Engine':
-    """The Engine in a plan file, to run on so many threads. Raises OSError or Error."""
+    """The Engine in a plan file, as Engine() makes it. Raises OSError or Error."""
     with open(path, 'rb') as file:
         return Engine(file.read(), threads)
-
-
-_STRATEGIES: dict[str, Callable[[trt.IRuntimeConfig, Any], None]] = {
-    'allocation': lambda config, value: config.set_execution_context_allocation_strategy(value),
-    'specialization': lambda config, value: setattr(config, 'dynamic_shapes_kernel_specialization_strategy', value),
-    'cuda_graphs': lambda config, value: setattr(config, 'cuda_graph_strategy', value)}
 
 
 class Engine:
@@ -144,16 +139,13 @@ class Engine:
             is_input = self._engine.get_tensor_mode(name) == trt.TensorIOMode.INPUT
             described = trt.nptype(self._engine.get_tensor_dtype(name)), tuple(self._engine.get_tensor_shape(name))
             (self.inputs if is_input else self.outputs)[name] = described
-        self._strategies: dict[str, Any] = {}
+        self._strategies = Strategies()
         self._writing: trt.IExecutionContext | None = None
         self._results = {} if self.is_on_gpu else {name: _HostOutput(dtype) for name, (dtype, _) in self.outputs.items()}
         self._context = self._allocating_context()
 
     def _new_context(self) -> trt.IExecutionContext:
-        config = self._engine.create_runtime_config()  # with the runtime's number of threads
-        for name, value in self._strategies.items():
-            _STRATEGIES[name](config, value)
-        context = self._engine.create_execution_context(config)
+        context = self._engine.create_execution_context(self._strategies.config_of(self._engine))
         if context is None:
             raise self._reports.error('no context can be made')
         return context
@@ -169,23 +161,28 @@ class Engine:
     @contextlib.contextmanager
     def strategies(self, *, allocation: trt.ExecutionContextAllocationStrategy | None = None,
                    specialization: trt.DynamicShapesKernelSpecializationStrategy | None = None,
-                   cuda_graphs: trt.CudaGraphStrategy | None = None) -> Iterator['Engine']:
+                   cuda_graphs: trt.CudaGraphStrategy | None = None,
+                   runtime_cache: str | os.PathLike[str] | None = None) -> Iterator['Engine']:
         """A with statement inside which run(), and what bind() makes there, have these strategies, and others as around it; nothing
         is compiled for it. Behind it all is as before, also after an exception.
 
         allocation: when contexts allocate what they work in. specialization: whether kernels are made for the sizes that come.
-        cuda_graphs: whether runs are captured as CUDA graphs. Raises Error, for USER_MANAGED as well: an Engine owns its memory.
+        cuda_graphs: whether runs are captured as CUDA graphs. runtime_cache: a file of kernels that were compiled for the GPU while
+        engines ran, which is read at once and written behind the statement; what is wrong with it is a warning of the library's,
+        and no failure. Raises Error, for USER_MANAGED as well: an Engine owns its memory.
         """
         if allocation == trt.ExecutionContextAllocationStrategy.USER_MANAGED:
             raise Error('an Engine owns the memory that it works in: USER_MANAGED is for contexts of lathe.tensorrt')
-        wanted = {'allocation': allocation, 'specialization': specialization, 'cuda_graphs': cuda_graphs}
+        cache = CacheFile(runtime_cache) if runtime_cache is not None else None
         before = self._strategies, self._context, self._writing
-        self._strategies = self._strategies | {name: value for name, value in wanted.items() if value is not None}
+        self._strategies = Strategies(allocation, specialization, cuda_graphs, cache).within(self._strategies)
         try:
             self._context, self._writing = self._allocating_context(), None
             yield self
         finally:
             self._strategies, self._context, self._writing = before
+            if cache is not None:
+                cache.save()
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the plan, which load() reads. Raises OSError."""

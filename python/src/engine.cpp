@@ -206,7 +206,7 @@ static void addCudaEngine1(nb::class_<ICudaEngine>& bound) {
       .def_prop_ro("weight_streaming_scratch_memory_size", &ICudaEngine::getWeightStreamingScratchMemorySize, kInside,
                    "Bytes on the device that streamed weights pass through.")
       .def("is_debug_tensor", &ICudaEngine::isDebugTensor, nb::arg("name"), kInside)
-      .def("create_runtime_config", &ICudaEngine::createRuntimeConfig, Unlocked())
+      .def("create_runtime_config", &ICudaEngine::createRuntimeConfig, nb::keep_alive<0, 1>(), Unlocked())
       .def("get_engine_stat", &ICudaEngine::getEngineStat, nb::arg("stat") = EngineStat::kTOTAL_WEIGHTS_SIZE,
            Unlocked(), kInside)
       .def(
@@ -272,7 +272,7 @@ static void addCudaEngine2(nb::class_<ICudaEngine>& bound) {
       .def(
           "create_execution_context",
           [](ICudaEngine& self, IRuntimeConfig& config) { return self.createExecutionContext(&config); },
-          nb::arg("runtime_config"), nb::keep_alive<0, 1>(), Unlocked())
+          nb::arg("runtime_config"), nb::keep_alive<0, 1>(), nb::keep_alive<0, 2>(), Unlocked())
       .def(
           "get_tensor_profile_shape",
           [](ICudaEngine& self, const char* name, int32_t profile) {
@@ -287,20 +287,6 @@ static void addCudaEngine2(nb::class_<ICudaEngine>& bound) {
            "The input whose memory the output shares; None where it shares none.")
       .def("get_weight_streaming_automatic_budget", &ICudaEngine::getWeightStreamingAutomaticBudget,
            "Bytes that suit the free memory of the device.");
-}
-
-static void bind_runtime_config(nb::module_& m) {
-  nb::class_<IRuntimeConfig>(m, "IRuntimeConfig")
-      .def("set_execution_context_allocation_strategy", &IRuntimeConfig::setExecutionContextAllocationStrategy,
-           nb::arg("strategy") = ExecutionContextAllocationStrategy::kSTATIC, Unlocked())
-      .def("get_execution_context_allocation_strategy", &IRuntimeConfig::getExecutionContextAllocationStrategy)
-      .def_prop_rw("dynamic_shapes_kernel_specialization_strategy",
-                   &IRuntimeConfig::getDynamicShapesKernelSpecializationStrategy,
-                   &IRuntimeConfig::setDynamicShapesKernelSpecializationStrategy)
-      .def_prop_rw("cuda_graph_strategy", &IRuntimeConfig::getCudaGraphStrategy,
-                   [](IRuntimeConfig& self, CudaGraphStrategy strategy) {
-                     if (!self.setCudaGraphStrategy(strategy)) throw nb::value_error(lathe::lastError());
-                   });
 }
 
 void bind_engine(nb::module_& m) {
@@ -357,7 +343,6 @@ void bind_engine(nb::module_& m) {
       .def("clear_flag", &ISerializationConfig::clearFlag, nb::arg("flag"), kInside)
       .def("set_flag", &ISerializationConfig::setFlag, nb::arg("flag"), kInside)
       .def("get_flag", &ISerializationConfig::getFlag, nb::arg("flag"), kInside);
-  bind_runtime_config(m);
   nb::class_<IEngineInspector>(m, "EngineInspector")
       .def_prop_rw("execution_context", &IEngineInspector::getExecutionContext, &IEngineInspector::setExecutionContext,
                    kInside)

@@ -2,6 +2,7 @@
 #include <nanobind/stl/optional.h>
 
 #include "bind.h"
+#include "lathe_onnx.h"
 
 using namespace nvinfer1;
 
@@ -33,6 +34,12 @@ static void add_steps(nb::class_<nvonnxparser::IParser>& parser) {
       });
 }
 
+static void add_own(nb::class_<nvonnxparser::IParser>& parser) {
+  parser.def(
+      "_set_int64_as_int32", &lathe::setInt64AsInt32, nb::arg("enabled"),
+      "Lathe's own: weights, inputs and outputs of INT64 become INT32, clamped to its limits, with one warning.");
+}
+
 static void bind_parsers_1(nb::module_& m) {
   nb::class_<nvonnxparser::IParserError>(m, "ParserError")
       .def("__str__", [](const nvonnxparser::IParserError& self) { return std::string(self.desc()); })
@@ -53,6 +60,7 @@ static void bind_parsers_1(nb::module_& m) {
       .def("local_function_stack_size", &nvonnxparser::IParserError::localFunctionStackSize, kInside);
   nb::class_<nvonnxparser::IParser> parser(m, "OnnxParser");
   freed_by_last_reference(parser);
+  add_own(parser);
   parser
       .def("supports_operator", &nvonnxparser::IParser::supportsOperator, nb::arg("op_name"), kInside,
            "Whether there is an importer for the operator.")

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <memory>
+
 #include "bind.h"
 
 using namespace nvinfer1;
@@ -71,7 +73,50 @@ static void bind_refitter(nb::module_& m) {
           nb::arg("stream_handle"), Unlocked());
 }
 
+static void bind_runtime_cache(nb::module_& m) {
+  nb::class_<IRuntimeCache>(m, "IRuntimeCache")
+      .def("serialize", &IRuntimeCache::serialize, Unlocked())
+      .def(
+          "deserialize",
+          [](IRuntimeCache& self, nb::object given) {
+            const Bytes bytes(given);
+            const nb::gil_scoped_release unlocked;
+            return self.deserialize(bytes.data(), bytes.size());
+          },
+          nb::arg("serialized_cache"), "Adds kernels; False where they are damaged, or of another machine or version.")
+      .def("reset", &IRuntimeCache::reset)
+      .def(
+          "_load", [](IRuntimeCache& self, const char* path) { return lathe::loadRuntimeCache(self, path); },
+          nb::arg("path"), Unlocked(), "Adds the kernels of a file. False, with a warning, where it is of no use.")
+      .def(
+          "_save", [](const IRuntimeCache& self, const char* path) { return lathe::saveRuntimeCache(self, path); },
+          nb::arg("path"), Unlocked(), "Writes a file, and keeps what it has. False, with a warning, where that fails.")
+      .def("_json", [](const IRuntimeCache& self) {
+        const std::unique_ptr<IHostMemory> report(made(lathe::runtimeCacheJson(self)));
+        return std::string(static_cast<const char*>(report->data()), report->size());
+      });
+}
+
+static void bind_runtime_config(nb::module_& m) {
+  nb::class_<IRuntimeConfig>(m, "IRuntimeConfig")
+      .def("create_runtime_cache", &IRuntimeConfig::createRuntimeCache, nb::keep_alive<0, 1>())
+      .def("set_runtime_cache", &IRuntimeConfig::setRuntimeCache, nb::arg("cache"), nb::keep_alive<1, 2>())
+      .def("get_runtime_cache", &IRuntimeConfig::getRuntimeCache, kInside)
+      .def("set_execution_context_allocation_strategy", &IRuntimeConfig::setExecutionContextAllocationStrategy,
+           nb::arg("strategy") = ExecutionContextAllocationStrategy::kSTATIC, Unlocked())
+      .def("get_execution_context_allocation_strategy", &IRuntimeConfig::getExecutionContextAllocationStrategy)
+      .def_prop_rw("dynamic_shapes_kernel_specialization_strategy",
+                   &IRuntimeConfig::getDynamicShapesKernelSpecializationStrategy,
+                   &IRuntimeConfig::setDynamicShapesKernelSpecializationStrategy)
+      .def_prop_rw("cuda_graph_strategy", &IRuntimeConfig::getCudaGraphStrategy,
+                   [](IRuntimeConfig& self, CudaGraphStrategy strategy) {
+                     if (!self.setCudaGraphStrategy(strategy)) throw nb::value_error(lathe::lastError());
+                   });
+}
+
 void bind_runtime(nb::module_& m) {
+  bind_runtime_cache(m);
+  bind_runtime_config(m);
   nb::class_<IRuntime> runtime(m, "Runtime");
   freed_by_last_reference(runtime);
   runtime.def_prop_rw("DLA_core", &IRuntime::getDLACore, &IRuntime::setDLACore, kInside)
@@ -109,6 +154,13 @@ void bind_runtime(nb::module_& m) {
           nb::arg("serialized_engine"), nb::keep_alive<0, 1>(), "The engine, or None after a report to the logger.")
       .def("get_plugin_registry", &IRuntime::getPluginRegistry, kInside)
       .def("_set_cpu_threads", &set_cpu_threads<IRuntime>, nb::arg("threads"))
+      .def(
+          "_set_runtime_cache_file",
+          [](IRuntime& self, const char* path, int64_t most_bytes) {
+            if (!lathe::setRuntimeCacheFile(self, path, most_bytes)) throw nb::value_error(lathe::lastError());
+          },
+          nb::arg("path"), nb::arg("most_bytes") = 0,
+          "Where engines that are loaded from now on look for kernels that were compiled for the GPU, and keep theirs.")
       .def(
           "_load", [](IRuntime& self, const std::string& path) { return lathe::loadEngineFile(self, path.c_str()); },
           nb::arg("path"), nb::keep_alive<0, 1>(), Unlocked());

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "onnx/import.h"
+#include "onnx/int64_weights.h"
 #include "onnx/node_context.h"
 
 namespace lathe::onnx {
@@ -33,7 +34,7 @@ struct Scope {
 class GraphImporter {
  public:
   GraphImporter(const Model& model, ir::Graph& graph, const ImportOptions& options)
-      : model_(model), graph_(graph), options_(options) {
+      : model_(model), graph_(graph), options_(options), int64_(options.int64_as_int32) {
     report_.branches = options.branches;
     max_nodes_ += 100 * model.graph.nodes.size();
     for (const FunctionProto& function : model.functions) {
@@ -79,6 +80,7 @@ class GraphImporter {
   const Model& model_;
   ir::Graph& graph_;
   const ImportOptions& options_;
+  Int64Weights int64_;
   std::map<FunctionKey, const FunctionProto*> functions_;
   ImportReport report_;
   std::vector<ImportProblem> problems_;

@@ -91,7 +91,7 @@ Result<ir::Value*> GraphImporter::import_input(const ValueInfo& input) {
     else
       shape.push_back(graph_.dim_symbol(dim.param.empty() ? fmt::format("{}.{}", name, i) : std::string(dim.param)));
   }
-  return graph_.add_input(name, *dtype, std::move(shape));
+  return int64_.add_input(graph_, name, *dtype, std::move(shape));
 }
 
 void GraphImporter::import_inputs(Scope& scope) {
@@ -141,7 +141,7 @@ void GraphImporter::import_output(const TypeProto& type, const std::string& name
                               name_of(value->dtype())),
                   {}});
   if (auto warning = contradiction(name, type, value->shape())) report_.warnings.push_back(*std::move(warning));
-  graph_.add_output(value, name);
+  if (Result<> added = int64_.add_output(graph_, name, value); !added) problem(std::move(added).error());
 }
 
 // Element i of sequence `y` is the engine's output `y_i`.
@@ -177,7 +177,7 @@ Slot GraphImporter::resolve(std::string_view name, Scope& scope) {
     const Slot outside = resolve(name, *scope.outer);
     return scope.graph == scope.outer->graph ? outside : capture(name, outside, scope);
   }
-  Result<Tensor> tensor = to_tensor(*initializer->second);
+  Result<Tensor> tensor = int64_.take(to_tensor(*initializer->second), name);
   Result<ir::Value*> value =
       tensor ? scope.graph->add_constant(std::move(*tensor), std::string(name)) : fail(tensor.error());
   if (value) return scope.values[name] = to_slot(*value);
@@ -243,7 +243,7 @@ bool GraphImporter::import_operator(const NodeProto& node, const std::string& na
     return fill_body(proto, body, first, captured, name + "/", scope);
   };
   NodeContext context(node, name, version, *scope.graph, inputs, scope.call, {inline_graph, make_body},
-                      report_.branches);
+                      report_.branches, int64_);
   if (plugin) warn_of_deprecated(node.op_type, report_.warnings);
   if (custom)
     options_.custom->import(context);
@@ -324,6 +324,7 @@ void GraphImporter::run() {
   support_ = nullptr;
   note_outputs(scope);
   import_outputs(scope);
+  if (std::string warning = int64_.warning(); !warning.empty()) report_.warnings.push_back(std::move(warning));
 }
 
 void GraphImporter::note_outputs(const Scope& scope) {

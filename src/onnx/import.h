@@ -46,6 +46,7 @@ struct ImportOptions {
   std::vector<std::pair<std::string, Dims>> input_dims{};
   Branches branches{};                             // that are not to be guessed
   CustomOperators* custom = nullptr;               // not owned
+  bool int64_as_int32 = false;                     // weights, inputs and outputs: lathe::setInt64AsInt32()
   std::vector<ImportProblem>* problems = nullptr;  // where all of them go, too, in the model's order
 };
 

@@ -5,11 +5,15 @@
 namespace lathe::onnx {
 
 void import_constant(NodeContext& c) {
-  if (const TensorData* tensor = c.tensor("value")) return c.set_output(0, c.constant(to_tensor(*tensor)));
+  if (const TensorData* tensor = c.tensor("value")) return c.set_output(0, c.constant(c.weight(to_tensor(*tensor))));
   if (c.has_attribute("value_float"))
     return c.set_output(0, c.constant(Tensor::of<float>({}, {static_cast<float>(c.real("value_float", 0))})));
-  if (c.has_attribute("value_int")) return c.set_output(0, c.integer_scalar(c.integer("value_int", 0)));
-  if (c.has_attribute("value_ints")) return c.set_output(0, c.ints(c.integers("value_ints")));
+  if (c.has_attribute("value_int"))
+    return c.set_output(0, c.constant(c.weight(Tensor::of<int64_t>({}, {c.integer("value_int", 0)}))));
+  if (c.has_attribute("value_ints")) {
+    const Ints values = c.integers("value_ints");
+    return c.set_output(0, c.constant(c.weight(Tensor::from<int64_t>({static_cast<int64_t>(values.size())}, values))));
+  }
   if (c.has_attribute("value_floats")) {
     const std::vector<double> values = c.reals("value_floats");
     const std::vector<float> floats(values.begin(), values.end());
@@ -25,7 +29,7 @@ void import_constant_of_shape(NodeContext& c) {
   const TensorData* data = c.tensor("value");
   Tensor value = Tensor::of<float>({1}, {0});
   if (data) {
-    Result<Tensor> given = to_tensor(*data);
+    Result<Tensor> given = c.weight(to_tensor(*data));
     if (!given) return c.set_error(std::move(given).error());
     value = std::move(*given);
   }

@@ -135,6 +135,8 @@ std::vector<std::string> NodeContext::strings(std::string_view name) {
                    : std::vector<std::string>();
 }
 
+Result<Tensor> NodeContext::weight(Result<Tensor> tensor) { return int64_.take(std::move(tensor), name()); }
+
 const TensorData* NodeContext::tensor(std::string_view name) {
   const Attribute* attribute = find(name, AttributeKind::tensor);
   return attribute && !attribute->tensors.empty() ? &attribute->tensors[0] : nullptr;

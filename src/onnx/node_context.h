@@ -14,6 +14,7 @@
 #include "ir/builder.h"
 #include "ir/captured.h"
 #include "onnx/branches.h"
+#include "onnx/int64_weights.h"
 #include "onnx/model.h"
 #include "onnx/slot.h"
 
@@ -48,7 +49,8 @@ using CallAttributes = std::map<std::string_view, const Attribute*>;  // a funct
 class NodeContext : public ir::GraphBuilder {
  public:
   NodeContext(const NodeProto& node, const std::string& name, int64_t version, ir::Graph& graph,
-              std::vector<Slot> inputs, const CallAttributes* call, NestedGraphs nested, Branches& branches)
+              std::vector<Slot> inputs, const CallAttributes* call, NestedGraphs nested, Branches& branches,
+              Int64Weights& int64)
       : GraphBuilder(graph, {name, {name}, {}}, nullptr, node.op_type == "Constant" ? "" : ".constant"),
         node_(node),
         version_(version),
@@ -57,7 +59,8 @@ class NodeContext : public ir::GraphBuilder {
         outputs_(node.outputs.size()),
         call_(call),
         nested_(std::move(nested)),
-        branches_(branches) {
+        branches_(branches),
+        int64_(int64) {
     for (const Slot& slot : slots_) inputs_.push_back(slot.value);
   }
 
@@ -93,6 +96,7 @@ class NodeContext : public ir::GraphBuilder {
   std::vector<double> reals(std::string_view name);
   std::vector<std::string> strings(std::string_view name);
   const TensorData* tensor(std::string_view name);
+  Result<Tensor> weight(Result<Tensor> tensor);  // one that the node's attributes hold
   const TypeProto* type(std::string_view name);
   using GraphBuilder::graph;
   const GraphProto* graph(std::string_view name);  // required
@@ -143,6 +147,7 @@ class NodeContext : public ir::GraphBuilder {
   const CallAttributes* call_;
   NestedGraphs nested_;
   Branches& branches_;
+  Int64Weights& int64_;
   std::set<std::string_view> read_;
   size_t num_inlined_ = 0;
 };

@@ -8,7 +8,14 @@
 namespace lathe {
 namespace {
 
-constexpr size_t kMostGraphs = 8;  // of a context
+// Graphs of a context that captures each run: as many as there may be sets of sizes with kernels of their own, but of
+// so many steps in all, for each step of a graph takes memory of the device.
+constexpr size_t kFewestGraphs = 8, kMostGraphs = Specializer::kMostSizes, kMostGraphSteps = 32768;
+
+size_t most_graphs(const plan::Plan& plan) {
+  if (plan.symbols.empty()) return kFewestGraphs;
+  return std::clamp(kMostGraphSteps / std::max<size_t>(plan.steps.size(), 1), kFewestGraphs, kMostGraphs);
+}
 
 }  // namespace
 
@@ -108,7 +115,7 @@ Result<size_t> Context::memory_bytes() {
 void Context::set_graphs(GraphPolicy policy) {
   graphs_ = policy;
   captures_ = policy != GraphPolicy::none;
-  if (policy == GraphPolicy::of_each_run) replay_.hold_most(kMostGraphs);
+  if (policy == GraphPolicy::of_each_run) replay_.hold_most(most_graphs(engine_->plan()));
 }
 
 Result<bool> Context::is_capturable() {
@@ -188,6 +195,19 @@ Result<> Context::run_steps(Queue& queue) {
   const bool watched = hooks.profiler || hooks.observer || hooks.waits_after_steps;
   if (!captures_ || !execution_.is_capturable() || watched || work_.is_captured())
     return execution_.run(queue, Execution::Mode::immediate);
+  describe_run();
+  // Where sizes take turns, a run is launched before it is captured for the next time: the device is at work meanwhile.
+  const bool is_launched = graphs_ == GraphPolicy::of_each_run && !replay_.has_coming();
+  if (is_launched) LATHE_TRY(execution_.run(queue, Execution::Mode::immediate));
+  LATHE_ASSIGN(const bool held, hold_run());
+  if (is_launched) return {};
+  if (!held) return execution_.run(queue, Execution::Mode::immediate);
+  LATHE_TRY(replay_.replay(queue));
+  return hooks.inputs_read ? hooks.inputs_read(queue) : Result<>();
+}
+
+// What its graph depends on.
+void Context::describe_run() {
   std::vector<const void*>& addresses = replay_.begin();
   addresses.push_back(memory_.base());
   addresses.push_back(memory_.extra_scratch());
@@ -196,13 +216,16 @@ Result<> Context::run_steps(Queue& queue) {
   const plan::Plan& plan = engine_->plan();
   for (const plan::Binding& binding : plan.bindings) addresses.push_back(storage_.base(plan.tensors[binding.tensor]));
   if (graphs_ == GraphPolicy::of_each_run) replay_.add_sizes(shapes_.symbols());
+}
+
+Result<bool> Context::hold_run() {
   Result<bool> held = replay_.hold(
       [this](Queue& recorder) -> Result<> {
         // Launches take it along; a driver that does not allow it here has the window while it replays.
         if (cached_bytes_ > 0) (void)recorder.keep_in_cache(memory_.base(), std::min(cached_bytes_, memory_.size()));
         return execution_.run(recorder, Execution::Mode::capturing);
       },
-      own);
+      execution_.specialized());
   if (!held && execution_.has_plugins()) {
     captures_ = false;
     if (hooks.log)
@@ -212,10 +235,7 @@ Result<> Context::run_steps(Queue& queue) {
                        held.error().message);
     held = false;
   }
-  if (!held) return fail(std::move(held).error());
-  if (!*held) return execution_.run(queue, Execution::Mode::immediate);
-  LATHE_TRY(replay_.replay(queue));
-  return hooks.inputs_read ? hooks.inputs_read(queue) : Result<>();
+  return held;
 }
 
 }  // namespace lathe

@@ -94,6 +94,8 @@ class Context {
   Result<> execute(Queue& queue, Return returns);
   Result<> give_work(Queue& queue);
   Result<> run_steps(Queue& queue);
+  void describe_run();
+  Result<bool> hold_run();  // whether a graph has it
   Result<> run_cached(Queue& queue);
 
   // Each part refers to those above it.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <set>
 
 #include "base/deflate.h"
 #include "device/open_numbers.h"
@@ -112,10 +113,15 @@ Result<std::vector<std::byte>> OpenSteps::compile(size_t site, std::span<const i
   return device_.specialize(image, headers, *one.launch, of_site(site, numbers));
 }
 
-std::vector<std::unique_ptr<Kernel>> OpenSteps::make_kernels(std::span<const std::span<const std::byte>> code) const {
+std::vector<std::unique_ptr<Kernel>> OpenSteps::make_kernels(std::span<const std::span<const std::byte>> code,
+                                                             const std::function<void()>& between) const {
   std::vector<std::unique_ptr<Kernel>> kernels(plan_.steps.size());
+  std::set<size_t> loaded = {kNone};
   for (const Step& step : steps_) {
     if (std::ranges::any_of(step.sites, [&](size_t site) { return site != kNone && code[site].empty(); })) continue;
+    const size_t before = loaded.size();
+    loaded.insert(step.sites.begin(), step.sites.end());
+    if (before > 1 && loaded.size() > before) between();
     const plan::Step& planned = plan_.steps[step.index];
     const auto& device = std::get<plan::DeviceLaunches>(planned.work);
     std::vector<Launch> launches = device.launches;

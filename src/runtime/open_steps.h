@@ -3,6 +3,7 @@
 // ones.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -28,8 +29,10 @@ class OpenSteps {
   // Of a site's code for these numbers of all sites.
   Digest key(size_t site, std::span<const int64_t> numbers) const;
   Result<std::vector<std::byte>> compile(size_t site, std::span<const int64_t> numbers) const;
-  // Kernels of steps whose code is all there, by step; `code` is by site, empty where it could not be made.
-  std::vector<std::unique_ptr<Kernel>> make_kernels(std::span<const std::span<const std::byte>> code) const;
+  // Kernels of steps whose code is all there, by step; `code` is by site, empty where it could not be made. `between`
+  // is called after one site's code has been loaded and before another's is.
+  std::vector<std::unique_ptr<Kernel>> make_kernels(std::span<const std::span<const std::byte>> code,
+                                                    const std::function<void()>& between) const;
 
  private:
   struct Source {

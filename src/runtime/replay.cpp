@@ -31,6 +31,8 @@ void Replay::add_sizes(std::span<const int64_t> sizes) {
   for (const int64_t size : sizes) current_.push_back(reinterpret_cast<const void*>(size));
 }
 
+bool Replay::has_coming() const { return std::ranges::find(graphs_, current_, &Captured::run) != graphs_.end(); }
+
 Result<bool> Replay::hold(const std::function<Result<>(Queue&)>& work, std::shared_ptr<const void> keeps) {
   const auto held = std::ranges::find(graphs_, current_, &Captured::run);
   if (held != graphs_.end()) {

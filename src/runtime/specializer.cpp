@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <chrono>
 #include <system_error>
 
 namespace lathe {
@@ -11,6 +12,8 @@ namespace {
 
 constexpr unsigned kMostThreads = 8;
 constexpr int kNiceness = 10;  // of threads, and of the compilers that they start: what the application does goes first
+
+constexpr std::chrono::milliseconds kBetweenLoads(2);
 
 bool is_for_want_of_compiler(const Error& error) {
   return error.code == ErrorCode::invalid_state || error.code == ErrorCode::nvrtc_missing ||
@@ -30,6 +33,7 @@ Specializer::~Specializer() {
     stops_ = true;
   }
   work_.notify_all();
+  done_.notify_all();
   for (std::thread& thread : threads_) thread.join();
   if (log_ && ids_ > 0)
     log_->print(Severity::info,
@@ -110,7 +114,10 @@ bool Specializer::start_threads() {
 
 void Specializer::wait(const SpecializedKernels& kernels) {
   std::unique_lock lock(mutex_);
+  ++waiters_;
+  done_.notify_all();
   done_.wait(lock, [&] { return kernels.is_ready() || kernels.is_dropped(); });
+  --waiters_;
 }
 
 void Specializer::keep(std::shared_ptr<const SpecializedKernels> kernels) {
@@ -192,11 +199,14 @@ void Specializer::finish(Job& job) {
     for (const DeviceCode& one : job.code) code.push_back(one.bytes);
     // One thread at a time: runs wait for the driver, too, while it loads code.
     const std::lock_guard lock(making_);
-    made = steps_.make_kernels(code);
+    made = steps_.make_kernels(code, [&] { let_runs_go_on(); });
   } catch (const std::bad_alloc&) {
     note(job.client, {ErrorCode::out_of_memory, "there is no memory left", {}});
   }
   SpecializedKernels& kernels = *job.kernels;
+  // Told before a run that waits for them goes on: it may let go of the engine, which waits for this thread, while it
+  // holds what the log needs, an interpreter's lock, say.
+  if (job.client.log) job.client.log->print(Severity::verbose, "kernels for sizes {}: ready", kernels.id_);
   std::unique_lock lock(mutex_);
   kernels.kernels_ = std::move(made);
   kernels.state_.store(SpecializedKernels::State::ready, std::memory_order_release);
@@ -205,7 +215,13 @@ void Specializer::finish(Job& job) {
   done_.notify_all();
   lock.unlock();
   for (size_t i = 1; i < caches.size(); ++i) copy_code(kernels, *caches[0], *caches[i]);
-  if (job.client.log) job.client.log->print(Severity::verbose, "kernels for sizes {}: ready", kernels.id_);
+}
+
+// Between two loads of code, for which the driver makes runs wait: one of them gets through. Where a run waits for
+// these kernels there is nothing to let through.
+void Specializer::let_runs_go_on() {
+  std::unique_lock lock(mutex_);
+  done_.wait_for(lock, kBetweenLoads, [&] { return stops_ || waiters_ > 0; });
 }
 
 void Specializer::copy_code(const SpecializedKernels& kernels, KernelCache& from, KernelCache& to) const {

@@ -87,6 +87,7 @@ class Specializer {
   DeviceCode code_of(const Job& job, size_t site);
   void note(const Client& client, const Error& error);
   void finish(Job& job);
+  void let_runs_go_on();
   void copy_code(const SpecializedKernels& kernels, KernelCache& from, KernelCache& to) const;
   Kernels evict();
 
@@ -104,6 +105,7 @@ class Specializer {
   std::optional<Error> no_compiler_;
   uint64_t ids_ = 0, turns_ = 0;
   size_t running_ = 0;  // jobs that are not done
+  size_t waiters_ = 0;  // threads in wait()
   Log* log_ = nullptr;  // the last client's
   Counts counts_;
 };

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """lathe.Engine on arrays of a GPU, which is emulated: __cuda_array_interface__ and DLPack, streams, and what is refused."""
 import ctypes
+import json
 import os
 import pathlib
 import sys
@@ -18,6 +19,7 @@ os.environ |= {'LATHE_CUDA_DRIVER': str(DRIVER), 'LATHE_NVRTC': str(BUILD / 'fak
                'LATHE_CACHE_DIR': FOLDER.name}
 sys.path.insert(0, str(BUILD / 'python'))
 import lathe  # noqa: E402
+from lathe import tensorrt as trt  # noqa: E402
 
 # Whole numbers, of which TF32 loses nothing.
 WEIGHTS = np.random.default_rng(1).integers(-9, 10, (4, 3)).astype(np.float32)
@@ -154,6 +156,45 @@ class GpuArrays(unittest.TestCase):
                 self.engine.run(feeds, outputs)
         with self.assertRaises(lathe.Error):
             self.engine.run({'x': WithInterface(self.gpu, np.zeros((9, 4), np.float32))}, {'y': y})
+
+
+class RuntimeCaches(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.path = pathlib.Path(folder.name, 'kernels.cache')
+        self.gpu = Gpu()
+
+    def check_runs(self, engine, rows=3):
+        x = np.random.default_rng(rows).integers(-9, 10, (rows, 4)).astype(np.float32)
+        y = WithInterface(self.gpu, np.zeros((rows, 3), np.float32))
+        engine.run({'x': WithInterface(self.gpu, x)}, {'y': y})
+        self.gpu.called('cuStreamSynchronize', None)
+        np.testing.assert_array_equal(y.host, expected(x))
+
+    def kernels(self, engine):
+        """How many are in the file."""
+        cache = engine._engine.create_runtime_config().create_runtime_cache()
+        self.assertTrue(cache._load(str(self.path)))
+        return json.loads(cache._json())['kernels']
+
+    # S224, S225, S236, S237: the file of a part of a program has what was compiled there, and spares it the next one.
+    def test_of_a_part_of_a_program(self):
+        engine = lathe.build(model(), shapes={'x': ((1, 4), (2, 4), (8, 4))}, target='cuda', budget=0)
+        eager = trt.DynamicShapesKernelSpecializationStrategy.EAGER
+        for part in range(2):
+            with engine.strategies(specialization=eager, runtime_cache=self.path):
+                self.check_runs(engine)
+                counts = json.loads(engine._context.get_runtime_config().get_runtime_cache()._json())
+            self.assertEqual(counts['compiled'] == 0, part == 1, counts)
+            engine = lathe.Engine(engine.plan)
+            self.check_runs(engine)
+        self.assertGreater(self.kernels(engine), 0)
+        with self.assertRaises(ZeroDivisionError), engine.strategies(specialization=eager, runtime_cache=self.path):
+            self.check_runs(engine, 4)
+            raise ZeroDivisionError
+        self.assertIsNone(engine._context.get_runtime_config().get_runtime_cache())
+        self.assertGreater(self.kernels(engine), counts['kernels'])
 
 
 class HostOutputs(unittest.TestCase):

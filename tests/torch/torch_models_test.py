@@ -16,11 +16,12 @@ import test_torch  # noqa: E402
 
 
 class Models(Cases):
-    # S235.
+    # S235: each strategy, too.
     def test_cosine(self):
         for name in ('bert', 'squeezenet'):
             with self.subTest(name):
                 found = test_torch.measure(name, ['backend', 'module'], {'threads': 1, 'budget': 0}, 'cpu')
+                self.assertEqual(list(found['cosine']), ['backend', 'strategies', 'module'])
                 self.assertGreater(min(found['cosine'].values()), test_torch.LEAST_COSINE)
                 self.assertEqual(found['stays'], {'backend': '', 'module': ''})
 

@@ -35,6 +35,7 @@ struct BuildSettings {
 struct RuntimeSettings {
   std::string which = "full", lean_library;
   std::string trusted_keys;  // of setTrustedKeys(); empty: none besides those of the environment
+  std::string cache_file;    // of setRuntimeCacheFile(); empty: none
   bool allow_host_code = false;
 };
 

@@ -199,6 +199,10 @@ Session Session::make(const RuntimeSettings& settings, int threads, ConsoleLogge
       throw UsageError("--trustedKeys is for --useRuntime=full; elsewhere set LATHE_TRUSTED_KEYS");
     if (!setTrustedKeys(*session.runtime_, settings.trusted_keys.c_str())) throw UsageError(lastError());
   }
+  if (!settings.cache_file.empty()) {
+    if (settings.which != "full") throw UsageError("--runtimeCacheFile is for --useRuntime=full");
+    if (!setRuntimeCacheFile(*session.runtime_, settings.cache_file.c_str())) throw UsageError(lastError());
+  }
   if (settings.allow_host_code) session.runtime_->setEngineHostCodeAllowed(true);
   if (settings.lean_library.empty()) return session;
   session.loaded_.reset(session.runtime_->loadRuntime(settings.lean_library.c_str()));

@@ -129,6 +129,10 @@ void add_runtime(CLI::App& command, RuntimeSettings& runtime) {
       .add_flag("--allowHostCode", runtime.allow_host_code,
                 "Load code for the host that the engine holds, a runtime of its own version: of engines that you trust")
       ->group(group);
+  command
+      .add_option("--runtimeCacheFile", runtime.cache_file,
+                  "Where kernels that have to be compiled for this GPU are looked for, and kept for the next start")
+      ->group(group);
   add_trusted_keys(command, runtime.trusted_keys);
 }
 

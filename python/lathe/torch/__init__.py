@@ -11,8 +11,9 @@ from torch._dynamo import list_backends, register_backend
 from lathe.torch._backend import backend
 from lathe.torch._module import Module, compile
 from lathe.torch._options import Options
+from lathe.torch._part import strategies
 
 if 'lathe' not in list_backends(()):
     register_backend(backend, name='lathe')
 
-__all__ = ['Module', 'Options', 'backend', 'compile']
+__all__ = ['Module', 'Options', 'backend', 'compile', 'strategies']

@@ -1,18 +1,45 @@
 # SPDX-License-Identifier: Apache-2.0
 """A graph that an engine computes, as a module of PyTorch."""
+import contextlib
+import contextvars
+import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
 
 from lathe import tensorrt as trt
+from lathe._strategies import CacheFile, Strategies
 from lathe.engine import Reports
 from lathe.torch._plans import saved
 
 GPU_ALIGNMENT = 256
 # An input or output, and its type.
 Port = tuple[str, torch.dtype]
+_DEFAULT = Strategies()
+_strategies = contextvars.ContextVar('lathe.torch.strategies', default=_DEFAULT)
+
+
+@contextlib.contextmanager
+def strategies(*, specialization: trt.DynamicShapesKernelSpecializationStrategy | None = None,
+               cuda_graphs: trt.CudaGraphStrategy | None = None,
+               runtime_cache: str | os.PathLike[str] | None = None) -> Iterator[None]:
+    """A with statement inside which all that was compiled runs with these strategies in this thread, and with others as around it;
+    nothing is compiled for it. Behind it all is as before, also after an exception.
+
+    specialization: whether kernels are made for the sizes that come. cuda_graphs: whether runs are captured as CUDA graphs.
+    runtime_cache: a file of kernels that were compiled for the GPU while engines ran, which is read when an engine first runs
+    here, and written behind the statement. On a CPU none of them does anything.
+    """
+    cache = CacheFile(runtime_cache) if runtime_cache is not None else None
+    token = _strategies.set(Strategies(None, specialization, cuda_graphs, cache).within(_strategies.get()))
+    try:
+        yield
+    finally:
+        _strategies.reset(token)
+        if cache is not None:
+            cache.save()
 
 
 class Part(torch.nn.Module):
@@ -41,7 +68,7 @@ class Part(torch.nn.Module):
         context = engine.create_execution_context() if engine is not None else None
         if engine is None or context is None:
             raise self._messages.error('the plan cannot be loaded')
-        self._engine, self._context = engine, context
+        self._engine, self._context, self._default, self._strategies = engine, context, context, _DEFAULT
         self._names = [name for name, _ in self.inputs]
         self._shapes: list[Any] = [None] * len(self.inputs)
         self._allocators = [Memory(dtype, self.device) for _, dtype in self.outputs]
@@ -75,7 +102,17 @@ class Part(torch.nn.Module):
                   int(outputs[each[1]]) if each[0] == 'int' else each[1] for each in self.results]
         return values[0] if self.single else values
 
+    def _choose(self, wanted: Strategies) -> None:
+        """Goes on with a context of these strategies."""
+        context = self._default if wanted == _DEFAULT else self._engine.create_execution_context(wanted.config_of(self._engine))
+        if context is None:
+            raise self._messages.error('no context can be made')
+        self._context, self._strategies = context, wanted
+        self._shapes, self._sizes = [None] * len(self.inputs), []
+
     def _run(self, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        if (wanted := _strategies.get()) != self._strategies:
+            self._choose(wanted)
         context, held, changed = self._context, [], False
         for index, ((name, dtype), tensor) in enumerate(zip(self.inputs, inputs)):
             tensor = self._placed(name, tensor, dtype)

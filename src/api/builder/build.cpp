@@ -177,9 +177,21 @@ Result<> limit_host_memory(const BuilderConfig& settings, size_t weights, TunerO
   return {};
 }
 
-void set_tuner(const BuilderConfig& settings, const BuilderCore& core, BuildOptions& options) {
+// Where products of f32 do not round to TF32, the log says which of its conditions does not hold.
+bool uses_tf32(const BuilderConfig& settings, const BackendBuild& backend, Log& log) {
+  if (!backend.traits.narrows_precision) return false;
+  const bool is_asked_for = settings.has(nv::BuilderFlag::kTF32);
+  if (!is_asked_for)
+    log.print(Severity::info, "TF32 is off: BuilderFlag::kTF32 is cleared");
+  else if (!backend.no_tf32.empty())
+    log.print(Severity::info, "TF32 is off, although BuilderFlag::kTF32 is set: {}", backend.no_tf32);
+  return is_asked_for && backend.no_tf32.empty();
+}
+
+void set_tuner(const BuilderConfig& settings, const BuilderCore& core, const BackendBuild& backend,
+               BuildOptions& options) {
   TunerOptions& tuner = options.tuner;
-  tuner.tf32 = options.traits.narrows_precision && settings.has(nv::BuilderFlag::kTF32);
+  tuner.tf32 = uses_tf32(settings, backend, *options.log);
   tuner.budget_seconds =
       settings.budget_seconds >= 0 ? settings.budget_seconds : kBudgets[settings.getBuilderOptimizationLevel()];
   tuner.log = options.log;
@@ -270,7 +282,7 @@ Result<std::vector<std::byte>> Builder::build_for(const DefaultTarget& target, N
   options.passes.dump_directory = settings.pass_dump;
   options.passes.skip = settings.skipped_passes;
   options.passes.obey_pins = types.constraints == PrecisionConstraints::kOBEY;
-  set_tuner(settings, *core_, options);
+  set_tuner(settings, *core_, backend, options);
   ProgressAdapter progress(settings.getProgressMonitor());
   MemoryMonitor memory(*options.log);
   std::string this_phase;

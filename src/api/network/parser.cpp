@@ -26,6 +26,7 @@ Result<> Parser::import(const onnx::Model& model) {
   every.problems = &problems;
   const auto plugins = std::make_shared<PluginImport>(network_.core(), reporter_, overrides());
   every.custom = plugins.get();
+  every.int64_as_int32 = int64_as_int32_;
   Result<onnx::ImportReport> report = onnx::import_model(model, network_.graph(), every);
   list(problems);
   if (!report) return fail(std::move(report).error());
@@ -39,11 +40,12 @@ Result<> Parser::import(const onnx::Model& model) {
 }
 
 void Parser::reimport_from(onnx::Model model) {
-  network_.set_reimport([model = std::move(model), plugins = network_.plugins()](
+  network_.set_reimport([model = std::move(model), plugins = network_.plugins(), narrows = int64_as_int32_](
                             const onnx::Branches& branches) -> Result<NetworkDefinition::Imported> {
     onnx::ImportOptions options;
     options.branches = branches;
     options.custom = plugins.get();
+    options.int64_as_int32 = narrows;
     NetworkDefinition::Imported imported;
     LATHE_ASSIGN(onnx::ImportReport found, onnx::import_model(model, imported.graph, options));
     imported.branches = std::move(found.branches);
@@ -183,6 +185,7 @@ bool Parser::supportsModelV2(const void* model, size_t size, const char* modelPa
     every.problems = &problems;
     PluginImport plugins(network_.core(), reporter_, overrides());
     every.custom = &plugins;
+    every.int64_as_int32 = int64_as_int32_;
     LATHE_ASSIGN(const onnx::ImportReport report, onnx::query_support(parsed, every));
     list(problems);
     all = problems.empty();

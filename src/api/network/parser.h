@@ -55,6 +55,8 @@ class Parser final : public nvonnxparser::IParser {
   bool parseModelProto() noexcept override;
   bool setBuilderConfig(const nv::IBuilderConfig* const config) noexcept override;
 
+  void set_int64_as_int32(bool enabled) { int64_as_int32_ = enabled; }  // lathe::setInt64AsInt32()
+
  private:
   struct Subgraph {
     bool supported = false;
@@ -82,6 +84,7 @@ class Parser final : public nvonnxparser::IParser {
   mutable Exclusive use_{"parser"};
   SettingNotices notices_;
   nvonnxparser::OnnxParserFlags flags_ = kFlags;
+  bool int64_as_int32_ = false;
   static constexpr int kEverything = static_cast<int>(Severity::verbose);
   int verbosity_ = kEverything;  // of the parse that goes on: lines of severities beyond it are left out
   std::vector<std::unique_ptr<ParserError>> errors_;

@@ -3,6 +3,7 @@
 #include "tuning/backend.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "device/cuda/architecture.h"
 #include "device/cuda/cuda_device.h"
@@ -35,6 +36,16 @@ Result<> check_portability(const Architecture& own, const BackendBuild& build) {
       "hardware compatibility levels are for discrete GPUs, and sm_{} ({}) shares its memory with the host: clear "
       "the level",
       own.number, own.family);
+}
+
+// What TF32 needs and does not have; "" = nothing. All drivers that are opened know of it.
+std::string why_no_tf32(const Architecture& own) {
+  if (own.number < 80)
+    return fmt::format("sm_{} ({}) has compute capability {}.{}, and TF32 needs 8.0 or later", own.number, own.family,
+                       own.number / 10, own.number % 10);
+  const char* const forbidden = std::getenv("NVIDIA_TF32_OVERRIDE");
+  if (forbidden && std::string_view(forbidden) == "0") return "the environment has NVIDIA_TF32_OVERRIDE=0";
+  return {};
 }
 
 // The build is for all GPUs from there on, and measured on the device that is there.
@@ -99,6 +110,7 @@ class CudaBackend final : public Backend {
     if (build.portability == Portability::ampere_plus) LATHE_TRY(widen(*architecture, build));
     LATHE_ASSIGN(build.compiler, NvrtcCompiler::create(build.target.name, headers(), settings.compiler));
     build.traits = kTraits;
+    build.no_tf32 = why_no_tf32(*architecture);
     build.tactics = cuda_tactics();
     build.data_dependent = data_dependent_tactics();
     if (build.portability != Portability::ampere_plus) {

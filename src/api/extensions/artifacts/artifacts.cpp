@@ -41,16 +41,6 @@ void tell_miss(const std::filesystem::path& engine, const Artifact& artifact, co
   }
 }
 
-// TF32 is of compute capability 8.0 and later.
-void tell_tf32(const ArtifactRequest& request, const json& key, Log& log) {
-  const json& capability = key["compute_capability"];
-  if (!request.tf32 || !capability.is_string() || std::stoi(capability.get<std::string>()) >= 8) return;
-  log.print(Severity::warning,
-            "TF32 is on, but products of float32 do not use it: '{}' has compute capability {}, and TF32 needs 8.0 or "
-            "later",
-            key["gpu"].is_string() ? key["gpu"].get<std::string>() : request.target, capability.get<std::string>());
-}
-
 // The caller holds the lock.
 Result<Plan> build_and_write(const ArtifactRequest& request, nv::ILogger& logger, json key) {
   artifacts::Built built;
@@ -86,7 +76,6 @@ Result<nv::IHostMemory*> find_or_build(const ArtifactRequest& request, nv::ILogg
     return new HostMemory(artifacts::use(artifact));
   }
   tell_miss(engine, artifact, changes, log);
-  tell_tf32(request, key, log);
   LATHE_ASSIGN(Plan plan, build_and_write(request, logger, std::move(key)));
   if (most_bytes > 0) artifacts::prune(request.root(), static_cast<uint64_t>(most_bytes), engine);
   return plan.release();

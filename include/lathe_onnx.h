@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lathe's own additions to the ONNX parser.
+#ifndef LATHE_ONNX_H
+#define LATHE_ONNX_H
+
+#include "NvOnnxParser.h"
+#include "lathe.h"
+
+namespace lathe {
+
+// For programs that were written when there was no INT64: models that the parser reads from now on have INT32 instead.
+// Weights of INT64 are clamped to the limits of INT32, and inputs and outputs of INT64 become INT32, outputs clamped;
+// what nodes compute of them stays exact. One warning for each model names and counts what has become INT32 and what
+// was clamped. Off by default: INT64 is exact. IParserRefitter knows nothing of it and takes weights as they are.
+// The parser must be Lathe's; one thread at a time.
+TENSORRTAPI void setInt64AsInt32(nvonnxparser::IParser& parser, bool enabled) noexcept;
+
+}  // namespace lathe
+
+#endif

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lathe's own settings of parsers; see lathe_onnx.h.
+#include "api/network/parser.h"
+#include "lathe_onnx.h"
+
+namespace lathe {
+
+void setInt64AsInt32(nvonnxparser::IParser& parser, bool enabled) noexcept {
+  static_cast<api::Parser&>(parser).set_int64_as_int32(enabled);
+}
+
+}  // namespace lathe
