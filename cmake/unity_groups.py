@@ -26,6 +26,7 @@ USING = re.compile(r"using\s+(?:enum\s+)?(?:[\w:]*::)?(?P<name>\w+)|namespace\s+
 ENUMERATORS = re.compile(r"enum\s+(?!class\b|struct\b)\w*\s*(?::[^{]*)?\{(.*)\}", re.DOTALL)
 HIDDEN = re.compile(r"(?:inline\s+)?(?:static|constexpr|const|constinit)\b")
 DECLARED = re.compile(r"(?<![\w:~])([A-Za-z_]\w*)\s*(?=[(\[={;]|$)")
+QUALIFIED = re.compile(r"(?<!\w)(?<!\.)(?<!->)[A-Za-z_]\w*")
 CALLED = re.compile(r"(?<![\w.])(?<!->)([a-z][a-z0-9_]*)\s*(?:[(<]|::)")
 WORD = re.compile(r"(?<!\w)(?<!::)(?<!\.)(?<!->)[A-Za-z_]\w*")
 NOT_NAMES = {"operator", "decltype", "requires", "alignas", "noexcept", "__attribute__", "sizeof", "default", "template",
@@ -57,7 +58,7 @@ class Text:
         code = cpp_text.code_of(text)
         self.words = set(WORD.findall(code)) | set(re.findall(r"\w+", " ".join(cpp_text.DIRECTIVE.findall(text))))
         self.directives = set(re.findall(r"^using namespace [\w:]+", code, re.MULTILINE))
-        self.called = set(CALLED.findall(code))
+        self.named = set(CALLED.findall(code)) | {word for word in QUALIFIED.findall(code) if not word.islower()}
         self.own, self.declared, self.defined, self.usings = set(), set(), set(), set()
         for declaration in cpp_text.declarations(code, into_classes=False):
             if (kind := TYPE.match(declaration.head)) and "{" in declaration.head:
@@ -138,9 +139,7 @@ class Tree:
         own = self.headers(path) | {path}
         declared, defined = self.names(own)
         more_declared, more_defined = self.names(set().union(*(self.headers(other) | {other} for other in others)) - own)
-        text = self.text(path)
-        words = text.called | {word for word in text.words if not word.islower()}
-        return bool(words & ((more_declared - declared) | (more_defined - defined)))
+        return bool(self.text(path).named & ((more_declared - declared) | (more_defined - defined)))
 
     def groups(self, paths, most):
         """Few groups: those with the most sources that they cannot share with choose first (Welsh and Powell's colouring)."""

@@ -193,10 +193,11 @@ std::optional<Region> ExpressionBuilder::region() const {
       if (!program.add(*node, space.current(read.map.index))) return std::nullopt;
       continue;
     }
-    const MovedRead source = *source_of(*node, read, space);
-    if (contains(node->input(source.input)->producer()))
-      program.add_moved(*node, source.input);
-    else if (!program.add_moved(*node, source.input, source.read))
+    const std::optional<MovedRead> source = source_of(*node, read, space);
+    if (!source) return std::nullopt;
+    if (contains(node->input(source->input)->producer()))
+      program.add_moved(*node, source->input);
+    else if (!program.add_moved(*node, source->input, source->read))
       return std::nullopt;
   }
   std::optional<Expression> expression = program.finish(region.result(), std::move(space));

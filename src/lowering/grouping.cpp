@@ -312,8 +312,7 @@ class Grouper {
 
   // Which element each point of a transposition or a view reads, where maps tell it.
   void set_permutation(Region& region) const {
-    ExpressionBuilder copy(region.root, order_);
-    std::optional<Region> moved = copy.is_known() ? copy.region() : std::nullopt;
+    std::optional<Region> moved = ExpressionBuilder(region.root, order_).region();
     if (!moved) return;
     region.expression = std::move(moved->expression);
     region.written = std::move(moved->written);

@@ -14,10 +14,41 @@ from unittest import mock
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "cmake"))
 import lint  # noqa: E402
+import unity_groups  # noqa: E402
+
+
+class MayLack(unittest.TestCase):
+    """Which sources compile only for what comes before them."""
+
+    def check(self, source, header="struct Grid { int size; };\nint area(const Grid& grid);\n", own=""):
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name).resolve()
+            (folder / "grid.h").write_text(header)
+            (folder / "own.h").write_text(own)
+            (folder / "other.cpp").write_text('#include "grid.h"\n')
+            (folder / "source.cpp").write_text('#include "own.h"\n' + source)
+            return unity_groups.Tree((folder,)).may_lack(folder / "source.cpp", {folder / "other.cpp"})
+
+    def test_types_functions_and_macros_of_others(self):
+        self.assertTrue(self.check("Grid g;"))
+        self.assertTrue(self.check("int a(int& x) { return area(x); }"))
+        self.assertTrue(self.check("int a() { return CELLS; }", header="#define CELLS 4\n"))
+        self.assertTrue(self.check("int a() { return grids::kCells; }", header="namespace grids { constexpr int kCells = 4; }\n"))
+
+    def test_what_is_only_declared_before_it_is_used_whole(self):
+        self.assertTrue(self.check("int size(const Grid& g) { return g.size; }", own="struct Grid;\n"))
+
+    def test_own_names_and_locals(self):
+        self.assertFalse(self.check("int count() { return 4; }"))
+        self.assertFalse(self.check("int f(int area) { return area + 1; }"))
+        self.assertFalse(self.check("Grid g;", own='#include "grid.h"\n'))
 
 
 class Lint(unittest.TestCase):
     def setUp(self):
+        alone = mock.patch.object(unity_groups.Tree, "may_lack", lambda _, path, others: bool(others))
+        alone.start()
+        self.addCleanup(alone.stop)
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.build = pathlib.Path(folder.name).resolve()

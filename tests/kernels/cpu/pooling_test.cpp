@@ -50,8 +50,8 @@ float pooled(const Case& c, TestTensor& in, const std::vector<int64_t>& at, bool
   return static_cast<float>(maximum ? best : count ? sum / static_cast<double>(count) : 0);
 }
 
-PoolingParams params_of(const Case& c, bool maximum, bool include_pad, DType type = DType::f32) {
-  PoolingParams params{maximum, include_pad, c.rule, {}, type};
+PoolingParams params_of(const Case& c, bool maximum, bool include_pad) {
+  PoolingParams params{maximum, include_pad, c.rule, {}};
   const bool given = c.rule == PaddingRule::given;
   for (size_t d = 0; d < c.kernel.size(); ++d)
     params.axes.push_back(
@@ -128,7 +128,7 @@ void check_maxima_of_bytes(const Case& c, bool in_last, bool out_last, std::mt19
   for (float& x : in.floats()) x = static_cast<float>(bytes(random));
   std::vector<T> read, written;
   const TensorArg x = as_bytes(in.arg, read, in.floats().size()), y = as_bytes(out.arg, written, out.floats().size());
-  run_kernel(*make_kernel("pooling", params_of(c, true, false, x.dtype)), {x}, {y}, 3);
+  run_kernel(*make_kernel("pooling", params_of(c, true, false)), {x}, {y}, 3);
   std::copy(written.begin(), written.end(), out.floats().begin());
   out.for_each([&](const std::vector<int64_t>& at, float& actual) {
     ASSERT_EQ(actual, pooled(c, in, at, true, false)) << "channels last " << in_last << out_last;
@@ -185,28 +185,32 @@ TEST(Pooling, NaNAndPaddingAlone) {
 
 TEST(Pooling, RefusesWhatItCannotRun) {
   const KernelFactory factory = find_kernel("pooling");
-  for (std::vector<int64_t> params : std::vector<std::vector<int64_t>>{{},
-                                                                       {1, 0, 0, 0},
-                                                                       {2, 0, 0, 1, 1, 1, 0, 0, 1},
-                                                                       {1, 0, 3, 1, 1, 1, 0, 0, 1},
-                                                                       {1, 0, 0, 4},
-                                                                       {1, 0, 0, 1, 1, 0, 0, 0, 1},
-                                                                       {1, 0, 0, 1, 1, 1, 0, 0, 0},
-                                                                       {1, 0, 0, 1, -1, 1, 0, 0, 1},
-                                                                       {1, 0, 0, 1, 1, 1, int64_t{1} << 40, 0, 1},
-                                                                       {1, 0, 0, int64_t{1} << 62}}) {
-    params.push_back(static_cast<int64_t>(DType::f32));
+  for (const std::vector<int64_t>& params :
+       std::vector<std::vector<int64_t>>{{},
+                                         {1, 0, 0, 0},
+                                         {2, 0, 0, 1, 1, 1, 0, 0, 1},
+                                         {1, 0, 3, 1, 1, 1, 0, 0, 1},
+                                         {1, 0, 0, 4},
+                                         {1, 0, 0, 1, 1, 0, 0, 0, 1},
+                                         {1, 0, 0, 1, 1, 1, 0, 0, 0},
+                                         {1, 0, 0, 1, -1, 1, 0, 0, 1},
+                                         {1, 0, 0, 1, 1, 1, int64_t{1} << 40, 0, 1},
+                                         {1, 0, 0, int64_t{1} << 62}})
     EXPECT_FALSE(factory(Record{params, nullptr}));
-  }
-  const Program identity{1, {}, {0}};
-  const auto refuses = [&](bool maximum, DType type, const Program* program) {
-    const auto params = encode_params(PoolingParams{maximum, false, {}, {{.kernel = 2}}, type});
-    return !factory(Record{params, program});
+  TestTensor in({1, 2, 5}), out({1, 2, 4});
+  const Program clipped = program_of("in=1; r1=relu r0; out r1");
+  const auto takes = [&](bool maximum, DType dtype, DType result, const Program* program) {
+    in.arg.dtype = dtype;
+    out.arg.dtype = result;
+    return bool(make_kernel("pooling", PoolingParams{maximum, false, {}, {{.kernel = 2}}}, program)
+                    ->check(std::vector{in.arg}, std::vector{out.arg}));
   };
-  EXPECT_FALSE(refuses(true, DType::u8, nullptr));
-  EXPECT_TRUE(refuses(false, DType::u8, nullptr));
-  EXPECT_TRUE(refuses(true, DType::u8, &identity));
-  EXPECT_TRUE(refuses(true, DType::f16, nullptr));
+  EXPECT_TRUE(takes(true, DType::u8, DType::u8, nullptr));
+  EXPECT_TRUE(takes(false, DType::f32, DType::f32, &clipped));
+  EXPECT_FALSE(takes(true, DType::u8, DType::i8, nullptr));
+  EXPECT_FALSE(takes(false, DType::u8, DType::u8, nullptr));
+  EXPECT_FALSE(takes(true, DType::u8, DType::u8, &clipped));
+  EXPECT_FALSE(takes(true, DType::f16, DType::f16, nullptr));
   const auto kernel = make_kernel("pooling", PoolingParams{true, false, {}, {{.kernel = 2}}});
   TestTensor a({1, 2, 5}), b({1, 2, 4}), c({1, 3, 4}), d({1, 2, 5, 5});
   EXPECT_TRUE(kernel->check(std::vector{a.arg}, std::vector{b.arg}));

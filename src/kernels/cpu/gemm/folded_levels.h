@@ -7,12 +7,37 @@
 
 namespace lathe::cpu::LATHE_ISA {
 
+// x / scale of an x that was clamped to what a few levels are worth. It is a true quotient: its rounding error is
+// computed and added.
+struct Quotient {
+  explicit LATHE_INLINE Quotient(const gemm::Rounding& rounding)
+      : scale(broadcast(rounding.scale)), factor(broadcast(1 / rounding.scale)) {}
+  LATHE_INLINE Vec operator()(Vec x) const {
+    const Vec quotient = x * factor;
+    return mul_add(x - quotient * scale, factor, quotient);
+  }
+  Vec scale, factor;
+};
+
+// A product that is rounded before it is added to something: else -ffp-contract=fast makes one rounding of both.
+LATHE_INLINE Vec rounded(Vec product) {
+#if defined(__x86_64__)
+  asm("" : "+v"(product));
+#else
+  asm("" : "+m"(product));
+#endif
+  return product;
+}
+
 // T: the residual's type, void where there is none.
 template <bool kHasBetween, class T>
 struct FoldedLevels {
+  static constexpr bool kAddsLevels = kHasBetween && !std::is_void_v<T> && !std::is_same_v<T, float>;
   explicit LATHE_INLINE FoldedLevels(const gemm::FoldedScales& folded)
       : packing(folded.zero, folded.least, folded.most, folded.flip),
+        quotient(folded.quotient),
         residual_scale(broadcast(folded.residual_scale)),
+        residual_zero(broadcast(folded.residual_zero)),
         step(broadcast(folded.step)),
         shift(broadcast(folded.shift)),
         low(broadcast(folded.low)),
@@ -22,7 +47,11 @@ struct FoldedLevels {
   LATHE_INLINE IntVec operator()(IntVec sum, Vec scale, Vec offset, [[maybe_unused]] const T* residual,
                                  [[maybe_unused]] int lanes) const {
     Vec value = to_float(sum) * scale + offset;
-    if constexpr (kHasBetween) value = round_even(min_or_second(high, max_or_second(low, value))) * step + shift;
+    if constexpr (kHasBetween) value = round_even(min_or_second(high, max_or_second(low, value))) * step;
+    if constexpr (kAddsLevels)
+      return round_to_int(
+          quotient(rounded(value) + rounded((load_levels(residual, lanes) - residual_zero) * residual_scale)));
+    if constexpr (kHasBetween) value += shift;
     if constexpr (std::is_same_v<T, float>)
       // Above are no levels, and i32 end.
       value = min_or_second(broadcast(0x1p30f), load_tail(residual, lanes) * residual_scale + value);
@@ -32,7 +61,8 @@ struct FoldedLevels {
   }
 
   BytePacking packing;
-  Vec residual_scale, step, shift, low, high;
+  Quotient quotient;
+  Vec residual_scale, residual_zero, step, shift, low, high;
 };
 
 // The residuals of a row from a column on.

@@ -305,7 +305,15 @@ float fold_operands(const IntegerEpilogue& bound, FoldedScales& folded) {
   folded.low = bound.between.rounding.low;
   folded.high = bound.between.rounding.high;
   folded.step = bound.between.step * factor;
-  return most + std::max(std::abs(folded.low), std::abs(folded.high)) * std::abs(folded.step);
+  most += std::max(std::abs(folded.low), std::abs(folded.high)) * std::abs(folded.step);
+  if (bound.residual >= 0 && is_byte_integer(bound.program->operand_types[static_cast<size_t>(bound.residual)])) {
+    const IntegerProgram::Levels& levels = bound.program->levels[static_cast<size_t>(bound.residual)];
+    folded.residual_scale = levels.scale;
+    folded.residual_zero = levels.zero;
+    folded.step = bound.between.step;
+    folded.quotient = bound.program->rounding;
+  }
+  return most;
 }
 
 // How levels become bytes.

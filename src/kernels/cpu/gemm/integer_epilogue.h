@@ -65,11 +65,15 @@ Result<> check_integer_epilogue(const IntegerProgram& program, std::span<const T
 //
 //   round(clip(round(sum * scale[column] + offset[column]), low, high) * step + residual * residual_scale + shift)
 //
-// All products and sums stay within the range of i32.
+// All products and sums stay within the range of i32. Levels between and a residual of levels are added as the chain
+// says it, and the sum is divided: sums of levels of two scales lie in the middle between two of a third again and
+// again (those of 6 and 8 every fourth time), where any other order of roundings gives another level.
 struct FoldedScales {
   const float* offset = nullptr;  // null = an epilogue of another kind
   float residual_scale = 0, shift = 0;
   float low = 0, high = 0, step = 0;
+  Rounding quotient;            // where the sum is divided,
+  float residual_zero = 0;      // and the residual is (level - residual_zero) * residual_scale
   int32_t zero = 0;             // is added to levels. 128 more where they are i8, which makes them u8 ...
   int32_t least = 0, most = 0;  // ... of this range ...
   int32_t flip = 0;             // ... until this is xor-ed to four of them

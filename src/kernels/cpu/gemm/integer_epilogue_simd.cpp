@@ -20,17 +20,6 @@ struct Sums {
   int columns;
 };
 
-// x / scale of an x that was clamped to what a few levels are worth. It is a true quotient: its rounding error is
-// computed and added.
-struct Quotient {
-  explicit LATHE_INLINE Quotient(const gemm::Rounding& rounding)
-      : scale(broadcast(rounding.scale)), factor(broadcast(1 / rounding.scale)) {}
-  LATHE_INLINE Vec operator()(Vec x) const {
-    const Vec quotient = x * factor;
-    return mul_add(x - quotient * scale, factor, quotient);
-  }
-  Vec scale, factor;
-};
 struct Levels {
   explicit LATHE_INLINE Levels(const gemm::Rounding& rounding)
       : quotient(rounding), zero(UintVec(broadcast_int(static_cast<int32_t>(rounding.zero)))) {}

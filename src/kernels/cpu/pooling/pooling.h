@@ -35,10 +35,9 @@ struct PoolingParams {
   bool count_include_pad = false;
   PaddingRule padding_rule = PaddingRule::given;
   std::vector<PoolingAxis> axes;  // one to three
-  DType type = DType::f32;
   static constexpr auto members() {
     using P = PoolingParams;
-    return std::tuple(&P::maximum, &P::count_include_pad, &P::padding_rule, &P::axes, &P::type);
+    return std::tuple(&P::maximum, &P::count_include_pad, &P::padding_rule, &P::axes);
   }
 };
 

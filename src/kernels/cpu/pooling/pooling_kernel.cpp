@@ -35,9 +35,10 @@ Taps taps_of(const PoolingAxis& axis, int64_t extent, int64_t output) {
 // Tensors as N, C, three spatial dimensions.
 struct Image {
   float* data;
+  DType dtype;
   size_t size;  // of an element
   int64_t dims[5], strides[5];
-  explicit Image(const TensorArg& tensor) : data(tensor.as<float>()), size(size_of(tensor.dtype)) {
+  explicit Image(const TensorArg& tensor) : data(tensor.as<float>()), dtype(tensor.dtype), size(size_of(tensor.dtype)) {
     const int missing = 5 - tensor.rank;
     for (int d = 0; d < 5; ++d) {
       const int own = d < 2 ? d : d - missing;
@@ -85,8 +86,7 @@ struct RowScratch {
 class PoolingKernel final : public Kernel {
  public:
   PoolingKernel(const PoolingParams& params, const Program* program)
-      : type_(params.type),
-        maximum_(params.maximum),
+      : maximum_(params.maximum),
         spatial_(static_cast<int>(params.axes.size())),
         count_include_pad_(params.count_include_pad),
         padding_rule_(params.padding_rule),
@@ -113,14 +113,14 @@ class PoolingKernel final : public Kernel {
   double divisor(const Taps& taps) const {
     return static_cast<double>(count_include_pad_ ? taps.padded_count : taps.count);
   }
-  void pool(const PoolWindow& window, int64_t channels, float scale, float* target) const;
+  bool takes(DType bytes) const { return is_byte_integer(bytes) && maximum_ && epilogue_.is_identity(); }
+  void pool(DType dtype, const PoolWindow& window, int64_t channels, float scale, float* target) const;
   void pool_pixel(const Work& work, const int64_t (&at)[4], int64_t first, int64_t last) const;
   void pool_rows(const Work& work, const int64_t (&at)[4], int64_t count, int64_t first, int64_t last,
                  float* scratch) const;
   void run_epilogue(const Launch& launch, const Image& out, const int64_t (&at)[4], int64_t pixels, int64_t first,
                     int64_t last, float* scratch) const;
 
-  const DType type_;
   const bool maximum_;
   const int spatial_;
   const bool count_include_pad_;
@@ -135,9 +135,10 @@ Result<> PoolingKernel::check(std::span<const TensorArg> inputs, std::span<const
                 inputs.size(), outputs.size(), epilogue_.num_inputs());
   for (const std::span<const TensorArg> tensors : {inputs, outputs})
     for (const TensorArg& tensor : tensors)
-      if (tensor.dtype != type_)
-        return fail(ErrorCode::type_mismatch, "pooling: an operand is {}, the plan says {}", name_of(tensor.dtype),
-                    name_of(type_));
+      if (tensor.dtype != inputs[0].dtype || (tensor.dtype != DType::f32 && !takes(tensor.dtype)))
+        return fail(ErrorCode::dtype_unsupported,
+                    "pooling: an operand is {}; all are f32, or u8 or i8 of maxima without an epilogue",
+                    name_of(tensor.dtype));
   const TensorArg &in = inputs[0], &out = outputs[0];
   if (in.rank != spatial_ + 2 || out.rank != in.rank || in.dims[0] != out.dims[0] || in.dims[1] != out.dims[1])
     return fail(ErrorCode::shape_mismatch, "pooling: input and output must be N C and {} spatial dimensions", spatial_);
@@ -161,12 +162,12 @@ Work PoolingKernel::work_of(const TensorArg& input, const TensorArg& output) con
   return work;
 }
 
-void PoolingKernel::pool(const PoolWindow& window, int64_t channels, float scale, float* target) const {
+void PoolingKernel::pool(DType dtype, const PoolWindow& window, int64_t channels, float scale, float* target) const {
   static const auto maximum = LATHE_ISA_SELECT(pool_maximum);
   static const auto average = LATHE_ISA_SELECT(pool_average);
   static const auto maximum_of_bytes = LATHE_ISA_SELECT(pool_maximum_of_bytes);
-  if (type_ != DType::f32)
-    return maximum_of_bytes(window, channels, type_ == DType::i8, reinterpret_cast<std::byte*>(target));
+  if (dtype != DType::f32)
+    return maximum_of_bytes(window, channels, dtype == DType::i8, reinterpret_cast<std::byte*>(target));
   maximum_ ? maximum(window, channels, target) : average(window, channels, scale, target);
 }
 
@@ -186,7 +187,7 @@ void PoolingKernel::pool_pixel(const Work& work, const int64_t (&at)[4], int64_t
   const bool contiguous = in.strides[1] == 1 && out.strides[1] == 1;
   const int64_t step = contiguous ? last - first : 1;
   for (int64_t c = first; c < last; c += step) {
-    pool(window, step, scale_of(count), target);
+    pool(in.dtype, window, step, scale_of(count), target);
     window.data = element_at(window.data, in.strides[1], in.size);
     target = element_at(target, out.strides[1], out.size);
   }
@@ -224,7 +225,7 @@ void PoolingKernel::pool_rows(const Work& work, const int64_t (&at)[4], int64_t 
     const int64_t channels = std::min(kChannelPiece, last - c);
     for (int64_t i = c; i < c + channels; ++i)
       for (int64_t r = 0; r < count; ++r) {
-        pool(windows[r], width, 1, scratch + axis.pad_begin);
+        pool(DType::f32, windows[r], width, 1, scratch + axis.pad_begin);
         windows[r].data += in.strides[1];
         along(
             row, maximum_ ? nullptr : scales + r * outputs,
@@ -306,8 +307,6 @@ Result<std::unique_ptr<Kernel>> make_pooling(const Record& record) {
   if (!params || params->axes.empty() || params->axes.size() > 3 ||
       !is_one_of(params->padding_rule, PaddingRule::upper_half) ||
       !std::all_of(params->axes.begin(), params->axes.end(), is_valid))
-    return refuse_params("pooling");
-  if (params->type != DType::f32 && (!is_byte_integer(params->type) || !params->maximum || record.program))
     return refuse_params("pooling");
   if (record.program && (record.program->num_inputs < 1 || record.program->outputs.size() != 1))
     return fail(ErrorCode::plan_malformed, "pooling: the epilogue must have an input and one output");

@@ -21,7 +21,7 @@ Matched match_pooling(const Problem& problem) {
   if (x.rank() < 3 || x.rank() > 5)
     return refuse(fmt::format("{} spatial dimensions, 1 to 3 are handled", x.rank() - 2));
   if (attrs.window.size() + 2 != x.dims.size()) return refuse("the window is not of all dimensions but two");
-  PoolingParams params{attrs.op == PoolingOp::max, attrs.count_include_pad, rule_of(attrs.padding_mode), {}, type};
+  PoolingParams params{attrs.op == PoolingOp::max, attrs.count_include_pad, rule_of(attrs.padding_mode), {}};
   for (size_t i = 0; i + 2 < x.dims.size(); ++i)
     params.axes.push_back({value_at(attrs.window, i, 1), value_at(attrs.stride, i, 1), value_at(attrs.pads_begin, i, 0),
                            value_at(attrs.pads_end, i, 0), value_at(attrs.dilation, i, 1)});
