@@ -40,6 +40,30 @@ static void add_own(nb::class_<nvonnxparser::IParser>& parser) {
       "Lathe's own: weights, inputs and outputs of INT64 become INT32, clamped to its limits, with one warning.");
 }
 
+// Whole models from memory.
+static void add_models(nb::class_<nvonnxparser::IParser>& parser) {
+  parser
+      .def(
+          "parse",
+          [](nvonnxparser::IParser& self, nb::handle model, const std::optional<std::string>& path) {
+            const Bytes bytes(model);
+            nb::gil_scoped_release unlocked;
+            return self.parse(bytes.data(), bytes.size(), path ? path->c_str() : nullptr);
+          },
+          nb::arg("model"), nb::arg("path") = nb::none(),
+          "Adds the layers of a ModelProto, bytes, to the network. path: where external data lie. False after errors, "
+          "which get_error() has.")
+      .def(
+          "supports_model_v2",
+          [](nvonnxparser::IParser& self, nb::handle model, const std::optional<std::string>& path) {
+            const Bytes bytes(model);
+            nb::gil_scoped_release unlocked;
+            return self.supportsModelV2(bytes.data(), bytes.size(), path ? path->c_str() : nullptr);
+          },
+          nb::arg("model"), nb::arg("path") = nb::none(),
+          "Whether all of the model can be imported; subgraphs tell which parts can.");
+}
+
 static void bind_parsers_1(nb::module_& m) {
   nb::class_<nvonnxparser::IParserError>(m, "ParserError")
       .def("__str__", [](const nvonnxparser::IParserError& self) { return std::string(self.desc()); })
@@ -99,26 +123,8 @@ static void bind_parsers_1(nb::module_& m) {
             const int64_t* nodes = self.getSubgraphNodes(index, length);
             return nodes == nullptr ? std::vector<int64_t>() : std::vector<int64_t>(nodes, nodes + length);
           },
-          nb::arg("index"), "Numbers of the nodes of a subgraph.")
-      .def(
-          "parse",
-          [](nvonnxparser::IParser& self, nb::handle model, const std::optional<std::string>& path) {
-            const Bytes bytes(model);
-            nb::gil_scoped_release unlocked;
-            return self.parse(bytes.data(), bytes.size(), path ? path->c_str() : nullptr);
-          },
-          nb::arg("model"), nb::arg("path") = nb::none(),
-          "Adds the layers of a ModelProto, bytes, to the network. path: where external data lie. False after errors, "
-          "which get_error() has.")
-      .def(
-          "supports_model_v2",
-          [](nvonnxparser::IParser& self, nb::handle model, const std::optional<std::string>& path) {
-            const Bytes bytes(model);
-            nb::gil_scoped_release unlocked;
-            return self.supportsModelV2(bytes.data(), bytes.size(), path ? path->c_str() : nullptr);
-          },
-          nb::arg("model"), nb::arg("path") = nb::none(),
-          "Whether all of the model can be imported; subgraphs tell which parts can.");
+          nb::arg("index"), "Numbers of the nodes of a subgraph.");
+  add_models(parser);
   add_steps(parser);
 }
 

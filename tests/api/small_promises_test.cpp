@@ -65,7 +65,7 @@ TEST_F(SmallPromises, MessagesHaveTheirSeverity) {
   EXPECT_EQ(all.lines.count(ILogger::Severity::kERROR), 0u);
   EXPECT_EQ(all.lines.count(ILogger::Severity::kWARNING), 0u);
   settings->setPluginsToSerialize(nullptr, 0);
-  settings->setL2LimitForTiling(1 << 20);  // has no effect
+  settings->setFlag(BuilderFlag::kGPU_FALLBACK);  // has no effect
   EXPECT_EQ(all.lines[ILogger::Severity::kWARNING].size(), 1u);
   EXPECT_EQ(mine->getLayer(99), nullptr);
   EXPECT_EQ(all.lines[ILogger::Severity::kERROR].size(), 1u);

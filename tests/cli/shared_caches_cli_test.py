@@ -14,6 +14,7 @@ import tempfile
 import threading
 import time
 import unittest
+from unittest import mock
 
 import numpy as np
 import onnx
@@ -123,6 +124,15 @@ class Worker(threading.Thread):
 
 
 class SharedCaches(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        code = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(code.cleanup)
+        emulated = mock.patch.dict(os.environ, {"LATHE_CUDA_DRIVER": str(BUILD / "fake_cuda/libfake_cuda_driver.so"),
+                                                "LATHE_NVRTC": str(BUILD / "fake_cuda/libnvrtc.so"), "LATHE_CACHE_DIR": code.name})
+        emulated.start()
+        cls.addClassCleanup(emulated.stop)
+
     # S225, S238, S247.
     def test_processes_that_are_killed(self):
         with tempfile.TemporaryDirectory() as name:
@@ -175,7 +185,4 @@ if __name__ == "__main__":
     if "--work" in sys.argv:
         work(sys.argv[2], map(int, sys.argv[3:]))
     else:
-        with tempfile.TemporaryDirectory() as code:
-            os.environ |= {"LATHE_CUDA_DRIVER": str(BUILD / "fake_cuda/libfake_cuda_driver.so"),
-                           "LATHE_NVRTC": str(BUILD / "fake_cuda/libnvrtc.so"), "LATHE_CACHE_DIR": code}
-            unittest.main()
+        unittest.main()
