@@ -90,7 +90,8 @@ inline const std::vector<Form>& forms() {
        {DType::f32, DType::f32},
        1,
        DType::u8},
-      {"in=1; r1=affine r0 300 -0; r2=constant 0.3; r3=div r1 r2; r4=round r3; r5=affine r4 1 -20; r6=clip r5 -128 127; "
+      {"in=1; r1=affine r0 300 -0; r2=constant 0.3; r3=div r1 r2; r4=round r3; r5=affine r4 1 -20; r6=clip r5 -128 "
+       "127; "
        "out r6",
        {},
        0,
