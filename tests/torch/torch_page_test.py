@@ -13,7 +13,7 @@ PAGE = pathlib.Path(__file__).resolve().parents[2] / 'docs' / 'pytorch.md'
 class Page(Cases):
     def test_code(self):
         blocks = re.findall(r'```python\n(.*?)```', PAGE.read_text(), re.S)
-        self.assertEqual(len(blocks), 4)
+        self.assertEqual(len(blocks), 5)
         names = {}
         with contextlib.chdir(self.cache):
             for block in blocks:
