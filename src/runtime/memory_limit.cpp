@@ -125,9 +125,12 @@ class Limiter {
     const std::optional<int64_t> launches = device ? largest(device->workspace) : 0;
     if (!launches) return std::nullopt;
     const auto least = static_cast<size_t>(*launches);
+    Program program;
     std::unique_ptr<Kernel> made;
-    const Program program = program_of(step);
-    if (!engine_.has_device()) made = make_kernel(step, program);
+    if (!engine_.has_device()) {
+      program = program_of(step);
+      made = make_kernel(step, program);
+    }
     const Kernel* kernel = engine_.has_device() ? engine_.code()[i].kernel.get() : made.get();
     if (!kernel) return least;
     std::vector<TensorArg> operands;

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "fixtures/ask_tactic.h"
+#include "kernels/cuda/attention_problem.h"
 #include "kernels/cuda/emulated_device.h"
 #include "kernels/cuda/kernel_check.h"
 #include "ops/rules.h"
@@ -25,12 +26,9 @@ struct Sizes {
 
 class DecodeAttentions : public testing::Test {
  protected:
-  static Problem problem(const AttentionAttrs& attrs, DType dtype, const Sizes& s, std::vector<Operand> mask = {}) {
-    std::vector<Operand> inputs = {operand(dtype, {s.batch, s.heads, s.queries, s.size}),
-                                   operand(dtype, {s.batch, s.kv_heads, s.keys, s.size}),
-                                   operand(dtype, {s.batch, s.kv_heads, s.keys, s.value_size})};
-    inputs.insert(inputs.end(), mask.begin(), mask.end());
-    Problem made = op_problem(attrs, std::move(inputs), {operand(dtype, {s.batch, s.heads, s.queries, s.value_size})});
+  static Problem problem(const AttentionAttrs& attrs, DType dtype, const Sizes& s,
+                         const std::vector<Operand>& mask = {}) {
+    Problem made = attention_problem(attrs, dtype, s, mask);
     made.tf32 = dtype == DType::f32;
     return made;
   }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "fixtures/ask_tactic.h"
+#include "kernels/cuda/attention_problem.h"
 #include "kernels/cuda/emulated_device.h"
 #include "kernels/cuda/kernel_check.h"
 
@@ -16,14 +17,6 @@ struct Sizes {
   int64_t batch = 1, heads = 2, kv_heads = 2, queries = 150, keys = 210, size = 64, value_size = 64;
 };
 
-AttentionAttrs attributes(double scale, bool causal = false, double softcap = 0) {
-  AttentionAttrs attrs;
-  attrs.scale = scale;
-  attrs.causal = causal;
-  attrs.softcap = softcap;
-  return attrs;
-}
-
 class AttentionPipeline : public testing::Test {
  protected:
   // Few multiprocessors: blocks take several tiles of queries, and go round the ring.
@@ -32,12 +25,9 @@ class AttentionPipeline : public testing::Test {
     target.cores = 2;
     return target;
   }
-  static Problem problem(const AttentionAttrs& attrs, DType dtype, const Sizes& s, std::vector<Operand> mask = {}) {
-    std::vector<Operand> inputs = {operand(dtype, {s.batch, s.heads, s.queries, s.size}),
-                                   operand(dtype, {s.batch, s.kv_heads, s.keys, s.size}),
-                                   operand(dtype, {s.batch, s.kv_heads, s.keys, s.value_size})};
-    inputs.insert(inputs.end(), mask.begin(), mask.end());
-    return op_problem(attrs, std::move(inputs), {operand(dtype, {s.batch, s.heads, s.queries, s.value_size})});
+  static Problem problem(const AttentionAttrs& attrs, DType dtype, const Sizes& s,
+                         const std::vector<Operand>& mask = {}) {
+    return attention_problem(attrs, dtype, s, mask);
   }
   static CheckOptions tolerance_of(const Problem& problem, CheckOptions options) {
     // Weights are rounded to the type before they meet the values.
@@ -59,48 +49,48 @@ class AttentionPipeline : public testing::Test {
 };
 
 TEST_F(AttentionPipeline, EveryTile) {
-  const AttentionAttrs attrs = attributes(0.125);
+  const AttentionAttrs attrs = attention_attributes(0.125);
   check_all(problem(attrs, DType::f16, {1, 2, 2, 200, 400, 64, 64}));
 }
 
 TEST_F(AttentionPipeline, EveryTileOfCausalAttention) {
-  const AttentionAttrs attrs = attributes(0.125, true);
+  const AttentionAttrs attrs = attention_attributes(0.125, true);
   check_all(problem(attrs, DType::f16, {1, 2, 1, 200, 200, 64, 64}));
 }
 
 TEST_F(AttentionPipeline, HeadsOfEverySize) {
-  const AttentionAttrs attrs = attributes(0.1);
+  const AttentionAttrs attrs = attention_attributes(0.1);
   for (const auto& [size, value_size] :
        {std::pair{32, 32}, {40, 40}, {80, 96}, {96, 80}, {128, 128}, {256, 256}, {8, 192}})
     check_one(problem(attrs, DType::bf16, {1, 2, 1, 70, 100, size, value_size}));
 }
 
 TEST_F(AttentionPipeline, LargeHeadsInEveryTile) {
-  const AttentionAttrs attrs = attributes(0.1, true);
+  const AttentionAttrs attrs = attention_attributes(0.1, true);
   check_all(problem(attrs, DType::f16, {1, 1, 1, 140, 270, 128, 128}));
 }
 
 TEST_F(AttentionPipeline, CausalWithFewerAndMoreKeysThanQueries) {
-  const AttentionAttrs attrs = attributes(0.25, true);
+  const AttentionAttrs attrs = attention_attributes(0.25, true);
   for (const int64_t keys : {60, 330}) check_one(problem(attrs, DType::f16, {1, 2, 1, 150, keys, 64, 64}));
 }
 
 TEST_F(AttentionPipeline, QueriesThatSeeNoKeyAreZeros) {
-  AttentionAttrs attrs = attributes(0.25, true);
+  AttentionAttrs attrs = attention_attributes(0.25, true);
   attrs.zeros_for_nan = true;
   check_one(problem(attrs, DType::f16, {1, 2, 1, 150, 10, 64, 64}));
 }
 
 TEST_F(AttentionPipeline, ScalesOfEverySign) {
   for (const double scale : {-0.25, 0.0, 2.0}) {
-    const AttentionAttrs attrs = attributes(scale);
+    const AttentionAttrs attrs = attention_attributes(scale);
     check_one(problem(attrs, DType::f16, {1, 2, 2, 70, 100, 64, 64}));  // of a tile whose registers suffice
   }
 }
 
 TEST_F(AttentionPipeline, MasksAndCaps) {
   const Sizes sizes = {2, 2, 2, 70, 100, 64, 64};
-  const AttentionAttrs attrs = attributes(0.5, false, 3.0), causal = attributes(0.5, true);
+  const AttentionAttrs attrs = attention_attributes(0.5, false, 3.0), causal = attention_attributes(0.5, true);
   check_one(problem(attrs, DType::f16, sizes));
   check_one(problem(attrs, DType::f16, sizes, {operand(DType::f16, {2, 1, 70, 100})}));
   check_one(problem(causal, DType::f16, sizes, {operand(DType::f32, {100})}));
@@ -113,7 +103,7 @@ TEST_F(AttentionPipeline, MasksAndCaps) {
 
 // Queries, keys and values are columns of one product, and heads are merged again behind a residual.
 TEST_F(AttentionPipeline, ViewsOfOneProduct) {
-  const AttentionAttrs attrs = attributes(0.125);
+  const AttentionAttrs attrs = attention_attributes(0.125);
   const auto view = [](int64_t first) {
     Operand heads = strided_operand(DType::f16, {2, 3, 70, 64}, {70 * 576, 64, 576, 1});
     heads.offset = Expr(first);
@@ -127,7 +117,7 @@ TEST_F(AttentionPipeline, SequencesKnownLater) {
   const std::vector<int64_t> symbols = {2, 130, 210};
   CheckOptions options;
   options.symbols = symbols;
-  const AttentionAttrs attrs = attributes(0.25, true);
+  const AttentionAttrs attrs = attention_attributes(0.25, true);
   const auto tensor = [&](SymbolId length) {
     return symbolic_operand(DType::f16, {Expr::symbol(0), 2, Expr::symbol(length), 64}, symbols);
   };
@@ -135,7 +125,7 @@ TEST_F(AttentionPipeline, SequencesKnownLater) {
 }
 
 TEST_F(AttentionPipeline, WhatIsRefused) {
-  const AttentionAttrs attrs = attributes(1);
+  const AttentionAttrs attrs = attention_attributes(1);
   const auto refusal = [](Problem problem) {
     problem.target = test_target();
     return refusal_of(attention_pipeline_tactic(), problem);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "fixtures/ask_tactic.h"
+#include "kernels/cuda/attention_problem.h"
 #include "kernels/cuda/emulated_device.h"
 #include "kernels/cuda/kernel_check.h"
 
@@ -18,12 +19,9 @@ struct Sizes {
 
 class Attentions : public testing::Test {
  protected:
-  static Problem problem(const AttentionAttrs& attrs, DType dtype, const Sizes& s, std::vector<Operand> mask = {}) {
-    std::vector<Operand> inputs = {operand(dtype, {s.batch, s.heads, s.queries, s.size}),
-                                   operand(dtype, {s.batch, s.kv_heads, s.keys, s.size}),
-                                   operand(dtype, {s.batch, s.kv_heads, s.keys, s.value_size})};
-    inputs.insert(inputs.end(), mask.begin(), mask.end());
-    return op_problem(attrs, std::move(inputs), {operand(dtype, {s.batch, s.heads, s.queries, s.value_size})});
+  static Problem problem(const AttentionAttrs& attrs, DType dtype, const Sizes& s,
+                         const std::vector<Operand>& mask = {}) {
+    return attention_problem(attrs, dtype, s, mask);
   }
   void check(const Problem& problem, CheckOptions options = {}) {
     options.round_prologues = true;
@@ -38,23 +36,16 @@ class Attentions : public testing::Test {
     EXPECT_TRUE(configs_of(attention_tactic(), problem).front().text.find("x keys") != std::string::npos);
     return problem;
   }
-  static AttentionAttrs attributes(double scale, bool causal = false, double softcap = 0) {
-    AttentionAttrs attrs;
-    attrs.scale = scale;
-    attrs.causal = causal;
-    attrs.softcap = softcap;
-    return attrs;
-  }
 };
 
 TEST_F(Attentions, LargeHeads) {
-  const AttentionAttrs attrs = attributes(0.0625);
+  const AttentionAttrs attrs = attention_attributes(0.0625);
   check(problem(attrs, DType::f16, {1, 1, 1, 20, 40, 256, 256}));
 }
 
 // f32, whose products are those of TF32: sizes that no tile is, heads in the tiles' registers and not.
 TEST_F(Attentions, Tf32) {
-  const AttentionAttrs attrs = attributes(0.25), causal = attributes(0.25, true, 5.0);
+  const AttentionAttrs attrs = attention_attributes(0.25), causal = attention_attributes(0.25, true, 5.0);
   for (const Sizes& sizes : {Sizes{2, 4, 2, 40, 70, 32, 24},
                              {1, 2, 2, 16, 33, 64, 64},
                              {1, 1, 1, 20, 40, 128, 128},
@@ -74,7 +65,7 @@ TEST_F(Attentions, Tf32) {
 }
 
 TEST_F(Attentions, Masks) {
-  const AttentionAttrs attrs = attributes(0.5, false, 3.0);
+  const AttentionAttrs attrs = attention_attributes(0.5, false, 3.0);
   const Sizes sizes = {2, 2, 2, 18, 35, 16, 16};
   check(problem(attrs, DType::f16, sizes, {operand(DType::f16, {2, 1, 18, 35})}));
   check(problem(attrs, DType::f16, sizes, {operand(DType::f32, {35})}));
@@ -88,7 +79,7 @@ TEST_F(Attentions, Masks) {
 }
 
 TEST_F(Attentions, RowsThatSeeNothing) {
-  const AttentionAttrs attrs = attributes(1);
+  const AttentionAttrs attrs = attention_attributes(1);
   CheckOptions options;
   Tensor mask = *Tensor::allocate(DType::boolean, {16, 16});
   for (int64_t i = 0; i < mask.volume(); ++i) mask.mutable_as<bool>()[i] = i / 16 != 3;
@@ -99,7 +90,7 @@ TEST_F(Attentions, RowsThatSeeNothing) {
 
 TEST_F(Attentions, HeadsInsideRows) {
   // [batch, sequence, heads, size] seen as [batch, heads, sequence, size].
-  const AttentionAttrs attrs = attributes(0.25);
+  const AttentionAttrs attrs = attention_attributes(0.25);
   const auto view = [](DType dtype) { return strided_operand(dtype, {2, 3, 20, 16}, {20 * 48, 16, 48, 1}); };
   for (const DType dtype : {DType::f16, DType::f32})
     check(op_problem(attrs, {view(dtype), view(dtype), view(dtype)}, {view(dtype)}, "in=2; r2=add r0 r1; out r2",
@@ -110,7 +101,7 @@ TEST_F(Attentions, SequencesKnownLater) {
   const std::vector<int64_t> symbols = {2, 21, 37};
   CheckOptions options;
   options.symbols = symbols;
-  const AttentionAttrs attrs = attributes(0.25, true);
+  const AttentionAttrs attrs = attention_attributes(0.25, true);
   const auto tensor = [&](size_t length) {
     return symbolic_operand(DType::f16, {Expr::symbol(0), 2, Expr::symbol(static_cast<SymbolId>(length)), 16}, symbols);
   };
@@ -119,7 +110,7 @@ TEST_F(Attentions, SequencesKnownLater) {
 
 // Two operands before each of the three; what lies beyond their ends stays out of the sums.
 TEST_F(Attentions, ProgramsBeforeOperands) {
-  const AttentionAttrs attrs = attributes(0.25);
+  const AttentionAttrs attrs = attention_attributes(0.25);
   const std::string_view program = "in=3; r3=add r0 r1; r4=mul r3 r2; out r4";
   for (const DType dtype : {DType::f16, DType::bf16, DType::f32}) {
     Problem all = problem(attrs, dtype, {2, 4, 2, 40, 70, 32, 24});
@@ -131,7 +122,7 @@ TEST_F(Attentions, ProgramsBeforeOperands) {
 }
 
 TEST_F(Attentions, ProgramsBeforeOneOperand) {
-  const AttentionAttrs attrs = attributes(0.25, true);
+  const AttentionAttrs attrs = attention_attributes(0.25, true);
   for (const size_t input : {0, 1, 2}) {
     Problem tiles = problem(attrs, DType::f16, {1, 4, 2, 70, 70, 16, 16}, {operand(DType::f16, {70, 70})});
     put_before(tiles, input, "in=1; r1=affine r0 0.5 1; out r1", {});
@@ -143,14 +134,14 @@ TEST_F(Attentions, ProgramsBeforeOneOperand) {
 }
 
 TEST_F(Attentions, LargeHeadsWithPrograms) {
-  const AttentionAttrs attrs = attributes(0.0625);
+  const AttentionAttrs attrs = attention_attributes(0.0625);
   Problem large = problem(attrs, DType::f16, {1, 1, 1, 20, 40, 256, 256});
   put_before(large, 0, "in=2; r2=add r0 r1; out r2", {operand(DType::f16, {256})});
   check(large);
 }
 
 TEST_F(Attentions, ProgramsInsideRows) {
-  const AttentionAttrs attrs = attributes(0.25);
+  const AttentionAttrs attrs = attention_attributes(0.25);
   const std::vector<int64_t> symbols = {2, 21};
   CheckOptions options;
   options.symbols = symbols;
@@ -165,7 +156,7 @@ TEST_F(Attentions, ProgramsInsideRows) {
 }
 
 TEST_F(Attentions, WhatIsRefused) {
-  const AttentionAttrs attrs = attributes(1);
+  const AttentionAttrs attrs = attention_attributes(1);
   EXPECT_EQ(refusal_of(attention_tactic(), problem(attrs, DType::f64, {})), "its input is f64");
   EXPECT_EQ(refusal_of(attention_tactic(), problem(attrs, DType::f16, {1, 1, 1, 4, 4, 264, 16})),
             "heads of 264 elements, 256 are handled");

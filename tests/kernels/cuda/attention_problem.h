@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attentions as the tests of their tactics ask for them.
+#pragma once
+
+#include "kernels/cuda/kernel_check.h"
+
+namespace lathe::cuda {
+
+inline AttentionAttrs attention_attributes(double scale, bool causal = false, double softcap = 0) {
+  AttentionAttrs attrs;
+  attrs.scale = scale;
+  attrs.causal = causal;
+  attrs.softcap = softcap;
+  return attrs;
+}
+
+// Sizes: batch, heads, kv_heads, queries, keys, size and value_size of a head; each test has its own usual ones.
+template <class Sizes>
+Problem attention_problem(const AttentionAttrs& attrs, DType dtype, const Sizes& s, const std::vector<Operand>& mask) {
+  std::vector<Operand> inputs = {operand(dtype, {s.batch, s.heads, s.queries, s.size}),
+                                 operand(dtype, {s.batch, s.kv_heads, s.keys, s.size}),
+                                 operand(dtype, {s.batch, s.kv_heads, s.keys, s.value_size})};
+  inputs.insert(inputs.end(), mask.begin(), mask.end());
+  return op_problem(attrs, std::move(inputs), {operand(dtype, {s.batch, s.heads, s.queries, s.value_size})});
+}
+
+}  // namespace lathe::cuda
