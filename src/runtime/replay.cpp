@@ -31,12 +31,15 @@ void Replay::add_sizes(std::span<const int64_t> sizes) {
   for (const int64_t size : sizes) current_.push_back(reinterpret_cast<const void*>(size));
 }
 
-bool Replay::has_coming() const { return std::ranges::find(graphs_, current_, &Captured::run) != graphs_.end(); }
+bool Replay::has_coming() {
+  const auto held = std::ranges::find(graphs_, current_, &Captured::run);
+  if (held == graphs_.end()) return false;
+  std::rotate(graphs_.begin(), held, held + 1);
+  return true;
+}
 
 Result<bool> Replay::hold(const std::function<Result<>(Queue&)>& work, std::shared_ptr<const void> keeps) {
-  const auto held = std::ranges::find(graphs_, current_, &Captured::run);
-  if (held != graphs_.end()) {
-    std::rotate(graphs_.begin(), held, held + 1);
+  if (has_coming()) {
     if (most_ == 1) seen_.front().clear();  // it is not the last run any more: buffers that take turns cost no graphs
     return true;
   }

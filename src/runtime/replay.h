@@ -26,8 +26,8 @@ class Replay {
   std::vector<const void*>& begin();
   // The sizes of the coming run, behind its addresses.
   void add_sizes(std::span<const int64_t> sizes);
-  // Whether a graph holds the coming run already.
-  bool has_coming() const;
+  // Whether a graph holds the coming run already. It is the first one then, where hold() finds it at once.
+  bool has_coming();
   // Whether a graph holds the coming run, which it may capture first; where none does, the run is to go step by step.
   // `work` gives all steps to the queue that it is given, and needs `keeps` as long as the graph is there. A failure is
   // the capture's: nothing has run.
