@@ -161,19 +161,23 @@ class Versions(unittest.TestCase):
         self.check_refusal(self.run_plan(library("0.1", "lathe_lean"), plan, "cpu", "--no-code"), "the code of kernels", "cannot be mapped")
         self.check_answer(self.run_plan(library("0.1", "lathe"), plan, "cpu", "--no-code"), "0.1", "cpu")
 
-    # S5: processor time of loading and running once, each the least of several processes.
+    # S5: processor time of loading and running once, each the least of several processes. What shares the processor's caches and
+    # threads can only add to it: where the first ones are too slow, further ones tell whether they always are.
     @unittest.skipUnless(IS_RELEASE, "instrumented code takes longer")
     def test_what_an_embedded_runtime_takes(self):
-        def seconds(version, plan, *options):
+        def seconds(plan, *options):
             before = resource.getrusage(resource.RUSAGE_CHILDREN)
-            self.assertEqual(self.run_plan(library(version, "lathe"), plan, "cpu", *options).returncode, 0)
+            self.assertEqual(self.run_plan(library("0.3", "lathe"), plan, "cpu", *options).returncode, 0)
             after = resource.getrusage(resource.RUSAGE_CHILDREN)
             return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
         plain, held = self.plans["0.3", "cpu", "plain"], self.plans["0.1", "cpu", "held"]
-        times = [(seconds("0.3", plain), seconds("0.3", held, "--allow")) for _ in range(9)]
-        usual, own = (min(column) for column in zip(*times))
-        print(f"loading and running once: {usual * 1e3:.1f} ms, by the plan's own runtime {own * 1e3:.1f} ms")
-        self.assertLess(own - usual, 0.030)
+        usual, own = [], []
+        while len(own) < 8 or (min(own) - min(usual) >= 0.030 and len(own) < 60):
+            usual.append(seconds(plain))
+            own.append(seconds(held, "--allow"))
+        print(f"loading and running once: {min(usual) * 1e3:.1f} ms, by the plan's own runtime {min(own) * 1e3:.1f} ms "
+              f"({len(own)} times)")
+        self.assertLess(min(own) - min(usual), 0.030)
 
     # S1, S4, S19, S22, S46, S180, S181: plans of one version, and plans of newer ones.
     def test_what_is_refused(self):
