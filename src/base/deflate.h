@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Compressed bytes: their size as they were, 8 bytes, little-endian, then a stream of zlib's format (RFC 1950).
+// base/inflate.h reads them.
 #pragma once
 
 #include <cstddef>
@@ -10,9 +11,8 @@
 
 namespace lathe {
 
-Result<std::vector<std::byte>> deflate_bytes(std::span<const std::byte> bytes);
+inline constexpr size_t kDeflatedSizeBytes = 8;
 
-// Takes no more memory than `most` bytes; fails with plan_malformed where there are more, or the stream is damaged.
-Result<std::vector<std::byte>> inflate_bytes(std::span<const std::byte> compressed, size_t most);
+Result<std::vector<std::byte>> deflate_bytes(std::span<const std::byte> bytes);
 
 }  // namespace lathe

@@ -2,6 +2,7 @@
 #include "plan/plugin_libraries.h"
 
 #include "base/deflate.h"
+#include "base/inflate.h"
 #include "plan/limits.h"
 
 namespace lathe::plan {

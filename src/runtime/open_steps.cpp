@@ -5,7 +5,7 @@
 #include <deque>
 #include <set>
 
-#include "base/deflate.h"
+#include "base/inflate.h"
 #include "device/open_numbers.h"
 
 namespace lathe {

@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "base/deflate.h"
+#include "base/inflate.h"
 #include "plan/amend.h"
 #include "plan/compatibility.h"
 #include "plan/header.h"

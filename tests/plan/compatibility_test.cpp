@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "base/deflate.h"
+#include "base/inflate.h"
 #include "plan/amend.h"
 #include "plan/plugin_libraries.h"
 #include "plan/random_plan.h"

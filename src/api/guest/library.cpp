@@ -10,8 +10,8 @@
 #include <system_error>
 
 #include "NvInferVersion.h"
-#include "base/deflate.h"
 #include "base/file.h"
+#include "base/inflate.h"
 #include "plan/limits.h"
 
 namespace lathe::api::guest {
@@ -69,13 +69,21 @@ Result<std::shared_ptr<const Library>> Library::open(const std::string& path) {
   return std::shared_ptr<const Library>(new Library(*note, handle, nullptr));
 }
 
-Result<std::shared_ptr<const Library>> Library::map_image(std::span<const std::byte> image, const LibraryNote& note,
+Result<std::shared_ptr<const Library>> Library::map_image(std::span<const std::byte> compressed, const Version& version,
                                                           const ImagePolicy& policy) {
-  LATHE_ASSIGN(std::unique_ptr<PrivateFile> file, PrivateFile::make(image, policy, "the plan's own runtime"));
+  const std::string what = "the plan's own runtime";
+  LATHE_ASSIGN(std::unique_ptr<PrivateFile> file, PrivateFile::make(policy, what));
+  LATHE_TRY(inflate_to(compressed, plan::kMaxHostCode,
+                       [&](std::span<const std::byte> part) -> Result<> { return file->add(part); }));
+  LATHE_ASSIGN(const std::shared_ptr<const MappedFile> image, MappedFile::open(file->path()));
+  LATHE_ASSIGN(const LibraryNote note, read_library_note(image->bytes()));
+  LATHE_TRY(check_note(note, what));
+  if (note.library_version() != version)
+    return fail(ErrorCode::library_refused, "the plan is of Lathe {} and holds a runtime of Lathe {}; build it again",
+                version.to_string(), note.library_version().to_string());
   void* const handle = ::dlopen(file->path().c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!handle)
-    return fail(ErrorCode::library_refused, "the plan's own runtime cannot be loaded from '{}': {}", file->path(),
-                loader_text());
+    return fail(ErrorCode::library_refused, "{} cannot be loaded from '{}': {}", what, file->path(), loader_text());
   file->hide();
   return std::shared_ptr<const Library>(new Library(note, handle, std::move(file)));
 }
@@ -87,13 +95,7 @@ Result<std::shared_ptr<const Library>> Library::open_image(std::span<const std::
   std::erase_if(all.mapped, [](const auto& image) { return image.second.expired(); });
   if (const auto known = all.mapped.find(digest); known != all.mapped.end())
     if (std::shared_ptr<const Library> library = known->second.lock()) return library;
-  LATHE_ASSIGN(const std::vector<std::byte> image, inflate_bytes(compressed, plan::kMaxHostCode));
-  LATHE_ASSIGN(const LibraryNote note, read_library_note(image));
-  LATHE_TRY(check_note(note, "the plan's own runtime"));
-  if (note.library_version() != version)
-    return fail(ErrorCode::library_refused, "the plan is of Lathe {} and holds a runtime of Lathe {}; build it again",
-                version.to_string(), note.library_version().to_string());
-  LATHE_ASSIGN(std::shared_ptr<const Library> library, map_image(image, note, policy));
+  LATHE_ASSIGN(std::shared_ptr<const Library> library, map_image(compressed, version, policy));
   all.mapped[digest] = library;
   return library;
 }

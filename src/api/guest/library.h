@@ -41,7 +41,7 @@ class Library {
  private:
   Library(const LibraryNote& note, void* handle, std::unique_ptr<PrivateFile> file)
       : note_(note), handle_(handle), file_(std::move(file)) {}
-  static Result<std::shared_ptr<const Library>> map_image(std::span<const std::byte> image, const LibraryNote& note,
+  static Result<std::shared_ptr<const Library>> map_image(std::span<const std::byte> compressed, const Version& version,
                                                           const ImagePolicy& policy);
   void* symbol(const char* name) const;
 

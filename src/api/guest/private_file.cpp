@@ -23,16 +23,6 @@ std::string path_of(int descriptor) {
   return fmt::format("/proc/self/fd{}{}", std::string(1 + files++ % kNames, '/'), descriptor);
 }
 
-Result<> write_all(int descriptor, std::span<const std::byte> bytes, const std::string& what) {
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(descriptor, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return fail(ErrorCode::file_read, "cannot write {}: {}", what, reason());
-    bytes = bytes.subspan(static_cast<size_t>(written));
-  }
-  return {};
-}
-
 }  // namespace
 
 std::string default_directory() {
@@ -45,12 +35,20 @@ Result<> check_directory(const std::string& path) {
   return fail(ErrorCode::file_read, "temporary files cannot be made in '{}': {}", path, reason());
 }
 
-Result<std::unique_ptr<PrivateFile>> PrivateFile::make(std::span<const std::byte> content, const ImagePolicy& policy,
-                                                       const std::string& what) {
-  std::unique_ptr<PrivateFile> file(new PrivateFile);
-  LATHE_TRY(file->open(policy, what));
-  LATHE_TRY(write_all(file->descriptor_, content, what));
+Result<std::unique_ptr<PrivateFile>> PrivateFile::make(const ImagePolicy& policy, std::string what) {
+  std::unique_ptr<PrivateFile> file(new PrivateFile(std::move(what)));
+  LATHE_TRY(file->open(policy));
   return file;
+}
+
+Result<> PrivateFile::add(std::span<const std::byte> part) {
+  while (!part.empty()) {
+    const ssize_t written = ::write(descriptor_, part.data(), part.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return fail(ErrorCode::file_read, "cannot write {}: {}", what_, reason());
+    part = part.subspan(static_cast<size_t>(written));
+  }
+  return {};
 }
 
 PrivateFile::~PrivateFile() {
@@ -82,7 +80,7 @@ Result<> PrivateFile::open_in_folder(const std::string& folder) {
   return {};
 }
 
-Result<> PrivateFile::open(const ImagePolicy& policy, const std::string& what) {
+Result<> PrivateFile::open(const ImagePolicy& policy) {
   std::string why = "TempfileControlFlags do not allow files in memory";
   if (policy.in_memory) {
     if (open_in_memory()) return {};
@@ -90,7 +88,7 @@ Result<> PrivateFile::open(const ImagePolicy& policy, const std::string& what) {
   }
   if (!policy.temporary_files)
     return fail(ErrorCode::library_refused,
-                "{} cannot be loaded: {}, nor temporary ones; allow one by IRuntime::setTempfileControlFlags()", what,
+                "{} cannot be loaded: {}, nor temporary ones; allow one by IRuntime::setTempfileControlFlags()", what_,
                 why);
   return open_in_folder(policy.directory.empty() ? default_directory() : policy.directory);
 }

@@ -25,9 +25,10 @@ Result<> check_directory(const std::string& path);
 
 class PrivateFile {
  public:
-  // `what` names the content in messages.
-  static Result<std::unique_ptr<PrivateFile>> make(std::span<const std::byte> content, const ImagePolicy& policy,
-                                                   const std::string& what);
+  // An empty one. `what` names the content in messages.
+  static Result<std::unique_ptr<PrivateFile>> make(const ImagePolicy& policy, std::string what);
+  // The next part of the content.
+  Result<> add(std::span<const std::byte> part);
   ~PrivateFile();
   PrivateFile(const PrivateFile&) = delete;
   PrivateFile& operator=(const PrivateFile&) = delete;
@@ -38,11 +39,12 @@ class PrivateFile {
   void hide();
 
  private:
-  PrivateFile() = default;
+  explicit PrivateFile(std::string what) : what_(std::move(what)) {}
   bool open_in_memory();
   Result<> open_in_folder(const std::string& folder);
-  Result<> open(const ImagePolicy& policy, const std::string& what);
+  Result<> open(const ImagePolicy& policy);
 
+  std::string what_;
   int descriptor_ = -1;
   std::string path_;
   bool is_linked_ = false;  // in a folder

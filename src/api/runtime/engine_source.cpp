@@ -23,8 +23,8 @@ Result<bool> Runtime::load_plugins(std::span<const std::byte> bytes) {
   std::vector<std::unique_ptr<guest::PrivateFile>> files;
   for (const plan::PluginLibrary& library : libraries) {
     LATHE_ASSIGN(std::unique_ptr<guest::PrivateFile> file,
-                 guest::PrivateFile::make(library.content, policy,
-                                          fmt::format("plugin library '{}' of the plan", library.name)));
+                 guest::PrivateFile::make(policy, fmt::format("plugin library '{}' of the plan", library.name)));
+    LATHE_TRY(file->add(library.content));
     core_->reporter->log().print(Severity::info, "the plan brings plugin library '{}'", library.name);
     if (!core_->registry.loadLibrary(file->path().c_str())) return false;
     file->hide();

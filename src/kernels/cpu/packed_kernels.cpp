@@ -9,7 +9,7 @@
 #include <mutex>
 #include <system_error>
 
-#include "base/deflate.h"
+#include "base/inflate.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/kernel_code.h"
 
