@@ -98,24 +98,25 @@ def _profile(builder: trt.Builder, shapes: Mapping[str, Any]) -> trt.IOptimizati
     return profile
 
 
-def load(path: str | os.PathLike[str], threads: int = 0) -> 'Engine':
+def load(path: str | os.PathLike[str], threads: int = 0, runtime_cache: str | os.PathLike[str] | None = None) -> 'Engine':
     """The Engine in a plan file, as Engine() makes it. Raises OSError or Error."""
     with open(path, 'rb') as file:
-        return Engine(file.read(), threads)
+        return Engine(file.read(), threads, runtime_cache)
 
 
 class Engine:
     """A compiled model for arrays of the host, or of a GPU where the plan is for one (`is_on_gpu`). One thread at a time;
     engines made from the same plan share nothing.
 
-    plan: the bytes of a plan. threads: what it runs on, on a CPU; 0 for all cores that the process may use. `inputs` and
-    `outputs` are {name: (dtype, shape)}, where -1 is an open size.
+    plan: the bytes of a plan. threads: what it runs on, on a CPU; 0 for all cores that the process may use. runtime_cache: a file
+    of kernels that were compiled for the GPU, which processes may share: what the engine needs is looked for there, and what is
+    new is written when the engine goes. `inputs` and `outputs` are {name: (dtype, shape)}, where -1 is an open size.
     """
 
     inputs: dict[str, tuple[Any, tuple[int, ...]]]
     outputs: dict[str, tuple[Any, tuple[int, ...]]]
 
-    def __init__(self, plan: bytes, threads: int = 0) -> None:
+    def __init__(self, plan: bytes, threads: int = 0, runtime_cache: str | os.PathLike[str] | None = None) -> None:
         self.plan = bytes(plan)
         self._reports = Reports()
         try:
@@ -128,6 +129,8 @@ class Engine:
         self._runtime = trt.Runtime(self._reports)
         try:
             self._runtime._set_cpu_threads(threads)
+            if runtime_cache is not None:
+                self._runtime._set_runtime_cache_file(os.fspath(runtime_cache))
         except ValueError as error:
             raise Error(str(error)) from None
         self._engine = self._runtime.deserialize_cuda_engine(self.plan)

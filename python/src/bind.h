@@ -98,6 +98,14 @@ constexpr int64_t bits_of(nvinfer1::DataType type) {
   }
 }
 
+// Frees an object with the interpreter released. Its destructor may wait for threads of the library, and these for the
+// interpreter, which their log lines need where the logger is written in Python.
+template <typename Object>
+void destroy_unlocked(void* object) noexcept {
+  const nb::gil_scoped_release unlocked;
+  static_cast<Object*>(object)->~Object();
+}
+
 // The with statement of objects that are freed when their last reference goes: it warns, as the original's does.
 template <typename Bound>
 void freed_by_last_reference(Bound& bound) {
@@ -136,5 +144,25 @@ nvinfer1::IPluginV3Layer* add_plugin(nvinfer1::INetworkDefinition& self, const s
                                      const std::vector<nvinfer1::ITensor*>& shape_inputs, nb::object plugin);
 
 }  // namespace lathe::python
+
+// How nanobind frees objects of these classes.
+namespace nanobind::detail {
+template <>
+inline void wrap_destruct<nvinfer1::IRuntime>(void* object) noexcept {
+  lathe::python::destroy_unlocked<nvinfer1::IRuntime>(object);
+}
+template <>
+inline void wrap_destruct<nvinfer1::ICudaEngine>(void* object) noexcept {
+  lathe::python::destroy_unlocked<nvinfer1::ICudaEngine>(object);
+}
+template <>
+inline void wrap_destruct<nvinfer1::IExecutionContext>(void* object) noexcept {
+  lathe::python::destroy_unlocked<nvinfer1::IExecutionContext>(object);
+}
+template <>
+inline void wrap_destruct<nvinfer1::IRefitter>(void* object) noexcept {
+  lathe::python::destroy_unlocked<nvinfer1::IRefitter>(object);
+}
+}  // namespace nanobind::detail
 
 #endif  // LATHE_PYTHON_BIND_H

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -21,12 +22,14 @@ namespace {
 
 constexpr int kSecond = 1000;
 
-// Ends this process when its parent ends, even while NVRTC compiles. PR_SET_PDEATHSIG would not do: it fires when the
-// *thread* that started us ends. A closed connection is not enough either: a fork of the parent may hold it open.
+// Ends this process, and what it has started, when its parent ends, even while NVRTC compiles. PR_SET_PDEATHSIG would
+// not do: it fires when the *thread* that started us ends. A closed connection is not enough either: a fork of the
+// parent may hold it open.
 void watch(pid_t parent) {
-  for (;;) {
-    if (poll_socket(ChildProcess::kSocket, POLLRDHUP, kSecond) || ::getppid() != parent) ::_exit(EXIT_SUCCESS);
+  while (!poll_socket(ChildProcess::kSocket, POLLRDHUP, kSecond) && ::getppid() == parent) {
   }
+  if (::getpgrp() == ::getpid()) ::kill(0, SIGKILL);  // the group is ours: ChildProcess has made it
+  ::_exit(EXIT_SUCCESS);
 }
 
 void limit(int resource, rlim_t value) {

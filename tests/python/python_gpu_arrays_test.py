@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """lathe.Engine on arrays of a GPU, which is emulated: __cuda_array_interface__ and DLPack, streams, and what is refused."""
 import ctypes
+import faulthandler
 import json
 import os
 import pathlib
@@ -195,6 +196,30 @@ class RuntimeCaches(unittest.TestCase):
             raise ZeroDivisionError
         self.assertIsNone(engine._context.get_runtime_config().get_runtime_cache())
         self.assertGreater(self.kernels(engine), counts['kernels'])
+
+
+    # S224, S225, S236: the file of an engine.
+    def test_of_an_engine(self):
+        plan = self.path.with_name('model.engine')
+        lathe.build(model(), shapes={'x': ((1, 4), (2, 4), (8, 4))}, target='cuda', budget=0).save(plan)
+        files = []
+        for _ in range(2):
+            engine = lathe.load(plan, runtime_cache=self.path)
+            with engine.strategies(specialization=trt.DynamicShapesKernelSpecializationStrategy.EAGER):
+                self.check_runs(engine)
+            del engine
+            files.append(self.path.stat().st_ino)  # a file that is written is a new one
+        self.assertEqual(*files, 'the second start has compiled something')
+        self.assertGreater(self.kernels(lathe.load(plan)), 0)
+
+    # Its destructor waits for the threads that make kernels, and these for the interpreter, as the logger is of Python.
+    def test_an_engine_goes_while_its_kernels_are_made(self):
+        engine = lathe.build(model(), shapes={'x': ((1, 4), (2, 4), (8, 4))}, target='cuda', budget=0)
+        faulthandler.dump_traceback_later(300, exit=True)
+        self.addCleanup(faulthandler.cancel_dump_traceback_later)
+        for rows in range(1, 5):
+            engine = lathe.Engine(engine.plan, runtime_cache=self.path)
+            self.check_runs(engine, rows)
 
 
 class HostOutputs(unittest.TestCase):

@@ -46,21 +46,26 @@ def _is_weight(node: Node, example: Any) -> bool:
 
 
 class _Weights:
-    """Tensors that an engine has taken in, and whether they are still these."""
+    """Tensors that an engine has taken in, and whether they are still these. Models have hundreds, which are looked at in each call."""
 
     def __init__(self, tensors: Sequence[torch.Tensor]) -> None:
-        self._tensors = [weakref.ref(tensor) for tensor in tensors]
-        self.versions = [_version(tensor) for tensor in tensors]
+        self._gone: list[Any] = []
+        self._watched = [weakref.ref(tensor, self._gone.append) for tensor in tensors]
+        self._ids = [id(tensor) for tensor in tensors]
+        self.versions = _versions(tensors)
 
     def are(self, tensors: Sequence[torch.Tensor]) -> bool:
-        return all(known() is given for known, given in zip(self._tensors, tensors))
+        return not self._gone and self._ids == list(map(id, tensors))
 
     def changed(self, tensors: Sequence[torch.Tensor]) -> bool:
-        return self.versions != [_version(tensor) for tensor in tensors]
+        return self.versions != _versions(tensors)
 
 
-def _version(tensor: torch.Tensor) -> int:
-    return 0 if tensor.is_inference() else tensor._version
+def _versions(tensors: Sequence[torch.Tensor]) -> list[int]:
+    try:
+        return [tensor._version for tensor in tensors]
+    except RuntimeError:  # those of inference mode have none
+        return [0 if tensor.is_inference() else tensor._version for tensor in tensors]
 
 
 class _Engines:
@@ -119,7 +124,7 @@ class _Compiled:
 
     def _tell_change(self, known: _Weights, weights: Sequence[torch.Tensor]) -> None:
         """Buffers that change become inputs; for other parameters engines are built anew."""
-        changed = [index for index, tensor, old in zip(self._weights, weights, known.versions) if _version(tensor) != old]
+        changed = [index for index, now, old in zip(self._weights, _versions(weights), known.versions) if now != old]
         buffers = [index for index, tensor in zip(self._weights, weights)
                    if index in changed and not isinstance(tensor, torch.nn.Parameter)]
         self._weights = [index for index in self._weights if index not in buffers]

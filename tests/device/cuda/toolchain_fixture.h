@@ -23,13 +23,13 @@ struct Lines final : Log {
   std::vector<std::string> warnings;
 };
 
-// The processes whose parent this is.
-inline std::set<pid_t> children() {
+// The processes whose parent that is.
+inline std::set<pid_t> children(pid_t of = ::getpid()) {
   std::set<pid_t> found;
   for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
     std::ifstream file(entry.path() / "stat");
     std::string id, name, state, parent;
-    if (file >> id >> name >> state >> parent && parent == std::to_string(::getpid()) && state != "Z")
+    if (file >> id >> name >> state >> parent && parent == std::to_string(of) && state != "Z")
       found.insert(std::atoi(id.c_str()));
   }
   return found;

@@ -103,9 +103,15 @@ TEST_F(ToolchainTest, AForkHasItsOwnWorkers) {
   EXPECT_EQ(children(), ours);
 }
 
-// Even where a fork still holds the connection, and while they compile.
+bool is_running(pid_t id) {
+  std::ifstream file(fmt::format("/proc/{}/stat", id));
+  std::string number, name, state;
+  return file >> number >> name >> state && state != "Z";
+}
+
+// Even where a fork still holds the connection, and while they compile by a program that they have started.
 TEST_F(ToolchainTest, WorkersEndWithTheProcess) {
-  setenv("FAKE_NVRTC_FAULT", "hang:waits", 1);
+  setenv("FAKE_NVRTC_FAULT", "start:waits", 1);
   int ids[2];
   ASSERT_EQ(::pipe(ids), 0);
   pid_t holder = -1;
@@ -119,23 +125,20 @@ TEST_F(ToolchainTest, WorkersEndWithTheProcess) {
       ::pause();
       ::_exit(0);
     }
-    const pid_t both[] = {worker, holder};
-    if (::write(ids[1], both, sizeof both) != sizeof both) ::_exit(1);
     std::jthread waits([&] { (void)toolchain->compile(kernel("waits")); });
-    ::usleep(200000);
+    while (children(worker).empty()) ::usleep(1000);
+    const pid_t all[] = {worker, *children(worker).begin(), holder};
+    if (::write(ids[1], all, sizeof all) != sizeof all) ::_exit(1);
     ::kill(::getpid(), SIGKILL);
   }
-  pid_t both[2] = {};
-  ASSERT_EQ(::read(ids[0], both, sizeof both), static_cast<ssize_t>(sizeof both));
+  pid_t all[3] = {};
+  ASSERT_EQ(::read(ids[0], all, sizeof all), static_cast<ssize_t>(sizeof all));
   ASSERT_EQ(::waitpid(builder, nullptr, 0), builder);
-  const auto is_running = [](pid_t id) {
-    std::ifstream file(fmt::format("/proc/{}/stat", id));
-    std::string number, name, state;
-    return file >> number >> name >> state && state != "Z";
-  };
-  for (int tries = 0; tries < 1000 && is_running(both[0]); ++tries) ::usleep(10000);
-  EXPECT_FALSE(is_running(both[0]));
-  ::kill(both[1], SIGKILL);
+  for (const pid_t id : {all[0], all[1]}) {
+    for (int tries = 0; tries < 1000 && is_running(id); ++tries) ::usleep(10000);
+    EXPECT_FALSE(is_running(id));
+  }
+  ::kill(all[2], SIGKILL);
   ::close(ids[0]);
   ::close(ids[1]);
 }

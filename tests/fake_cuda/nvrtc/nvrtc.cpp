@@ -32,8 +32,8 @@ struct FakeProgram {
 };
 
 // FAKE_NVRTC_FAULT="crash:text" makes the compiler crash at every source that holds the text. The other faults: it
-// exits, hangs, spins, eats memory, or says megabytes. Two need no text: with "load" NVRTC itself cannot be used, with
-// "newer" it is of another version.
+// exits, hangs, starts another process and hangs, spins, eats memory, or says megabytes. Two need no text: with "load"
+// NVRTC itself cannot be used, with "newer" it is of another version.
 bool is_faulty(const std::string& source, const char* fault) {
   const char* wanted = std::getenv("FAKE_NVRTC_FAULT");
   const size_t length = std::strlen(fault);
@@ -44,7 +44,8 @@ bool is_faulty(const std::string& source, const char* fault) {
 void misbehave(FakeProgram& program) {
   if (is_faulty(program.source, "crash")) raise(SIGSEGV);
   if (is_faulty(program.source, "exit")) _exit(7);
-  while (is_faulty(program.source, "hang")) pause();
+  if (is_faulty(program.source, "start")) (void)fork();
+  while (is_faulty(program.source, "hang") || is_faulty(program.source, "start")) pause();
   for (volatile unsigned turns = 0; is_faulty(program.source, "spin");) turns = turns + 1;
   while (is_faulty(program.source, "memory")) {
     constexpr size_t kPiece = 64 << 20;
