@@ -24,32 +24,6 @@ bool always_holds(const Interval& interval, const Space& space) {
   return space.facts().is_at_most(interval.begin, value) && space.facts().is_less(value, interval.end);
 }
 
-// What a node that moves elements reads where its own result is read so; nullopt also where it is open which part of a
-// concatenation that is, and then `cut` is told where to cut the space.
-struct MovedRead {
-  size_t input = 0;  // of the node
-  Read read;
-};
-std::optional<MovedRead> source_of(const Node& node, const Read& result, Space& space,
-                                   std::optional<SplitPoint>* cut = nullptr) {
-  std::optional<Sources> sources = sources_of(node, 0, result.map, space);
-  if (!sources) return std::nullopt;
-  std::vector<Piece>& pieces = sources->pieces;
-  if (node.is(OpKind::concat)) {  // the last condition says whether it is that part
-    const auto found = std::find_if(pieces.begin(), pieces.end(),
-                                    [&](const Piece& piece) { return always_holds(piece.map.domain.back(), space); });
-    for (size_t i = 0; found == pieces.end() && cut && !*cut && i < pieces.size(); ++i)
-      *cut = cut_of(pieces[i].map.domain.back(), space);
-    if (found == pieces.end()) return std::nullopt;
-    found->map.domain.pop_back();
-    pieces = {std::move(*found)};
-  }
-  if (pieces.size() != 1) return std::nullopt;
-  const std::optional<float> fill = sources->fill ? std::optional(static_cast<float>(*sources->fill)) : result.fill;
-  if (result.fill && *fill != *result.fill) return std::nullopt;
-  return MovedRead{pieces[0].input, {std::move(pieces[0].map), fill}};
-}
-
 bool same(const Read& a, const Read& b, const Space& space) {
   return a.map.domain.empty() && b.map.domain.empty() && space.current(a.map.index) == space.current(b.map.index);
 }
@@ -77,9 +51,37 @@ ExpressionBuilder::ExpressionBuilder(Node* last, const NodeOrder& order, Space s
   reads_.emplace(last, Read{result_, {}});
 }
 
+// null also where it is open which part of a concatenation it reads; then cut() may tell where to cut the space.
+const ExpressionBuilder::MovedRead* ExpressionBuilder::source_of(const Node& node) {
+  const auto known = sources_.find(&node);
+  if (known != sources_.end()) return &known->second;
+  std::optional<MovedRead> found = find_source(node);
+  return found ? &sources_.emplace(&node, *std::move(found)).first->second : nullptr;
+}
+
+std::optional<ExpressionBuilder::MovedRead> ExpressionBuilder::find_source(const Node& node) {
+  const Read& result = reads_.at(&node);
+  std::optional<Sources> sources = sources_of(node, 0, result.map, space_);
+  if (!sources) return std::nullopt;
+  std::vector<Piece>& pieces = sources->pieces;
+  if (node.is(OpKind::concat)) {  // the last condition says whether it is that part
+    const auto found = std::find_if(pieces.begin(), pieces.end(),
+                                    [&](const Piece& piece) { return always_holds(piece.map.domain.back(), space_); });
+    for (size_t i = 0; found == pieces.end() && !cut_ && i < pieces.size(); ++i)
+      cut_ = cut_of(pieces[i].map.domain.back(), space_);
+    if (found == pieces.end()) return std::nullopt;
+    found->map.domain.pop_back();
+    pieces = {std::move(*found)};
+  }
+  if (pieces.size() != 1) return std::nullopt;
+  const std::optional<float> fill = sources->fill ? std::optional(static_cast<float>(*sources->fill)) : result.fill;
+  if (result.fill && *fill != *result.fill) return std::nullopt;
+  return MovedRead{pieces[0].input, {std::move(pieces[0].map), fill}};
+}
+
 bool ExpressionBuilder::is_known() {
   const Node& last = *nodes_.front();
-  return !moves_elements(last) || source_of(last, reads_.at(&last), space_);
+  return !moves_elements(last) || source_of(last);
 }
 
 bool ExpressionBuilder::take(std::span<Node* const> nodes) {
@@ -90,7 +92,7 @@ bool ExpressionBuilder::take(std::span<Node* const> nodes) {
     for (const ir::Use& use : node->output()->uses()) {
       if (!contains(use.node)) continue;  // its result is not read here
       if (use.node->is(OpKind::concat)) {
-        const std::optional<MovedRead> source = source_of(*use.node, reads_.at(use.node), space_, &cut_);
+        const MovedRead* const source = source_of(*use.node);
         if (!source) return false;
         if (source->input != use.index) continue;
       }
@@ -107,8 +109,8 @@ bool ExpressionBuilder::take(std::span<Node* const> nodes) {
 std::optional<Read> ExpressionBuilder::read_through(const ir::Use& use, const Value& value) {
   const Read& result = reads_.at(use.node);
   if (moves_elements(*use.node)) {
-    std::optional<MovedRead> source = source_of(*use.node, result, space_, &cut_);
-    return source && source->input == use.index ? std::optional(std::move(source->read)) : std::nullopt;
+    const MovedRead* const source = source_of(*use.node);
+    return source && source->input == use.index ? std::optional(source->read) : std::nullopt;
   }
   return value.shape() == use.node->output()->shape() ? std::optional(result) : std::nullopt;
 }
@@ -127,9 +129,10 @@ std::optional<Read> ExpressionBuilder::read_of(const Node& node) {
 // Takes in the node if it can be read so: the fill is what is read in place of an element, not what would be computed
 // from one.
 bool ExpressionBuilder::add(Node* node, Read read) {
-  if (moves_elements(*node) ? !source_of(*node, read, space_, &cut_) : read.fill.has_value()) return false;
-  nodes_.push_back(node);
+  if (read.fill && !moves_elements(*node)) return false;
   reads_.emplace(node, std::move(read));
+  if (moves_elements(*node) && !source_of(*node)) return reads_.erase(node), false;
+  nodes_.push_back(node);
   return true;
 }
 
@@ -161,16 +164,21 @@ bool ExpressionBuilder::is_plain_view(const Node& node) const {
          std::none_of(uses.begin(), uses.end(), [](const ir::Use& use) { return moves_elements(*use.node); });
 }
 
+void ExpressionBuilder::forget(const Node* node) {
+  reads_.erase(node);
+  sources_.erase(node);
+}
+
 void ExpressionBuilder::trim() {
   for (size_t i = nodes_.size(); i-- > 1;)
     if (is_plain_view(*nodes_[i])) {
-      reads_.erase(nodes_[i]);
+      forget(nodes_[i]);
       nodes_.erase(nodes_.begin() + static_cast<ptrdiff_t>(i));
     }
 }
 
 void ExpressionBuilder::drop_last() {
-  reads_.erase(nodes_.back());
+  forget(nodes_.back());
   nodes_.pop_back();
 }
 
@@ -178,29 +186,28 @@ bool ExpressionBuilder::is_movement_only() const {
   return std::all_of(nodes_.begin(), nodes_.end(), [](const Node* node) { return permutes_elements(*node); });
 }
 
-std::optional<Region> ExpressionBuilder::region() const {
+std::optional<Region> ExpressionBuilder::region() {
   Region region;
   region.kind = RegionKind::pointwise;
   region.root = nodes_.front();
   region.outputs = {region.root->output()};
   region.nodes = nodes_;
   order_.sort(region.nodes);
-  Space space = space_;
+  if (!is_known()) return std::nullopt;
   ProgramBuilder program(nullptr);
   for (const Node* node : region.nodes) {
     const Read& read = reads_.at(node);
     if (!moves_elements(*node)) {
-      if (!program.add(*node, space.current(read.map.index))) return std::nullopt;
+      if (!program.add(*node, space_.current(read.map.index))) return std::nullopt;
       continue;
     }
-    const std::optional<MovedRead> source = source_of(*node, read, space);
-    if (!source) return std::nullopt;
-    if (contains(node->input(source->input)->producer()))
-      program.add_moved(*node, source->input);
-    else if (!program.add_moved(*node, source->input, source->read))
+    const MovedRead& source = sources_.at(node);
+    if (contains(node->input(source.input)->producer()))
+      program.add_moved(*node, source.input);
+    else if (!program.add_moved(*node, source.input, source.read))
       return std::nullopt;
   }
-  std::optional<Expression> expression = program.finish(region.result(), std::move(space));
+  std::optional<Expression> expression = program.finish(region.result(), space_);
   if (!expression) return std::nullopt;
   region.expression = *std::move(expression);
   region.written = result_;

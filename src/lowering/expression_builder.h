@@ -43,21 +43,31 @@ class ExpressionBuilder {
   const std::vector<ir::Node*>& nodes() const { return nodes_; }
 
   // nullopt when its operands or axes are too many, or memory cannot be read by some map.
-  std::optional<Region> region() const;
+  std::optional<Region> region();
 
  private:
+  // What a node that moves elements reads: of one of its inputs.
+  struct MovedRead {
+    size_t input = 0;
+    Read read;
+  };
+  const MovedRead* source_of(const ir::Node& node);
+  std::optional<MovedRead> find_source(const ir::Node& node);
   std::optional<Read> read_through(const ir::Use& use, const ir::Value& value);
   std::optional<Read> read_of(const ir::Node& node);
   bool add(ir::Node* node, Read read);
   bool add_producer(const MayJoin& may_join);
   bool contains(const ir::Node* node) const { return node && reads_.contains(node); }
   bool is_plain_view(const ir::Node& node) const;
+  void forget(const ir::Node* node);
 
   const NodeOrder& order_;
   Space space_;
   IndexMap result_;
   std::vector<ir::Node*> nodes_;
   std::unordered_map<const ir::Node*, Read> reads_;  // of each node's result
+  // Of those that move elements, found once: where axes were split for it, not every index can be found again.
+  std::unordered_map<const ir::Node*, MovedRead> sources_;
   std::optional<SplitPoint> cut_;
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // TfIdfVectorizer of integers: how often each of a pool of n-grams is in a row.
 #include <algorithm>
+#include <numeric>
 
 #include "onnx/importer.h"
 
@@ -51,16 +52,37 @@ struct Pools {
   }
 };
 
-// [grams, outputs]: 1 where the column counts the n-gram.
-std::vector<double> columns_matrix(const Ints& columns, int64_t outputs) {
-  std::vector<double> matrix(columns.size() * static_cast<size_t>(outputs));
-  for (size_t gram = 0; gram < columns.size(); ++gram)
-    matrix[gram * static_cast<size_t>(outputs) + static_cast<size_t>(columns[gram])] = 1;
-  return matrix;
-}
-
 ir::Value* floats(NodeContext& c, const Dims& dims, const std::vector<double>& values) {
   return c.cast(c.constant(Tensor::from<double>(dims, values)), DType::f32);
+}
+
+constexpr int64_t kMostColumns = int64_t{1} << 24, kMostOfColumn = 64, kMostDistances = 1000;
+
+// From counts[rows, grams] to [rows, outputs]: each n-gram is counted in its column. In turn one of each column, for
+// hardly ever there are several.
+ir::Value* in_columns(NodeContext& c, ir::Value* counts, const Ints& columns, int64_t outputs) {
+  ir::Value* sum = nullptr;
+  Ints left(columns.size());
+  std::iota(left.begin(), left.end(), 0);
+  for (int64_t turn = 0; !left.empty(); ++turn) {
+    if (turn == kMostOfColumn) {
+      c.unsupported("more than {} of its n-grams are counted in one column", kMostOfColumn);
+      return counts;
+    }
+    Ints grams(static_cast<size_t>(outputs)), others;
+    std::vector<double> is_counted(static_cast<size_t>(outputs));
+    for (const int64_t gram : left) {
+      const auto column = static_cast<size_t>(columns[static_cast<size_t>(gram)]);
+      if (is_counted[column] != 0)
+        others.push_back(gram);
+      else
+        grams[column] = gram, is_counted[column] = 1;
+    }
+    ir::Value* const placed = c.mul(c.gather(counts, c.ints(grams), 1), floats(c, {outputs}, is_counted));
+    sum = sum ? c.plus(sum, placed) : placed;
+    left = std::move(others);
+  }
+  return sum;
 }
 
 // What the mode makes of the counts.
@@ -82,6 +104,8 @@ void import_tf_idf_vectorizer(NodeContext& c) {
   if (c.has_attribute("pool_strings")) return c.unsupported("its n-grams are of strings");
   if (!pools.are_valid() || least < 1 || most < least || skips < 0 || most > static_cast<int64_t>(pools.begins.size()))
     return c.invalid("its pool, ngram_counts and ngram_indexes do not fit n-grams of {} to {} elements", least, most);
+  if (std::ranges::max(pools.columns) >= kMostColumns)
+    return c.unsupported("ngram_indexes ask for {} columns or more", kMostColumns);
   const int64_t outputs = std::ranges::max(pools.columns) + 1;
   if (mode != "TF" && mode != "IDF" && mode != "TFIDF") return c.invalid("mode '{}' is unknown", mode);
   if (!weights.empty() && static_cast<int64_t>(weights.size()) != outputs)
@@ -89,22 +113,28 @@ void import_tf_idf_vectorizer(NodeContext& c) {
   const std::optional<int64_t> length = x->rank() > 0 ? c.dim(x, x->rank() - 1).as_constant() : std::nullopt;
   if (x->rank() < 1 || x->rank() > 2 || !length) return c.unsupported("its input must be rows of a known length");
   ir::Value* rows = c.cast(x->rank() == 1 ? c.unsqueeze(x, {0}) : x, DType::i64);
-  ir::Value* sum = nullptr;
+  std::vector<ir::Value*> counts;  // of each n, [rows, n-grams]
+  Ints columns;                    // of those n-grams
   for (int64_t n = least; n <= most; ++n) {
-    const auto [grams, columns] = pools.of(n);
-    if (grams.empty()) continue;
-    ir::Value* matrix = floats(c, {static_cast<int64_t>(columns.size()), outputs}, columns_matrix(columns, outputs));
-    for (int64_t distance = 1; distance <= (n == 1 ? 1 : skips + 1); ++distance) {
-      if (*length < (n - 1) * distance + 1) break;
-      ir::Value* counts = c.matmul(count(c, rows, *length, grams, n, distance), matrix);
-      sum = sum ? c.plus(sum, counts) : counts;
+    const auto [grams, own] = pools.of(n);
+    if (grams.empty() || *length < n) continue;
+    const int64_t farthest = n == 1 ? 1 : std::min((*length - 1) / (n - 1), skips < kMostDistances ? skips + 1 : skips);
+    if (farthest > kMostDistances)
+      return c.unsupported("elements of its n-grams lie up to {} apart, {} are handled", farthest, kMostDistances);
+    ir::Value* sum = nullptr;
+    for (int64_t distance = 1; distance <= farthest; ++distance) {
+      ir::Value* const found = count(c, rows, *length, grams, n, distance);
+      sum = sum ? c.plus(sum, found) : found;
     }
+    counts.push_back(sum);
+    columns.insert(columns.end(), own.begin(), own.end());
   }
-  if (!sum) {
-    ir::Value* one = c.cast(c.slice(rows, 1, 0, 1), DType::f32);
-    sum = c.mul(one, c.filled(0, DType::f32, {1, outputs}));
+  if (counts.empty()) {  // there is no place for any
+    counts.push_back(c.reduce(ReduceOp::sum, c.cast(c.slice(rows, 1, 0, 0), DType::f32), {1}));
+    columns.push_back(0);
   }
-  ir::Value* y = weighted(c, sum, mode, weights);
+  ir::Value* const all = counts.size() > 1 ? c.concat(counts, 1) : counts[0];
+  ir::Value* y = weighted(c, in_columns(c, all, columns, outputs), mode, weights);
   c.set_output(0, x->rank() == 1 ? c.squeeze(y, {0}) : y);
 }
 

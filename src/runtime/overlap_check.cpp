@@ -27,7 +27,8 @@ std::optional<uint32_t> OverlapCheck::input_of(uint32_t output) {
   return pair.input;
 }
 
-// Of each output that is at the address of its input, only the output stays. They are neighbours or among equals.
+// Of each output that is at the address of its input, only the output stays. The ranges are sorted: those of one
+// address follow one another.
 void OverlapCheck::merge_pairs(std::vector<Range>& ranges) {
   for (size_t first = 0, last; first < ranges.size(); first = last) {
     for (last = first + 1; last < ranges.size() && ranges[last].begin == ranges[first].begin;) ++last;

@@ -88,12 +88,16 @@ Result<> Staging::provide_outputs(const ShapeBinding& shapes) {
   return check_overlaps(shapes);
 }
 
-// A block that stands for a tensor shares its memory with nothing.
+// A block that stands for a tensor shares its memory with nothing. An output that its allocator has still to be asked
+// for has the address of the last run, which the application may have given to another by now.
 Result<> Staging::check_overlaps(const ShapeBinding& shapes) {
   if (overlaps_are_checked_) return {};
   ranges_.clear();
-  for (uint32_t i = 0; i < addresses_.size(); ++i)
-    if (!blocks_[i].active) ranges_.push_back({static_cast<const std::byte*>(addresses_[i]), shapes.bytes(i), i});
+  for (uint32_t i = 0; i < addresses_.size(); ++i) {
+    const bool is_old = allocators_[i] && !provided_[i] && engine_.is_data_dependent(plan_.bindings[i].tensor);
+    if (!blocks_[i].active && !is_old)
+      ranges_.push_back({static_cast<const std::byte*>(addresses_[i]), shapes.bytes(i), i});
+  }
   LATHE_TRY(overlaps_.check(ranges_));
   overlaps_are_checked_ = true;
   return {};

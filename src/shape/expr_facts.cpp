@@ -112,12 +112,21 @@ Expr Facts::add_index(Expr extent) {
 }
 
 bool Facts::is_nonnegative(const Expr& e) const {
+  // Extents have a sign, even where their symbols have none that is known: without any point there is nothing to prove.
+  const auto sign_of = [&](Expr slope) {
+    for (const Index& index : indices_) {
+      if (index.extent.is_constant()) continue;
+      for (Expr rest; !slope.is_constant() && (rest = floordiv(slope, index.extent)) * index.extent == slope;)
+        slope = rest;
+    }
+    return range(slope);
+  };
   Expr least = e;
   for (auto index = indices_.rbegin(); index != indices_.rend() && least.is_valid(); ++index) {
     if (!contains(least, index->symbol)) continue;
     const Expr slope = with(least, index->symbol, Expr::symbol(index->symbol) + Expr(1)) - least;
     if (!slope.is_valid() || contains(slope, index->symbol)) continue;  // not linear: its range must do
-    const Range sign = range(slope);
+    const Range sign = sign_of(slope);
     if (sign.min >= 0)
       least = with(least, index->symbol, 0);
     else if (sign.max <= 0)

@@ -7,7 +7,7 @@
 namespace nvinfer1 {
 namespace {
 
-// sum[n] = a + b and product[n] = a * b, n from 0 to 64; places = nonzero(b).
+// sum[n] = a + b and product[n] = a * b, n from 0 to 64; places = nonzero(b), and found are the elements of a there.
 class Overlap : public testing::Test {
  protected:
   static constexpr int kMost = 64;
@@ -17,7 +17,9 @@ class Overlap : public testing::Test {
     ITensor* b = network->addInput("b", DataType::kFLOAT, Dims{1, {-1}});
     mark(network->addElementWise(*a, *b, ElementWiseOperation::kSUM)->getOutput(0), "sum");
     mark(network->addElementWise(*a, *b, ElementWiseOperation::kPROD)->getOutput(0), "product");
-    mark(network->addNonZero(*b, DataType::kINT64)->getOutput(0), "places");
+    ITensor* places = network->addNonZero(*b, DataType::kINT64)->getOutput(0);
+    mark(places, "places");
+    mark(network->addGather(*a, *places, 0)->getOutput(0), "found");
     IOptimizationProfile* profile = builder->createOptimizationProfile();
     for (const char* name : {"a", "b"}) {
       profile->setDimensions(name, OptProfileSelector::kMIN, Dims{1, {0}});
@@ -36,6 +38,7 @@ class Overlap : public testing::Test {
     place("sum", 200);
     place("product", 300);
     place("places", 400);
+    place("found", 500);
   }
 
   void mark(ITensor* tensor, const char* name) {
@@ -154,6 +157,22 @@ TEST_F(Overlap, OfAnOutputWhoseSizeDependsOnDataIsRefused) {
   allocated.memory = at(400);
   expect_runs();
   ASSERT_TRUE(context->setOutputAllocator("places", nullptr));
+}
+
+// The application has kept what it got in the last run, or given it back: the allocator may give any of it again.
+TEST_F(Overlap, OfWhatAnAllocatorGaveInTheLastRunIsNone) {
+  if (on_real_gpu()) GTEST_SKIP() << "the host cannot write the values";
+  *at(100) = 1;
+  Fixed places(at(400)), found(at(500));
+  ASSERT_TRUE(context->setOutputAllocator("places", &places));
+  ASSERT_TRUE(context->setOutputAllocator("found", &found));
+  expect_runs();
+  std::swap(places.memory, found.memory);
+  expect_runs();
+  places.memory = found.memory;
+  EXPECT_FALSE(context->enqueueV3(nullptr));
+  EXPECT_NE(logger.last().find("LATHE-5002"), std::string::npos) << logger.last();
+  for (const char* name : {"places", "found"}) ASSERT_TRUE(context->setOutputAllocator(name, nullptr));
 }
 
 // A GPU works on copies of what lies in the host's memory, and copies back when all is read.

@@ -131,6 +131,27 @@ TEST(IndexMap, ChainsOfMovementsReadWhatTheyEvaluateTo) {
   EXPECT_GT(points, 10000);
 }
 
+// Of a reshape that splits an axis, the map is found again where it is split already: others read it, too.
+TEST(IndexMap, AreFoundAgainWhereAxesAreSplit) {
+  const Result<Graph> graph = ir::parse_graph(R"(graph "g" {
+    symbol h in [-8, 8]
+    symbol w in [-8, 8]
+    input %x: f32[2, h, w, 3]
+    %s = constant{value=i64[2]{-1, 3}}()
+    %y = reshape(%x, %s)
+    output %y
+  })");
+  ASSERT_TRUE(graph) << graph.error().to_string();
+  const Value* value = graph->outputs()[0].value;
+  Space space(graph->symbol_ranges());
+  const IndexMap map{space.add(value->shape()), {}};
+  const std::optional<Sources> first = sources_of(*value->producer(), 0, map, space);
+  ASSERT_TRUE(first && space.is_split());
+  const std::optional<Sources> again = sources_of(*value->producer(), 0, map, space);
+  ASSERT_TRUE(again);
+  EXPECT_EQ(again->pieces[0].map.index, space.current(first->pieces[0].map.index));
+}
+
 // The map of the graph's only output to its first input, as text, and the axes' extents.
 std::string map_of(const std::string& body) {
   const Result<Graph> graph = ir::parse_graph("graph \"g\" {\n" + body + "\n}");
