@@ -69,7 +69,7 @@ constexpr OpCase kCases[] = {
     {"attention", "q: @[a, 2, b, 4]; k: @[a, 2, c, 4]; v: @[a, 2, c, 4]", "%y = attention(%q, %k, %v)"},
     {"attention", "q: @[a, 4, b, 4]; k: @[a, 2, b, 4]; v: @[a, 2, b, 4]; m: @[b, b]", "%y = attention(%q, %k, %v, %m)"},
     {"attention", "q: @[a, 2, b, 4]; k: @[a, 2, c, 4]; v: @[a, 2, c, 4]", "%y = attention{causal=true}(%q, %k, %v)",
-     kFloats, kSizes},
+     "f64", kSizes},
     {"recurrence", "x: @[a, b, 16]", "%r = constant{value=@[1, 16, 4]{~1}}() %y, %h, %c = recurrence(%x, %r)"},
     {"recurrence", "x: @[a, b, 12]; r: @[1, 12, 4]; l: i8[b]",
      "%y, %h = recurrence{cell=gru, direction=reverse}(%x, %r, _, %l)"},

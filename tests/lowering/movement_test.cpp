@@ -48,32 +48,36 @@ TEST(Movement, ChainsAreCopiesOfWindows) {
 }
 
 // Heads that are split off and put together again: products read and write them where they lie.
+// Products and a softmax, or an attention, which reads heads where they lie just as well.
 TEST(Movement, HeadsAreNoSteps) {
-  const std::string text = R"(graph "heads" {
-    symbol n in [1, 4]
-    symbol t in [1, 9]
-    input %q: f32[n, t, 4, 8]
-    input %k: f32[n, t, 4, 8]
-    input %v: f32[n, t, 4, 8]
-    %qt = transpose{perm=[0, 2, 1, 3]}(%q)
-    %kt = transpose{perm=[0, 2, 3, 1]}(%k)
-    %vt = transpose{perm=[0, 2, 1, 3]}(%v)
-    %s = matmul(%qt, %kt)
-    %p = softmax{axis=3}(%s)
-    %y = matmul(%p, %vt)
-    %z = transpose{perm=[0, 2, 1, 3]}(%y)
-    output %z "z"
-  })";
-  BuildReport report;
-  const std::shared_ptr<const Engine> engine = build_engine(text, native_options(), 2, &report);
-  ASSERT_TRUE(engine);
-  EXPECT_EQ(report.regions.size(), 3u);
-  const ir::Graph graph = *ir::parse_graph(text);
-  for (const Dims& sizes : {Dims{1, 1}, Dims{2, 5}, Dims{4, 9}}) {
-    std::vector<Tensor> inputs;
-    for (uint32_t i = 0; i < 3; ++i) inputs.push_back(random_tensor(DType::f32, {sizes[0], sizes[1], 4, 8}, i));
-    const std::unique_ptr<Context> context = *Context::create(engine);
-    expect_close(run_engine(*context, inputs)[0], (*ir::interpret(graph, inputs))[0], 1e-5);
+  for (const auto& [axis, steps] : {std::pair{2, size_t{3}}, std::pair{3, size_t{1}}}) {
+    const std::string text = fmt::format(R"(graph "heads" {{
+      symbol n in [1, 4]
+      symbol t in [1, 9]
+      input %q: f32[n, t, 4, 8]
+      input %k: f32[n, t, 4, 8]
+      input %v: f32[n, t, 4, 8]
+      %qt = transpose{{perm=[0, 2, 1, 3]}}(%q)
+      %kt = transpose{{perm=[0, 2, 3, 1]}}(%k)
+      %vt = transpose{{perm=[0, 2, 1, 3]}}(%v)
+      %s = matmul(%qt, %kt)
+      %p = softmax{{axis={}}}(%s)
+      %y = matmul(%p, %vt)
+      %z = transpose{{perm=[0, 2, 1, 3]}}(%y)
+      output %z "z"
+    }})",
+                                         axis);
+    BuildReport report;
+    const std::shared_ptr<const Engine> engine = build_engine(text, native_options(), 2, &report);
+    ASSERT_TRUE(engine);
+    EXPECT_EQ(report.regions.size(), steps);
+    const ir::Graph graph = *ir::parse_graph(text);
+    for (const Dims& sizes : {Dims{1, 1}, Dims{2, 5}, Dims{4, 9}}) {
+      std::vector<Tensor> inputs;
+      for (uint32_t i = 0; i < 3; ++i) inputs.push_back(random_tensor(DType::f32, {sizes[0], sizes[1], 4, 8}, i));
+      const std::unique_ptr<Context> context = *Context::create(engine);
+      expect_close(run_engine(*context, inputs)[0], (*ir::interpret(graph, inputs))[0], 1e-5);
+    }
   }
 }
 

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernel "attention": program(softmax(cap(Q K^T * scale) + mask) V, operands...) of each head, f32, as ops.def says.
+//
+// Inputs: 0 = Q[b, hq, s, d], 1 = K[b, h, t, d], 2 = V[b, h, t, dv], f32 of any strides; with `masked`, 3 = the mask,
+// f32 or booleans of any strides, that broadcasts to [b, hq, s, t]; then the program's operands, each of the output's
+// rank with dimensions equal to the output's or 1. Output: f32 [b, hq, s, dv], the last stride 1. Record.params:
+// AttentionParams.
+//
+// A block of queries is multiplied by all keys that it sees, its scores become weights while the cache has them, and
+// those are multiplied by the values. Queries of all heads that share keys and values are the rows of one matrix.
+#pragma once
+
+#include <cstdint>
+
+#include "device/params.h"
+#include "kernels/cpu/isa.h"
+
+namespace lathe::cpu::attention {
+
+struct AttentionParams {
+  float scale = 1, softcap = 0, hidden = 0;
+  bool causal = false, zeros_for_nan = false, masked = false;
+  static constexpr auto members() {
+    using P = AttentionParams;
+    return std::tuple(&P::scale, &P::softcap, &P::hidden, &P::causal, &P::zeros_for_nan, &P::masked);
+  }
+};
+
+// The products of a query with the keys that it sees. There is room for whole vectors.
+struct ScoreRow {
+  float* scores;
+  int64_t keys;
+  float scale, softcap, hidden;
+  // Of each key at most one of them: a number to add, or whether it is shown.
+  const float* added = nullptr;
+  const uint8_t* shown = nullptr;
+};
+
+}  // namespace lathe::cpu::attention
+
+namespace lathe::cpu {
+// Makes weights of scores, which are still to be divided by their sum: the result.
+LATHE_ISA_DECLARE(float weigh_scores(const attention::ScoreRow& row))
+// data[r][c] *= factors[r]
+LATHE_ISA_DECLARE(void scale_rows(float* data, int64_t stride, int rows, int columns, const float* factors))
+}  // namespace lathe::cpu

@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/divide.h"
+#include "kernels/cpu/attention/attention.h"
+#include "kernels/cpu/gemm/driver.h"
+#include "kernels/cpu/gemm/panels.h"
+#include "kernels/cpu/kernel_table.h"
+#include "kernels/cpu/loop_nest.h"
+
+namespace lathe::cpu {
+namespace {
+
+using namespace attention;
+using gemm::Panels;
+
+constexpr int kQ = 0, kK = 1, kV = 2, kMask = 3;
+constexpr int kWidth = kMaxTileColumns;  // of panels
+constexpr int64_t kFewRows = 16;
+// Of a block of queries: whole tiles of 6 and of 12 rows, and scores that stay in the cache.
+constexpr int64_t kRows = 12, kMostRows = 96, kScores = 40 << 10;
+
+int64_t padded(int64_t floats) { return round_up<int64_t>(floats, 16); }
+
+struct Sizes {
+  Sizes(const TensorArg& q, const TensorArg& k, const TensorArg& v)
+      : heads(q.dims[1]),
+        shared(k.dims[1]),
+        queries(q.dims[2]),
+        keys(k.dims[2]),
+        groups(q.dims[0] * shared),
+        rows(shared == 0 ? 0 : heads / shared * queries),
+        by_key{q.dims[3], keys, kWidth},
+        values{keys, v.dims[3], kWidth},
+        // Rows a multiple of 4 KiB apart would share few lines of the first cache.
+        pitch(padded(keys) + (padded(keys) % 1024 == 0 ? 16 : 0)),
+        block(std::clamp(kScores / std::max<int64_t>(pitch, 1) / kRows * kRows, kRows, kMostRows)),
+        copies_q(q.strides[3] != 1 && q.dims[3] != 1),
+        // For few rows values are read where they lie, if whole vectors of them are side by side.
+        packs_values(rows > kFewRows || v.strides[3] != 1 || v.dims[3] % gemm::kPanelQuantum != 0) {
+    block = std::min(block, std::max<int64_t>(rows, 1));
+  }
+  int64_t blocks() const { return ceil_div(rows, block); }
+  int64_t units() const { return groups * blocks(); }
+  double flops_of_unit() const {
+    return 2.0 * static_cast<double>(block * keys) * static_cast<double>(by_key.k + values.n);
+  }
+
+  int64_t heads, shared, queries, keys;
+  int64_t groups;  // heads of keys and values, of all batches
+  int64_t rows;    // of a group: the queries of its heads
+  Panels by_key, values;
+  int64_t pitch;  // from one row of scores to the next
+  int64_t block;  // rows that are done together
+  bool copies_q, packs_values;
+};
+
+// A thread's memory, as offsets.
+struct Layout {
+  explicit Layout(const Sizes& sizes, const AttentionParams& params) {
+    const auto take = [&](int64_t bytes) {
+      const size_t at = total;
+      total += static_cast<size_t>(round_up<int64_t>(bytes, 64));
+      return at;
+    };
+    constexpr int64_t kFloat = sizeof(float);
+    keys = take(sizes.by_key.floats() * kFloat);
+    values = take(sizes.packs_values ? sizes.values.floats() * kFloat : 0);
+    scores = take(sizes.block * sizes.pitch * kFloat);
+    queries = take(sizes.copies_q ? sizes.block * sizes.by_key.k * kFloat : 0);
+    mask = take(params.masked ? sizes.pitch * kFloat : 0);
+    q_rows = take(sizes.block * static_cast<int64_t>(sizeof(float*)));
+  }
+  size_t keys, values, scores, queries, mask, q_rows, total = 0;
+};
+
+// Where a row of a group is.
+struct Place {
+  int64_t batch, head, query;
+  int64_t in(const TensorArg& tensor) const {
+    return batch * broadcast_stride_at(tensor, 0, 4) + head * broadcast_stride_at(tensor, 1, 4) +
+           query * broadcast_stride_at(tensor, 2, 4);
+  }
+};
+
+class Worker {
+ public:
+  Worker(const Launch& launch, const AttentionParams& params, const BoundEpilogue& epilogue, const Sizes& sizes,
+         const Layout& layout, std::byte* scratch)
+      : inputs_(launch.inputs),
+        operands_(launch.inputs.subspan(params.masked ? kMask + 1 : kMask)),
+        out_(launch.outputs[0]),
+        params_(params),
+        epilogue_(epilogue),
+        sizes_(sizes),
+        keys_(reinterpret_cast<float*>(scratch + layout.keys)),
+        values_(reinterpret_cast<float*>(scratch + layout.values)),
+        scores_(reinterpret_cast<float*>(scratch + layout.scores)),
+        queries_(reinterpret_cast<float*>(scratch + layout.queries)),
+        mask_(scratch + layout.mask),
+        q_rows_(reinterpret_cast<const float**>(scratch + layout.q_rows)) {}
+
+  void run(int64_t unit) {
+    const int64_t group = unit / sizes_.blocks();
+    first_ = unit % sizes_.blocks() * sizes_.block;
+    count_ = std::min(sizes_.block, sizes_.rows - first_);
+    if (group != group_) pack(group);
+    group_ = group;
+    for (int64_t r = 0; r < count_; ++r) q_rows_[r] = query_of(r);
+    multiply_by_keys();
+    for_each_tile(static_cast<int>(std::min<int64_t>(sizes_.values.n, kWidth)),
+                  [&](int64_t begin, int rows) { add_values(begin, rows); });
+  }
+
+ private:
+  static const gemm::TileTable& tiles() {
+    static const gemm::TileTable& table = LATHE_ISA_SELECT(tile_table)();
+    return table;
+  }
+  static int vectors_of(int columns) { return std::min(ceil_div(columns, tiles().lanes), tiles().vectors); }
+
+  // Calls f(first, rows) for the block's rows, cut evenly into tiles for panels of so many columns.
+  template <class F>
+  void for_each_tile(int columns, F&& f) const {
+    const int64_t count = ceil_div<int64_t>(count_, tiles().max_rows[vectors_of(columns) - 1]);
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t begin = count_ * i / count;
+      f(begin, static_cast<int>(count_ * (i + 1) / count - begin));
+    }
+  }
+
+  Place place(int64_t row) const {
+    const int64_t head = group_ % sizes_.shared * (sizes_.heads / sizes_.shared);
+    return {group_ / sizes_.shared, head + (first_ + row) / sizes_.queries, (first_ + row) % sizes_.queries};
+  }
+  // How many keys the row sees, from the first on.
+  int64_t seen(int64_t row) const {
+    if (!params_.causal) return sizes_.keys;
+    return std::clamp<int64_t>(place(row).query + sizes_.keys - sizes_.queries + 1, 0, sizes_.keys);
+  }
+  int64_t seen_by(int64_t begin, int rows) const {
+    int64_t most = 0;
+    for (int64_t r = begin; r < begin + rows; ++r) most = std::max(most, seen(r));
+    return most;
+  }
+
+  void pack(int64_t group) {
+    const auto from = [&](int input) {
+      const TensorArg& tensor = inputs_[input];
+      return tensor.as<float>() + group / sizes_.shared * tensor.strides[0] + group % sizes_.shared * tensor.strides[1];
+    };
+    const TensorArg &k = inputs_[kK], &v = inputs_[kV];
+    gemm::pack(sizes_.by_key, from(kK), k.strides[3], k.strides[2], 0, sizes_.by_key.count(), keys_);
+    if (sizes_.packs_values)
+      gemm::pack(sizes_.values, from(kV), v.strides[2], v.strides[3], 0, sizes_.values.count(), values_);
+    else
+      plain_values_ = from(kV);
+  }
+
+  const float* query_of(int64_t row) {
+    const TensorArg& q = inputs_[kQ];
+    const float* from = q.as<float>() + place(row).in(q);
+    if (!sizes_.copies_q) return from;
+    float* to = queries_ + row * sizes_.by_key.k;
+    for (int64_t c = 0; c < sizes_.by_key.k; ++c) to[c] = from[c * q.strides[3]];
+    return to;
+  }
+
+  // to[r] = row r of A x the panel
+  struct Product {
+    const float* const* a;
+    int rows;
+    int64_t depth;
+    const float* b;
+    int64_t b_stride;
+    int columns;
+    float* to;
+    int64_t to_stride;
+  };
+  static void multiply(const Product& product) {
+    const gemm::Tap tap{0, 0, static_cast<int32_t>(product.depth), 0};
+    gemm::Tile tile{};
+    tile.a_rows = product.a;
+    tile.taps = &tap;
+    tile.tap_count = 1;
+    tile.b_stride = product.b_stride;
+    tile.partial_stride = product.to_stride;
+    tile.store_partial = true;
+    const int step = tiles().vectors * tiles().lanes;
+    for (int c = 0; c < product.columns; c += step) {
+      tile.columns = std::min(step, product.columns - c);
+      tile.b = product.b + c;
+      tile.partial = product.to + c;
+      tiles().functions[vectors_of(tile.columns) - 1][product.rows - 1](tile);
+    }
+  }
+
+  void multiply_by_keys() {
+    const Panels& panels = sizes_.by_key;
+    for (int64_t p = 0; p < panels.count(); ++p)
+      for_each_tile(panels.columns(p), [&](int64_t begin, int rows) {
+        if (p * kWidth >= seen_by(begin, rows)) return;
+        multiply({q_rows_ + begin, rows, panels.k, keys_ + panels.offset(p), panels.stride(p), panels.columns(p),
+                  scores_ + begin * sizes_.pitch + p * kWidth, sizes_.pitch});
+      });
+  }
+
+  // Scores of the row become weights of the first `most` keys; gives what they are to be multiplied by.
+  float weigh(int64_t row, int64_t most) {
+    static const auto weigh = LATHE_ISA_SELECT(weigh_scores);
+    float* scores = scores_ + row * sizes_.pitch;
+    const int64_t keys = seen(row);
+    std::fill(scores + keys, scores + most, 0.0f);
+    if (keys == 0) return sizes_.keys == 0 ? 1 : std::numeric_limits<float>::quiet_NaN();
+    ScoreRow scored{scores, keys, params_.scale, params_.softcap, params_.hidden};
+    if (params_.masked) read_mask(row, scored);
+    return 1 / weigh(scored);
+  }
+
+  void read_mask(int64_t row, ScoreRow& scored) {
+    const TensorArg& mask = inputs_[kMask];
+    const int64_t stride = broadcast_stride_at(mask, 3, 4);
+    const auto read = [&](auto* from, auto* copy) {
+      from += place(row).in(mask);
+      if (stride == 1) return from;
+      for (int64_t i = 0; i < scored.keys; ++i) copy[i] = from[i * stride];
+      return copy;
+    };
+    if (mask.dtype == DType::boolean)
+      scored.shown = read(mask.as<uint8_t>(), reinterpret_cast<uint8_t*>(mask_));
+    else
+      scored.added = read(mask.as<float>(), reinterpret_cast<float*>(mask_));
+  }
+
+  void add_values(int64_t begin, int rows) {
+    static const auto finish = LATHE_ISA_SELECT(finish_tile);
+    static const auto scale = LATHE_ISA_SELECT(scale_rows);
+    const int64_t most = seen_by(begin, rows);
+    float factors[kMaxTileRows];
+    const float* weights[kMaxTileRows];
+    TileRows where;
+    for (int r = 0; r < rows; ++r) {
+      factors[r] = weigh(begin + r, most);
+      weights[r] = scores_ + (begin + r) * sizes_.pitch;
+      find(begin + r, r, where);
+    }
+    alignas(64) float sums[kMaxTileRows * kWidth];
+    const Panels& panels = sizes_.values;
+    for (int64_t p = 0; p < panels.count(); ++p) {
+      const bool packed = sizes_.packs_values;
+      const int columns = panels.columns(p);
+      multiply({weights, rows, most, packed ? values_ + panels.offset(p) : plain_values_ + p * kWidth,
+                packed ? panels.stride(p) : inputs_[kV].strides[2], columns, sums, kWidth});
+      scale(sums, kWidth, rows, columns, factors);
+      for (int r = 0; params_.zeros_for_nan && r < rows; ++r)
+        if (std::isnan(factors[r])) std::fill_n(sums + r * kWidth, columns, 0.0f);
+      finish(epilogue_, where, sums, kWidth, rows, p * kWidth, columns);
+    }
+  }
+
+  // Where the row's results go, and the program's operands lie.
+  void find(int64_t row, int r, TileRows& where) const {
+    const Place at = place(row);
+    where.out[r] = out_.as<float>() + at.in(out_);
+    for (int i = 0; i < epilogue_.count; ++i)
+      if (epilogue_.operands[i].varies_by_row)
+        where.operand[i][r] = epilogue_.operands[i].data + at.in(operands_[static_cast<size_t>(i)]);
+  }
+
+  const std::span<const TensorArg> inputs_, operands_;
+  const TensorArg& out_;
+  const AttentionParams& params_;
+  const BoundEpilogue& epilogue_;
+  const Sizes& sizes_;
+  float *const keys_, *const values_, *const scores_, *const queries_;
+  std::byte* const mask_;
+  const float** const q_rows_;
+  const float* plain_values_ = nullptr;
+  int64_t group_ = -1;             // whose keys and values are packed
+  int64_t first_ = 0, count_ = 0;  // rows of the block
+};
+
+class AttentionKernel final : public Kernel {
+ public:
+  AttentionKernel(const AttentionParams& params, Epilogue epilogue) : params_(params), epilogue_(std::move(epilogue)) {}
+
+  Result<> check(std::span<const TensorArg> inputs, std::span<const TensorArg> outputs) const override;
+  size_t workspace_bytes(std::span<const TensorArg> inputs, std::span<const TensorArg>, int threads) const override {
+    const Sizes sizes(inputs[kQ], inputs[kK], inputs[kV]);
+    return Layout(sizes, params_).total * static_cast<size_t>(threads);
+  }
+  void run(const Launch& launch) const override;
+
+ private:
+  size_t own_inputs() const { return params_.masked ? kMask + 1 : kMask; }
+
+  const AttentionParams params_;
+  const Epilogue epilogue_;
+};
+
+Result<> AttentionKernel::check(std::span<const TensorArg> inputs, std::span<const TensorArg> outputs) const {
+  if (inputs.size() < own_inputs() || outputs.size() != 1)
+    return fail(ErrorCode::plan_malformed, "attention has {} inputs and {} outputs; it takes {} and gives one",
+                inputs.size(), outputs.size(), own_inputs());
+  const TensorArg &q = inputs[kQ], &k = inputs[kK], &v = inputs[kV], &out = outputs[0];
+  for (const TensorArg* tensor : {&q, &k, &v, &out}) {
+    if (tensor->dtype != DType::f32)
+      return fail(ErrorCode::type_mismatch, "attention computes in f32, a tensor is {}", name_of(tensor->dtype));
+    if (tensor->rank != 4)
+      return fail(ErrorCode::shape_mismatch, "attention: a tensor has {} dimensions", tensor->rank);
+  }
+  const bool fits = k.dims[0] == q.dims[0] && v.dims[0] == q.dims[0] && k.dims[3] == q.dims[3] &&
+                    v.dims[1] == k.dims[1] && v.dims[2] == k.dims[2] && out.dims[0] == q.dims[0] &&
+                    out.dims[1] == q.dims[1] && out.dims[2] == q.dims[2] && out.dims[3] == v.dims[3] &&
+                    (k.dims[1] == 0 ? q.dims[1] == 0 : q.dims[1] % k.dims[1] == 0) &&
+                    (out.strides[3] == 1 || out.dims[3] == 1) && k.dims[2] <= INT32_MAX && k.dims[3] <= INT32_MAX;
+  if (!fits) return fail(ErrorCode::shape_mismatch, "attention: Q, K, V and the output do not fit each other");
+  if (params_.masked) {
+    const TensorArg& mask = inputs[kMask];
+    TensorArg scores = q;
+    scores.dims[3] = k.dims[2];
+    if ((mask.dtype != DType::f32 && mask.dtype != DType::boolean) || mask.rank > 4 || !broadcasts_to(mask, scores))
+      return fail(ErrorCode::shape_mismatch, "attention: the mask does not broadcast to the scores");
+  }
+  return check_epilogue(epilogue_, inputs.subspan(own_inputs()), out);
+}
+
+void AttentionKernel::run(const Launch& launch) const {
+  const TensorArg& out = launch.outputs[0];
+  if (out.volume() == 0) return;
+  const Sizes sizes(launch.inputs[kQ], launch.inputs[kK], launch.inputs[kV]);
+  const Layout layout(sizes, params_);
+  const BoundEpilogue epilogue = bind_epilogue(epilogue_, launch.inputs.subspan(own_inputs()), out, 3);
+  const auto grain = static_cast<int64_t>(std::max(1.0, gemm::kMinParallelFlops / (sizes.flops_of_unit() + 1)));
+  launch.pool.parallel_for(sizes.units(), grain, [&](int64_t begin, int64_t end, int worker) {
+    Worker own(launch, params_, epilogue, sizes, layout, launch.workspace + layout.total * static_cast<size_t>(worker));
+    for (int64_t unit = begin; unit < end; ++unit) own.run(unit);
+  });
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Kernel>> make_attention(const Record& record) {
+  const auto params = decode_params<AttentionParams>(record.params);
+  if (!params) return refuse_params("attention");
+  LATHE_ASSIGN(Epilogue epilogue, compile_epilogue(record.program));
+  return std::unique_ptr<Kernel>(new AttentionKernel(*params, std::move(epilogue)));
+}
+
+}  // namespace lathe::cpu

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cpu/attention/attention.h"
+
+#include "kernels/cpu/evaluation_check.h"
+
+namespace lathe::cpu {
+namespace {
+
+using attention::AttentionParams;
+
+struct Case {
+  int64_t batch = 1, heads = 1, shared = 1, queries = 1, keys = 1, depth = 16, width = 16;
+  AttentionAttrs attrs = {};
+  Dims mask = {};  // empty = none
+  DType mask_type = DType::f32;
+};
+
+AttentionParams params_of(const Case& c) {
+  return {static_cast<float>(c.attrs.scale),
+          static_cast<float>(c.attrs.softcap),
+          static_cast<float>(c.attrs.hidden),
+          c.attrs.causal,
+          c.attrs.zeros_for_nan,
+          !c.mask.empty()};
+}
+
+// The kernel on tensors that lie in any way, on one thread and three.
+void expect_right(const Case& c, std::mt19937& random) {
+  std::vector<Tensor> inputs = {random_tensor(DType::f32, {c.batch, c.heads, c.queries, c.depth}, random),
+                                random_tensor(DType::f32, {c.batch, c.shared, c.keys, c.depth}, random),
+                                random_tensor(DType::f32, {c.batch, c.shared, c.keys, c.width}, random)};
+  if (!c.mask.empty()) inputs.push_back(random_tensor(c.mask_type, c.mask, random));
+  const Result<std::vector<Tensor>> want = run_op(c.attrs, inputs, 1);
+  ASSERT_TRUE(want) << want.error().message;
+  std::vector<TestTensor> strided;
+  std::vector<TensorArg> args;
+  strided.reserve(inputs.size());
+  for (const Tensor& input : inputs) args.push_back(strided.emplace_back(TestTensor::copy_of(input, random)).arg);
+  const auto kernel = make_kernel("attention", params_of(c));
+  for (const int threads : {1, 3}) {
+    // Rows are contiguous, and heads lie beside each other as the next product wants them, or one after the other.
+    const Dims& dims = (*want)[0].dims();
+    const bool by_query = threads == 1;
+    TestTensor out =
+        TestTensor::strided(dims, by_query ? Dims{dims[2] * dims[1] * dims[3], dims[3], dims[1] * dims[3], 1}
+                                           : Dims{dims[1] * dims[2] * dims[3], dims[2] * dims[3], dims[3], 1});
+    run_kernel(*kernel, args, {out.arg}, threads);
+    EXPECT_EQ(differences(out.checked_content(), (*want)[0], tolerance_of(DType::f32)), "")
+        << to_text(c.attrs) << " queries " << c.queries << " keys " << c.keys << " mask " << c.mask.size();
+  }
+}
+
+TEST(Attention, EverySize) {
+  std::mt19937 random(1);
+  for (int i = 0; i < 40; ++i) {
+    const int64_t shared = pick_between(random, 1, 3);
+    Case c{pick_between(random, 1, 2),  shared * pick_between(random, 1, 3), shared,
+           pick_between(random, 1, 40), pick_between(random, 1, 150),        pick_between(random, 1, 70),
+           pick_between(random, 1, 130)};
+    c.attrs.scale = 0.3;
+    c.attrs.causal = i % 2 == 0;
+    expect_right(c, random);
+  }
+}
+
+// Blocks of queries, and rows of scores that would be 4 KiB apart.
+TEST(Attention, ManyQueriesAndKeys) {
+  std::mt19937 random(2);
+  for (const bool causal : {false, true}) {
+    Case c{1, 2, 2, 205, 205, 32, 32};
+    c.attrs.scale = 0.2;
+    c.attrs.causal = causal;
+    expect_right(c, random);
+    c.queries = 3, c.keys = 1024;
+    expect_right(c, random);
+  }
+}
+
+TEST(Attention, Masks) {
+  std::mt19937 random(3);
+  for (const DType type : {DType::f32, DType::boolean})
+    for (const Dims& mask : {Dims{2, 4, 9, 37}, Dims{2, 1, 1, 37}, Dims{9, 1}, Dims{1, 4, 9, 37}, Dims{37}, Dims{1}})
+      for (const bool causal : {false, true}) {
+        Case c{2, 4, 2, 9, 37, 16, 24};
+        c.attrs.scale = 0.3;
+        c.attrs.softcap = causal ? 3 : 0;
+        c.attrs.causal = causal;
+        c.attrs.hidden = causal ? -HUGE_VAL : -1e30;
+        c.attrs.zeros_for_nan = true;
+        c.mask = mask, c.mask_type = type;
+        expect_right(c, random);
+      }
+}
+
+// More queries than keys: the first see none.
+TEST(Attention, QueriesThatSeeNoKey) {
+  std::mt19937 random(4);
+  for (const bool zeros : {false, true}) {
+    Case c{1, 2, 1, 30, 11, 8, 8};
+    c.attrs.causal = true;
+    c.attrs.zeros_for_nan = zeros;
+    expect_right(c, random);
+    c.keys = 0;
+    expect_right(c, random);
+  }
+}
+
+TEST(Attention, RunsTheProgramBehindIt) {
+  std::mt19937 random(5);
+  const Program program = program_of("in=3; r3=add r0 r1; r4=mul r3 r2; r5=relu r4; out r5");
+  TestTensor q({1, 2, 20, 16}), k({1, 2, 33, 16}), v({1, 2, 33, 70}), plain({1, 2, 20, 70}), out({1, 2, 20, 70});
+  TestTensor all({1, 2, 20, 70}), columns({1, 1, 1, 70});
+  for (TestTensor* tensor : {&q, &k, &v, &all, &columns}) tensor->fill(random, 2);
+  const AttentionParams params{.scale = 0.25f};
+  run_kernel(*make_kernel("attention", params), {q.arg, k.arg, v.arg}, {plain.arg}, 1);
+  run_kernel(*make_kernel("attention", params, &program), {q.arg, k.arg, v.arg, all.arg, columns.arg}, {out.arg}, 3);
+  plain.for_each([&](const std::vector<int64_t>& at, float& x) {
+    const float want = std::max(0.0f, (x + all.at(at)) * columns.at({0, 0, 0, at[3]}));
+    ASSERT_NEAR(out.at(at), want, 1e-5 * std::max(1.0f, std::fabs(want)));
+  });
+}
+
+TEST(Attention, RefusesWhatItCannotRun) {
+  const KernelFactory factory = find_kernel("attention");
+  for (const std::vector<int64_t>& params : std::vector<std::vector<int64_t>>{{}, {0, 0, 0, 2, 0, 0}, {0, 0, 0, 0, 0}})
+    EXPECT_FALSE(factory(Record{params, nullptr}));
+  TestTensor q({1, 4, 5, 8}), k({1, 2, 7, 8}), v({1, 2, 7, 6}), out({1, 4, 5, 6}), odd({1, 3, 7, 8}), mask({5, 6});
+  const auto fits = [&](const TestTensor& keys, const std::vector<TensorArg>& more, bool masked) {
+    std::vector<TensorArg> inputs = {q.arg, keys.arg, v.arg};
+    inputs.insert(inputs.end(), more.begin(), more.end());
+    return static_cast<bool>(
+        make_kernel("attention", AttentionParams{.masked = masked})->check(inputs, std::vector{out.arg}));
+  };
+  EXPECT_TRUE(fits(k, {}, false));
+  EXPECT_FALSE(fits(odd, {}, false));
+  EXPECT_FALSE(fits(k, {}, true));
+  EXPECT_FALSE(fits(k, {mask.arg}, true));
+  EXPECT_FALSE(fits(k, {mask.arg}, false));
+}
+
+}  // namespace
+}  // namespace lathe::cpu
