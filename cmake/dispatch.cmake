@@ -1,9 +1,7 @@
 # liblathe_dispatch.so and that of generation 10: they read a plan's header and have another library make the engine. Their
 # sources are some of the runtime's, compiled to be small, and of those what is used.
-set(dispatch_sources base/adler32.cpp base/file.cpp base/hash.cpp base/hex.cpp base/inflate.cpp base/library_note.cpp base/log.cpp base/own_file.cpp
+set(dispatch_sources base/file.cpp base/hash.cpp base/hex.cpp base/inflate.cpp base/library_note.cpp base/log.cpp base/own_file.cpp
     base/format.cpp base/result.cpp plan/compatibility.cpp plan/foreign_prefix.cpp plan/header.cpp plan/public_keys.cpp)
-# But for what a plan's own runtime takes the time of to be inflated.
-set_source_files_properties(base/adler32.cpp base/inflate.cpp PROPERTIES COMPILE_OPTIONS $<$<CONFIG:Release>:-O2>)
 file(GLOB dispatch_api_sources CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} api/guest/*.cpp api/dispatch/*.cpp)
 list(APPEND dispatch_api_sources api/convert.cpp api/deprecation.cpp api/entry_point.cpp api/living_products.cpp api/report.cpp api/settings.cpp
      api/runtime/entry_points.cpp api/runtime/other_versions.cpp api/runtime/plan_bytes.cpp api/runtime/runtime.cpp

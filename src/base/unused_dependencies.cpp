@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // For libraries that are to be small: functions that libsodium and zlib reference from the object files that are linked
-// of them, so that the object files which define these are left out. All that is used of libsodium is BLAKE2b and the
-// check of Ed25519 signatures; of zlib nothing, for these libraries compress nothing.
+// of them, so that the object files which define these are left out. All that is used of the two is BLAKE2b, the check
+// of Ed25519 signatures and the inflation of zlib streams.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -24,8 +24,8 @@ int sodium_is_zero(const unsigned char* bytes, size_t count) {
   return any == 0 ? 1 : 0;
 }
 
-// Never called: nothing is random, keys of hashes are not used, nothing is compressed, and BLAKE2b's portable form is
-// what runs unless sodium_init() is called.
+// Never called: nothing is random, keys of hashes are not used, zlib streams have another checksum than gzip's, and
+// BLAKE2b's portable form is what runs unless sodium_init() is called.
 [[noreturn]] void sodium_misuse() { std::abort(); }
 [[noreturn]] void randombytes_buf(void*, size_t) { std::abort(); }
 [[noreturn]] unsigned long crc32(unsigned long, const unsigned char*, unsigned) { std::abort(); }
