@@ -39,7 +39,7 @@ bool is_heavy(const Node& node) { return node.has_trait(kHeavy | kReduction | kP
 Value* bias_of(const Node& node) { return is_convolution(node.info()) ? node.input(2) : nullptr; }
 
 RegionKind kind_alone(const Node& node) {
-  if (node.has_trait(kView) || node.is(OpKind::identity)) return RegionKind::view;
+  if (node.has_trait(kView) || node.is(OpKind::identity) || node.is(OpKind::bitcast)) return RegionKind::view;
   if (const auto stored = storage_type_of(node); stored && is_packed(*stored)) return RegionKind::single;  // no strides
   return node.has_trait(kStrided) ? RegionKind::movement : RegionKind::single;
 }

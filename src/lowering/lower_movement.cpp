@@ -145,7 +145,7 @@ void RegionLowering::copy_channels_last(const Value* x) {
   lower_copy(tensors_.tensor_of(x), channels_last_[x], "reformat " + x->name(), {});
 }
 
-// Same elements, same order: a copy only when the memory could not be shared.
+// Same elements (of a bitcast, the same bits), same order: a copy only when the memory could not be shared.
 Result<> RegionLowering::lower_view(const Region& region) {
   const Value* input = region.root->input(0);
   const Value* output = region.result();
@@ -155,8 +155,10 @@ Result<> RegionLowering::lower_view(const Region& region) {
       dense ? Shape() : strides_before(*region.root, location.strides, graph_.symbol_ranges());
   if (introduces_symbols(region, graph_) || volume(input->shape()) != volume(output->shape()) || !strides)
     return lower_single(*region.root);
-  lower_copy(tensors_.tensor_of(input), tensors_.tensor_at(output, input->shape(), *strides, location),
-             region.root->name(), region.root->origin());
+  plan::TensorId from = tensors_.tensor_of(input);
+  if (input->dtype() != output->dtype()) from = tensors_.as_type(from, output->dtype());
+  lower_copy(from, tensors_.tensor_at(output, input->shape(), *strides, location), region.root->name(),
+             region.root->origin());
   return {};
 }
 

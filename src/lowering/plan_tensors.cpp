@@ -104,9 +104,9 @@ TensorId PlanTensors::transposed(TensorId id) {
   return add(std::move(tensor));
 }
 
-TensorId PlanTensors::as_bytes(TensorId id) {
+TensorId PlanTensors::as_type(TensorId id, DType dtype) {
   plan::TensorDesc tensor = plan_.tensors[id];
-  tensor.dtype = DType::u8;
+  tensor.dtype = dtype;
   return add(std::move(tensor));
 }
 

@@ -29,7 +29,8 @@ class PlanTensors {
   plan::TensorId add(plan::TensorDesc tensor);
   // The same memory with the last two dimensions swapped.
   plan::TensorId transposed(plan::TensorId id);
-  plan::TensorId as_bytes(plan::TensorId id);  // u8, of elements of a byte each
+  // The same memory as elements of another type of as many bits.
+  plan::TensorId as_type(plan::TensorId id, DType dtype);
   // The placed tensor with the dims, strides and offset of the operand.
   plan::TensorId along(const ir::Value* value, const Operand& operand);
 

@@ -150,8 +150,8 @@ void RegionLowering::lower_copy(TensorId from, TensorId to, std::string name, co
     pending.step.tactic = "plain evaluation";
   } else {
     if (is_storage_only(tensors_[from].dtype)) {
-      pending.step.inputs = {tensors_.as_bytes(from)};
-      pending.step.outputs = {tensors_.as_bytes(to)};
+      pending.step.inputs = {tensors_.as_type(from, DType::u8)};
+      pending.step.outputs = {tensors_.as_type(to, DType::u8)};
     }
     pending.matches = std::make_unique<Matches>(
         problems_.of_copy(tensors_[pending.step.inputs[0]], tensors_[pending.step.outputs[0]]), tactics_);

@@ -52,7 +52,10 @@ class GraphImporter {
   void import_outputs(Scope& scope);
   void import_output(const TypeProto& type, const std::string& name, ir::Value* value);
   void import_sequence_output(const ValueInfo& output, const Sequence& sequence);
-  Result<ir::Value*> import_input(const ValueInfo& input);
+  Result<Slot> import_input(const ValueInfo& input);
+  Result<Slot> import_sequence_input(const ValueInfo& input, const TypeProto& type, const InputElements* elements);
+  Result<ir::Value*> import_tensor_input(const std::string& name, const TypeProto& type, const Dims* dims);
+  Result<> check_input_elements() const;
   // False when the node failed or was blocked; then its outputs are blocked.
   bool import_node(const NodeProto& node, size_t index, Scope& scope);
   static void name_tensor(ir::Graph& graph, ir::Value* value, const std::string& name);

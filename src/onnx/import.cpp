@@ -58,62 +58,6 @@ void GraphImporter::add_problem(ImportProblem problem) {
   problems_.push_back(std::move(problem));
 }
 
-Result<ir::Value*> GraphImporter::import_input(const ValueInfo& input) {
-  const TypeProto& type = input.type;
-  if (type.kind != TypeKind::tensor)
-    return fail(ErrorCode::dtype_unsupported,
-                "input '{}' is not a tensor, and inputs of engines are; give the network the tensors of a sequence one "
-                "by one, and make the sequence of them by SequenceConstruct",
-                input.name);
-  const std::optional<DType> dtype = to_dtype(type.element);
-  if (!dtype)
-    return fail(ErrorCode::dtype_unsupported, "input '{}' has element type {}, which Lathe cannot compute with",
-                input.name, name_of(type.element));
-  const std::string name(input.name);
-  const auto given = std::find_if(options_.input_dims.begin(), options_.input_dims.end(),
-                                  [&](const auto& entry) { return entry.first == name; });
-  const Dims* dims = given == options_.input_dims.end() ? nullptr : &given->second;
-  if (!type.has_shape && !dims)
-    return fail(ErrorCode::shape_unknown,
-                "input '{}' has no shape in the model; state its rank, with symbolic dimensions if need be",
-                input.name);
-  const size_t rank = dims ? dims->size() : type.dims.size();
-  if (type.has_shape && rank != type.dims.size())
-    return fail(ErrorCode::invalid_argument, "input '{}' was given {} dimensions, but has {}", input.name, rank,
-                type.dims.size());
-  Shape shape;
-  for (size_t i = 0; i < rank; ++i) {
-    const Dim dim = type.has_shape ? type.dims[i] : Dim{};
-    if (dims && (*dims)[i] >= 0)
-      shape.push_back((*dims)[i]);
-    else if (dim.value && *dim.value >= 0)
-      shape.push_back(*dim.value);
-    else
-      shape.push_back(graph_.dim_symbol(dim.param.empty() ? fmt::format("{}.{}", name, i) : std::string(dim.param)));
-  }
-  return int64_.add_input(graph_, name, *dtype, std::move(shape));
-}
-
-void GraphImporter::import_inputs(Scope& scope) {
-  for (const TensorData& tensor : model_.graph.initializers) scope.initializers[tensor.name] = &tensor;
-  for (const ValueInfo& input : model_.graph.inputs) {
-    if (scope.initializers.contains(input.name)) continue;  // a default value: imported as a constant
-    Result<ir::Value*> value = import_input(input);
-    if (value) {
-      scope.values[input.name] = to_slot(*value);
-    } else {
-      scope.values[input.name].blocked = true;
-      problem(std::move(value).error());
-    }
-  }
-  for (const SparseTensorData& tensor : model_.graph.sparse_initializers) {
-    scope.values[tensor.values.name].blocked = true;
-    problem(Error{ErrorCode::dtype_unsupported,
-                  fmt::format("initializer '{}' is sparse, which is not supported", tensor.values.name),
-                  {}});
-  }
-}
-
 void GraphImporter::import_outputs(Scope& scope) {
   for (const ValueInfo& output : model_.graph.outputs) {
     const Slot slot = resolve(output.name, scope);
@@ -165,7 +109,9 @@ void GraphImporter::import_sequence_output(const ValueInfo& output, const Sequen
                             "input or output has this name; rename one of them",
                             i, output.name, name),
                 {}});
-    import_output(output.type, name, sequence.elements[i]);
+    ir::Value* element = sequence.elements[i];
+    if (!element->producer()) element = ir::GraphBuilder(graph_, {name, {name}, {}}).identity(element);  // an input
+    import_output(output.type, name, element);
   }
 }
 

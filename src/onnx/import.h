@@ -2,6 +2,7 @@
 // Turns an ONNX model into the graph IR.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -41,13 +42,21 @@ class CustomOperators {
   virtual void import(NodeContext& context) = 0;  // of a node that it knows
 };
 
+// What the network has for an input of the model that is a sequence or an optional, which say too little of themselves.
+struct InputElements {
+  static constexpr int64_t kNone = -1;  // an optional that has no element
+  int64_t count = 1;                    // of the tensors of a sequence; 1 for an optional tensor that is there
+  std::optional<Dims> dims{};           // of each tensor, -1 = open; none = as the model declares them
+};
+
 struct ImportOptions {
   // Inputs whose dims are fixed here rather than by the model; -1 keeps the model's symbol.
   std::vector<std::pair<std::string, Dims>> input_dims{};
-  Branches branches{};                             // that are not to be guessed
-  CustomOperators* custom = nullptr;               // not owned
-  bool int64_as_int32 = false;                     // weights, inputs and outputs: lathe::setInt64AsInt32()
-  std::vector<ImportProblem>* problems = nullptr;  // where all of them go, too, in the model's order
+  std::map<std::string, InputElements> input_elements{};  // lathe::setInputElements()
+  Branches branches{};                                    // that are not to be guessed
+  CustomOperators* custom = nullptr;                      // not owned
+  bool int64_as_int32 = false;                            // weights, inputs and outputs: lathe::setInt64AsInt32()
+  std::vector<ImportProblem>* problems = nullptr;         // where all of them go, too, in the model's order
 };
 
 enum class Support {

@@ -45,6 +45,18 @@ void import_cast(NodeContext& c) {
   c.set_output(0, c.add(cast_to(c, *to), {x}));
 }
 
+// A byte of a boolean is 0 or 1 here; another one becomes 1.
+void import_bit_cast(NodeContext& c) {
+  BitcastAttrs attributes;
+  ir::Value* x = c.require(0);
+  const auto type = static_cast<ElementType>(c.require_integer("to"));
+  const std::optional<DType> to = to_dtype(type);
+  if (!to) return c.unsupported("Lathe has no tensors of {}", name_of(type));
+  attributes.to = *to;
+  const bool tests = *to == DType::boolean && bits_of(x->dtype()) == bits_of(*to);
+  c.set_output(0, tests ? c.cast(x, *to) : c.add(attributes, {x}));
+}
+
 void import_cast_like(NodeContext& c) { c.set_output(0, c.add(cast_to(c, c.require(1)->dtype()), {c.require(0)})); }
 
 }  // namespace lathe::onnx

@@ -59,6 +59,26 @@ void import_window_function(NodeContext& c) {
   c.set_output(0, c.cast(y, *type));
 }
 
+// Small determinants are sums of products; others are eliminated.
+void import_det(NodeContext& c) {
+  ir::Value* x = c.require(0);
+  if (c.failed()) return;
+  const std::optional<int64_t> n = x->rank() >= 2 ? c.dim(x, x->rank() - 1).as_constant() : std::nullopt;
+  if (n < 1 || n > 3 || c.dim(x, x->rank() - 2).as_constant() != n)
+    return c.set_output(0, c.add(DeterminantAttrs{}, {x}));
+  const auto at = [&](int64_t i, int64_t j) {
+    ir::Value* element = c.slice(c.slice(x, x->rank() - 2, i, i + 1), x->rank() - 1, j, j + 1);
+    return c.squeeze(element, {x->rank() - 2, x->rank() - 1});
+  };
+  const auto minor = [&](int64_t i, int64_t j, int64_t from) {  // of two rows from `from` on, columns i and j
+    return c.minus(c.mul(at(from, i), at(from + 1, j)), c.mul(at(from, j), at(from + 1, i)));
+  };
+  if (n == 1) return c.set_output(0, at(0, 0));
+  if (n == 2) return c.set_output(0, minor(0, 1, 0));
+  ir::Value* sum = c.minus(c.mul(at(0, 0), minor(1, 2, 1)), c.mul(at(0, 1), minor(0, 2, 1)));
+  c.set_output(0, c.plus(sum, c.mul(at(0, 2), minor(0, 1, 1))));
+}
+
 // Depthwise convolution along the last axis that sees the past only; the last inputs are kept for the next call.
 void import_causal_conv_with_state(NodeContext& c) {
   ir::Value *x = c.require(0), *w = c.require(1);

@@ -61,22 +61,4 @@ void import_shape(NodeContext& c) {
 
 void import_size(NodeContext& c) { c.set_output(0, c.add(SizeAttrs{}, {c.require(0)})); }
 
-// Inference passes its input through and keeps every element.
-void import_dropout(NodeContext& c) {
-  c.ignore({"consumed_inputs", "ratio", "seed", "is_test"});
-  ir::Value* x = c.require(0);
-  if (c.version() >= 12 && c.has(2)) {
-    const std::optional<double> training = c.constant_scalar(c.input(2));
-    const std::optional<double> ratio = c.has(1) ? c.constant_scalar(c.input(1)) : 0.5;
-    if (!training) return c.unsupported("training_mode must be a constant; freeze it to false");
-    if (*training != 0 && !(ratio && *ratio == 0))
-      return c.unsupported("training mode is not supported; set training_mode to false");
-  }
-  c.set_output(0, c.identity(x));
-  if (!c.wants(1)) return;
-  const Tensor mask = Tensor::of<bool>({1}, {true});
-  ir::Value* kept = c.fill(c.shape_of(x), mask);
-  c.set_output(1, c.version() < 10 ? c.cast(kept, x->dtype()) : kept);
-}
-
 }  // namespace lathe::onnx

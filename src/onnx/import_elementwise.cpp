@@ -55,6 +55,11 @@ ir::Value* second_operand(NodeContext& c, ir::Value* a) {
 
 }  // namespace
 
+void import_binarizer(NodeContext& c) {
+  ir::Value* x = c.require(0);
+  c.set_output(0, c.cast(c.binary(ElementwiseOp::greater, c.cast(x, DType::f64), c.real("threshold", 0)), x->dtype()));
+}
+
 void import_elementwise(NodeContext& c) {
   ir::Value* a = c.require(0);
   c.set_output(0, c.binary(op_of(c.op()), a, second_operand(c, a)));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operators that read or write at computed positions.
+#include "compose/unique.h"
 #include "onnx/importer.h"
 
 namespace lathe::onnx {
@@ -58,6 +59,25 @@ void import_compress(NodeContext& c) {
   attributes.flat = !c.has_attribute("axis");
   attributes.axis = c.integer("axis", 0);
   c.set_output(0, c.add(attributes, {c.require(0), c.require(1)}));
+}
+
+void import_unique(NodeContext& c) {
+  ir::Value* x = c.require(0);
+  Unique how;
+  how.sorted = c.flag("sorted", true);
+  if (c.has_attribute("axis")) how.axis = c.axis(c.integer("axis", 0), x->rank());
+  if (c.failed()) return;
+  const UniqueValues found = unique_values(c, x, how);
+  c.set_outputs({found.values, found.first, found.inverse, found.counts});
+}
+
+// Columns of x; of a vector, as of a matrix of one row.
+void import_array_feature_extractor(NodeContext& c) {
+  ir::Value *x = c.require(0), *columns = c.require(1);
+  if (c.failed()) return;
+  if (x->rank() == 0) return c.invalid("a scalar has no features");
+  if (x->rank() == 1) x = c.unsqueeze(x, {0});
+  c.set_output(0, c.gather(x, c.reshape(columns, {-1}), x->rank() - 1));
 }
 
 }  // namespace lathe::onnx

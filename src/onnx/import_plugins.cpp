@@ -2,6 +2,7 @@
 // Standard plugins of TensorRT. Names and defaults of fields are theirs.
 #include <cmath>
 
+#include "compose/deformable_convolution.h"
 #include "compose/efficient_nms.h"
 #include "compose/grid_sample.h"
 #include "onnx/plugins.h"
@@ -264,8 +265,6 @@ void import_crop_and_resize_plugin(NodeContext& c) {
   c.set_output(0, c.select(inside, y, c.scalar_like(0, y)));
 }
 
-// A convolution whose taps are samples of x, moved by offset[N, 2 * groups of offsets * taps, ...] (y before x) and
-// multiplied by a mask: all of them as channels of an image, then a convolution of 1 x 1.
 void import_deformable_convolution_plugin(NodeContext& c) {
   if (!has_all(c, {"stride", "padding", "dilation", "group", "deformable_group"})) return;
   const Ints stride = c.integers("stride"), padding = c.integers("padding"), dilation = c.integers("dilation");
@@ -282,36 +281,8 @@ void import_deformable_convolution_plugin(NodeContext& c) {
         "{} strides, {} paddings and {} dilations in {} groups and {} groups of offsets; expected 2 of each, "
         "and groups that divide the channels",
         stride.size(), padding.size(), dilation.size(), groups, offset_groups);
-  const int64_t inputs = (*kernel)[1] * groups, taps = (*kernel)[2] * (*kernel)[3];
-  ir::Value *extent = c.shape_of(x, 2, 4), *result = c.shape_of(offset, 2, 4);
-  ir::Value* images = c.reshape(x, c.concat({c.ints({-1, inputs / offset_groups}), extent}, 0));
-  offset = c.cast(c.reshape(offset, c.concat({c.ints({-1, taps, 2}), result}, 0)), DType::f32);
-  mask = c.reshape(mask, c.concat({c.ints({-1, taps}), result}, 0));
-  // Of tap `t` along axis d, 0 or 1, from -1 to 1 between the edges of the image: [images, height, width, 1].
-  const auto place = [&](int64_t t, size_t d) {
-    const auto axis = static_cast<int64_t>(d);
-    const int64_t first = (d == 0 ? t / (*kernel)[3] : t % (*kernel)[3]) * dilation[d] - padding[d];
-    ir::Value* count = c.squeeze(c.slice(result, 0, axis, axis + 1), {0});
-    ir::Value* steps = c.add(RangeAttrs{}, {c.integer_scalar(0), count, c.integer_scalar(1)});
-    steps = c.plus(c.mul(steps, c.integer_scalar(stride[d])), c.integer_scalar(first));
-    steps = c.cast(c.reshape(steps, d == 0 ? Ints{-1, 1} : Ints{-1}), DType::f32);
-    ir::Value* moved = c.squeeze(c.slice(c.slice(offset, 1, t, t + 1), 2, axis, axis + 1), {1, 2});
-    ir::Value* at = c.binary(ElementwiseOp::add, c.binary(ElementwiseOp::mul, c.plus(moved, steps), 2.0), 1.0);
-    at = c.divide(at, c.cast(c.squeeze(c.slice(extent, 0, axis, axis + 1), {0}), DType::f32));
-    return c.unsqueeze(c.cast(c.binary(ElementwiseOp::sub, at, 1.0), x->dtype()), {3});
-  };
-  std::vector<ir::Value*> samples;
-  for (int64_t t = 0; t < taps; ++t) {
-    ir::Value* sample = grid_sample(c, images, c.concat({place(t, 1), place(t, 0)}, 3), GridSample{});
-    sample = c.mul(sample, c.slice(mask, 1, t, t + 1));
-    samples.push_back(c.reshape(sample, c.concat({c.ints({-1, inputs, 1}), result}, 0)));
-  }
-  ir::Value* columns = c.reshape(c.concat(samples, 2), c.concat({c.ints({-1, inputs * taps}), result}, 0));
-  ConvolutionAttrs attributes;
-  attributes.groups = groups;
-  std::vector<ir::Value*> operands = {columns, c.reshape(weight, {(*kernel)[0], -1, 1, 1})};
-  if (c.has(4)) operands.push_back(c.input(4));
-  c.set_output(0, c.add(attributes, operands));
+  c.set_output(0, deformable_convolution(c, {x, weight, offset, c.input(4), mask},
+                                         {stride, padding, dilation, groups, offset_groups}));
 }
 
 // For each level of a pyramid: samples of its image, weighted and added up.

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include "onnx/import_window.h"
 #include "onnx/importer.h"
 
@@ -47,6 +49,35 @@ void import_pool(NodeContext& c) {
     attributes->p = c.version() < 2 ? static_cast<int64_t>(c.real("p", 2)) : c.integer("p", 2);
   }
   c.set_outputs(c.add_all(*attributes, {x}, op == PoolingOp::max && c.wants(1) ? 2 : 1));
+}
+
+// What pooling found, put back where it was: the inverse of pooling of as many windows. The indices are of the whole
+// flat tensor without `output_shape`, in whose front corner it then lies.
+void import_max_unpool(NodeContext& c) {
+  ir::Value *x = c.require(0), *indices = c.require(1);
+  if (c.failed()) return;
+  const Ints window = c.integers("kernel_shape");
+  const size_t spatial = window.size();
+  const Ints stride = c.integers("strides", Ints(spatial, 1)), pads = c.integers("pads", Ints(2 * spatial, 0));
+  if (spatial < 1 || x->rank() != static_cast<int>(spatial) + 2 || stride.size() != spatial ||
+      pads.size() != 2 * spatial || std::ranges::min(window) < 1 || std::ranges::min(stride) < 1 ||
+      std::ranges::min(pads) < 0)
+    return c.invalid("its kernel_shape, strides and pads do not fit an input of {} dimensions", x->rank());
+  Ints more(2), steps(2, 1);  // per dimension: x's extent times the step, and so many more
+  for (size_t d = 0; d < spatial; ++d) {
+    steps.push_back(stride[d]);
+    more.push_back(window[d] - stride[d] - pads[d] - pads[spatial + d]);
+  }
+  indices = c.require_shape("its list of indices", indices, c.shape_of(x));
+  ir::Value* shape = c.plus(c.mul(c.shape_of(x), c.ints(steps)), c.ints(more));
+  ir::Value* zeros = c.reshape(c.add(ExpandAttrs{}, {c.scalar_like(0, x), shape}), {-1});
+  ir::Value* flat = c.add(ScatterElementsAttrs{}, {zeros, c.reshape(indices, {-1}), c.reshape(x, {-1})});
+  ir::Value* y = c.reshape(flat, shape, true);
+  if (c.has(2)) {
+    ir::Value* missing = c.minus(c.cast(c.input(2), DType::i64), shape);
+    y = c.add(PadAttrs{}, {y, c.concat({c.ints(Ints(spatial + 2, 0)), missing}, 0)});
+  }
+  c.set_output(0, y);
 }
 
 void import_global_pool(NodeContext& c) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random numbers. With a seed a node gives the same numbers in every run, and nodes of equal seeds equal numbers;
-// without one other numbers in each run.
+// without one other numbers in each run. Dropout, which draws some in training mode.
 #include <bit>
 
 #include "onnx/importer.h"
@@ -28,7 +28,43 @@ DType type_of(NodeContext& c, DType fallback) {
   return to_dtype(type).value_or(fallback);
 }
 
+// x and a mask, where training_mode holds: whether a number is not below the ratio, and what is kept in proportion to
+// what is dropped. A node with a seed drops what ONNX's reference does.
+void drop(NodeContext& c, ir::Value* x, ir::Value* training) {
+  ir::Value* shape = c.shape_of(x);
+  ir::Value* drawn = c.has_attribute("seed") ? c.add(NumpyRandomAttrs{}, {shape, c.ints({c.integer("seed", 0)})})
+                                             : uniform(c, shape, DType::f64);
+  ir::Value* ratio = c.has(1) ? c.cast(c.reshape(c.input(1), Ints{}), DType::f64) : c.scalar(0.5, DType::f64);
+  ir::Value* is_kept = c.binary(ElementwiseOp::greater_equal, drawn, ratio);
+  ir::Value* scale = c.cast(c.divide(c.scalar(1, DType::f64), c.minus(c.scalar(1, DType::f64), ratio)), x->dtype());
+  ir::Value* kept = c.select(is_kept, c.mul(x, scale), c.scalar_like(0, x));
+  if (training) {
+    training = c.reshape(training, Ints{});
+    kept = c.select(training, kept, x);
+    is_kept = c.binary(ElementwiseOp::logical_or, is_kept, c.unary(UnaryOp::logical_not, training));
+  }
+  c.set_outputs({kept, is_kept});
+}
+
 }  // namespace
+
+// Inference passes its input through and keeps every element.
+void import_dropout(NodeContext& c) {
+  c.ignore({"consumed_inputs", "ratio", "seed", "is_test"});
+  ir::Value* x = c.require(0);
+  if (c.version() >= 12 && c.has(2)) {
+    const std::optional<double> training = c.constant_scalar(c.input(2));
+    const std::optional<double> ratio = c.has(1) ? c.constant_scalar(c.input(1)) : 0.5;
+    if (ratio && !(*ratio >= 0 && *ratio < 1)) return c.invalid("its ratio is {}, expected one in [0, 1)", *ratio);
+    const bool may_drop = (!training || *training != 0) && ratio != 0;
+    if (may_drop) return drop(c, x, training ? nullptr : c.input(2));
+  }
+  c.set_output(0, c.identity(x));
+  if (!c.wants(1)) return;
+  const Tensor mask = Tensor::of<bool>({1}, {true});
+  ir::Value* kept = c.fill(c.shape_of(x), mask);
+  c.set_output(1, c.version() < 10 ? c.cast(kept, x->dtype()) : kept);
+}
 
 void import_random(NodeContext& c) {
   RandomAttrs attributes;

@@ -3,6 +3,7 @@
 
 #include "base/philox.h"
 #include "ops/random_range.h"
+#include "ops/random_shape.h"
 #include "ops/rules.h"
 #include "ops/symbolic.h"
 
@@ -18,6 +19,22 @@ double rounded(double value, DType dtype) {
 
 }  // namespace
 
+Result<Shape> drawn_shape(InferContext& context, std::string_view op) {
+  LATHE_ASSIGN(const int64_t rank, list_length(context, 0, fmt::format("{}: shape", op)));
+  if (context.dtype(1) != DType::i64 || !context.assume_equal(volume(context.shape(1)), 1))
+    return fail(ErrorCode::type_mismatch, "{}: the seed is {}{}, but one i64 is needed", op, name_of(context.dtype(1)),
+                to_string(context.shape(1)));
+  const std::vector<Expr>* elements = context.elements(0);
+  Shape output(static_cast<size_t>(rank));
+  for (size_t i = 0; i < output.size(); ++i) {
+    output[i] = elements ? (*elements)[i] : context.new_symbol("random_dim");
+    if (output[i].as_constant().value_or(0) < 0)
+      return fail(ErrorCode::shape_mismatch, "{}: dimension {} is {}, expected 0 or more", op, i,
+                  *output[i].as_constant());
+  }
+  return output;
+}
+
 Result<> infer_random(InferContext& context) {
   const auto& attrs = context.attrs<RandomAttrs>();
   const bool uniform = attrs.op == RandomOp::uniform;
@@ -29,18 +46,7 @@ Result<> infer_random(InferContext& context) {
     return fail(ErrorCode::attribute_invalid, "random: {} is {} and {} is {} in {}, but both must be finite and {}",
                 uniform ? "low" : "the mean", attrs.a, uniform ? "high" : "the standard deviation", attrs.b,
                 name_of(attrs.dtype), uniform ? "low not above high" : "the deviation not below 0");
-  LATHE_ASSIGN(const int64_t rank, list_length(context, 0, "random: shape"));
-  if (context.dtype(1) != DType::i64 || !context.assume_equal(volume(context.shape(1)), 1))
-    return fail(ErrorCode::type_mismatch, "random: the seed is {}{}, but one i64 is needed", name_of(context.dtype(1)),
-                to_string(context.shape(1)));
-  const std::vector<Expr>* elements = context.elements(0);
-  Shape output(static_cast<size_t>(rank));
-  for (size_t i = 0; i < output.size(); ++i) {
-    output[i] = elements ? (*elements)[i] : context.new_symbol("random_dim");
-    if (output[i].as_constant().value_or(0) < 0)
-      return fail(ErrorCode::shape_mismatch, "random: dimension {} is {}, expected 0 or more", i,
-                  *output[i].as_constant());
-  }
+  LATHE_ASSIGN(Shape output, drawn_shape(context, "random"));
   context.set(0, attrs.dtype, std::move(output));
   return {};
 }

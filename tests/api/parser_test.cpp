@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the ONNX parser tells of models: which parts are supported, what is wrong with them and where, which tensors its
 // nodes have become; and models whose weights come from memory.
-#include "NvOnnxParser.h"
-
 #include <filesystem>
 
 #include "api/layers_world.h"
+#include "lathe_onnx.h"
 #include "onnx/model_bytes.h"
 
 namespace nvinfer1::layers {
@@ -287,6 +286,31 @@ TEST(Parser, AQueryTellsHowEachNodeIsDone) {
   EXPECT_TRUE(parsed.log.has("node 0 '' (Relu): native"));
   EXPECT_TRUE(parsed.log.has("node 1 '' (Frobnicate): not supported: "));
   EXPECT_TRUE(parsed.log.has("node 2 '' (Relu): not supported: it reads what such a node gives"));
+}
+
+TEST(Parser, SequencesThatComeInAreAsManyInputsAsItIsTold) {
+  const std::string holder = message([](Writer& w) {
+    w.add_message(1, message([](Writer& type) { type.add_message(1, message([](Writer& t) { t.add_int32(1, 1); })); }));
+  });
+  const std::string sequence = message([&](Writer& w) {
+    w.add_string(1, "s"), w.add_message(2, message([&](Writer& type) { type.add_message(4, holder); }));
+  });
+  const std::string joined = node("ConcatFromSequence", {"s"}, {"y"}, {int_attribute("axis", 0)});
+  const std::string bytes = model(graph({{joined}, {}, {sequence}, {kOutput}}));
+  ParsedModel untold, told;
+  EXPECT_FALSE(untold.parse(bytes));
+  EXPECT_TRUE(untold.log.has("lathe::setInputElements()"));
+  const Dims dims{2, {1, 2}}, none{2, {1, -2}};
+  EXPECT_FALSE(lathe::setInputElements(*told.parser, "s", -2));
+  EXPECT_FALSE(lathe::setInputElements(*told.parser, nullptr, 1));
+  EXPECT_FALSE(lathe::setInputElements(*told.parser, "s", 1, &none));
+  EXPECT_EQ(told.log.errors, 3);
+  EXPECT_TRUE(lathe::setInputElements(*told.parser, "s", 2, &dims));
+  EXPECT_TRUE(told.supports(bytes));
+  ASSERT_TRUE(told.parse(bytes));
+  ASSERT_EQ(told.network->getNbInputs(), 2);
+  EXPECT_STREQ(told.network->getInput(1)->getName(), "s_1");
+  EXPECT_EQ(told.network->getInput(1)->getDimensions().d[1], 2);
 }
 
 TEST(Parser, NoPluginLibrariesAreUsed) {

@@ -11,12 +11,16 @@ import sys
 import tempfile
 import unittest
 
+import numpy as np
+import onnx
+from onnx import numpy_helper
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DATA = ROOT / "data/conformance"
 LATHE = pathlib.Path(os.environ["LATHE_BUILD_DIR"], "bin/lathe")
-TOTAL, FLOOR = 1914, 1782
-# Where 0 is right, these want 2e-7: rounding errors of who wrote them, and more than the official tolerance.
-NOISY = ("node/test_dft_inverse", "node/test_dft_inverse_opset19")
+TOTAL, FLOOR = 1914, 1863
+# The outputs that these state are sums of floats that cancel out: they are further from the exact ones than the tolerance.
+INEXACT = {"node/test_dft_inverse", "node/test_dft_inverse_opset19"}
 SMALL_SUITES = ("node", "simple", "pytorch-converted", "pytorch-operator")
 
 
@@ -31,31 +35,37 @@ def results(mode, folders=(DATA,)):
     return verdicts, result.stdout.strip().splitlines()
 
 
-def failures(lines):
-    return [line for line in lines if line.startswith("FAILED") and not any(f"/{case}:" in line for case in NOISY)]
-
-
 class Conformance(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         subprocess.run([sys.executable, ROOT / "tools/conformance_data.py"], check=True, stdout=subprocess.DEVNULL)
 
     def test_official_cases(self):
-        _, lines = results("runtime")
+        verdicts, lines = results("runtime")
         summary = re.fullmatch(r"passed=(\d+) failed=(\d+) unsupported=(\d+)", lines[-1] if lines else "")
         self.assertTrue(summary, "\n".join(lines[-20:]))
         passed, failed, unsupported = map(int, summary.groups())
         print(summary[0])
         self.assertEqual(passed + failed + unsupported, TOTAL)
-        self.assertEqual(failures(lines), [])
-        self.assertLessEqual(failed, len(NOISY))
+        self.assertEqual({case for case, verdict in verdicts.items() if verdict == "FAILED"}, INEXACT,
+                         "\n".join(line for line in lines if "fail" in line.lower())[:4000])
+        self.assertEqual(failed, len(INEXACT))
         self.assertGreaterEqual(passed, FLOOR)
+
+    def test_inexact_cases_are_inexact(self):
+        for case in INEXACT:
+            [x], [y] = ([numpy_helper.to_array(onnx.load_tensor(file)) for file in (DATA / case).glob(f"test_data_set_0/{kind}_*.pb")
+                         if numpy_helper.to_array(onnx.load_tensor(file)).ndim] for kind in ("input", "output"))
+            exact = np.fft.ifft(x[..., 0].astype(np.complex128) + 1j * x[..., 1], axis=1)
+            exact = np.stack([exact.real, exact.imag], -1)
+            self.assertLess(np.abs(exact - y).max(), 1e-5)
+            self.assertGreater((np.abs(exact - y) - 1e-3 * np.abs(y)).max(), 1e-7)
 
     def agrees_with_runtime(self, mode, folders=(DATA,), named=frozenset()):
         """No case fails, and what does not pass does not pass with inputs at run time either, but for named ones."""
         verdicts, lines = results(mode, folders)
         self.assertGreater(len(verdicts), TOTAL - 50)
-        self.assertEqual(failures(lines), [])
+        self.assertLessEqual({case for case, verdict in verdicts.items() if verdict == "FAILED"}, INEXACT, lines)
         suspects = {case for case, verdict in verdicts.items() if verdict != "passed"} - named
         runtime, _ = results("runtime", [DATA / case for case in suspects])
         self.assertEqual(runtime.keys(), suspects)

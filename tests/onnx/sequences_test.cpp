@@ -225,9 +225,67 @@ TEST(OnnxSequences, OutputsAreTheirTensors) {
   const auto taken = problems(import_rows({split, node("Neg", {"x"}, {"y_1"})}, {},
                                           {float_value("y", kSequence), value_info("y_1", 1, {3, 2})}));
   EXPECT_NE(taken.find("'y_1', but another"), std::string::npos) << taken;
-  const auto input = problems(
-      import_rows({node("SequenceLength", {"q"}, {"y"})}, {}, {value_info("y", 7, {})}, {float_value("q", kSequence)}));
-  EXPECT_NE(input.find("give the network the tensors of a sequence one by one"), std::string::npos) << input;
+}
+
+// A node, which makes `z` of `q`, of these inputs.
+Imported import_inputs(const std::string& made, const std::vector<std::string>& inputs,
+                       std::map<std::string, InputElements> elements) {
+  ImportOptions options;
+  options.input_elements = std::move(elements);
+  const std::string cast = node("Cast", {"z"}, {"y"}, {int_attribute("to", 1)});
+  return import(model(graph({{made, cast}, {}, inputs, {kEvery}})), options);
+}
+
+TEST(OnnxSequences, InputsAreAsManyTensorsAsIsTold) {
+  const std::string q = float_value("q", kSequence);
+  const Imported two = import_inputs(node("ConcatFromSequence", {"q"}, {"z"}, {int_attribute("axis", 0)}), {q},
+                                     {{"q", {2, Dims{-1, 2}}}});
+  ASSERT_EQ(problems(two), "");
+  ASSERT_EQ(two.graph.inputs().size(), 2U);
+  EXPECT_EQ(two.graph.inputs()[1]->name(), "q_1");
+  const Tensor inputs[] = {Tensor::of<float>({1, 2}, {1, 2}), Tensor::of<float>({2, 2}, {3, 4, 5, 6})};
+  const auto outputs = ir::interpret(two.graph, inputs);
+  ASSERT_TRUE(outputs) << outputs.error().to_string();
+  EXPECT_EQ((*outputs)[0].dims(), (Dims{3, 2}));
+  EXPECT_EQ((*outputs)[0].as<float>()[5], 6);
+  const Imported none = import_inputs(node("SequenceLength", {"q"}, {"z"}), {q}, {{"q", {0, {}}}});
+  EXPECT_EQ(problems(none), "");
+  EXPECT_TRUE(none.graph.inputs().empty());
+}
+
+TEST(OnnxSequences, OptionalInputsAreThereUnlessTheyAreSaidNotToBe) {
+  const std::string q = float_value("q", kOptional);
+  const Imported there = import_inputs(node("OptionalHasElement", {"q"}, {"z"}), {q}, {{"q", {1, Dims{2}}}});
+  EXPECT_EQ(problems(there), "");
+  EXPECT_EQ(there.graph.inputs().size(), 1U);
+  const Imported none =
+      import_inputs(node("OptionalHasElement", {"q"}, {"z"}), {q}, {{"q", {InputElements::kNone, {}}}});
+  EXPECT_EQ(problems(none), "");
+  EXPECT_TRUE(none.graph.inputs().empty());
+  for (const auto& [imported, wanted] : {std::pair(&there, 1.0F), std::pair(&none, 0.0F)}) {
+    const Tensor input = Tensor::of<float>({2}, {1, 2});
+    const auto outputs = ir::interpret(imported->graph, std::span(&input, imported->graph.inputs().size()));
+    ASSERT_TRUE(outputs) << outputs.error().to_string();
+    EXPECT_EQ((*outputs)[0].as<float>()[0], wanted);
+  }
+}
+
+TEST(OnnxSequences, WhatIsToldOfInputsMustFitThem) {
+  const std::string q = float_value("q", kSequence), x = value_info("q_1", 1, {2});
+  const auto said = [](const Imported& imported, const char* text) {
+    EXPECT_NE(problems(imported).find(text), std::string::npos) << problems(imported) << "wanted: " << text;
+  };
+  const InputElements two{2, Dims{2}};
+  said(import_inputs(node("SequenceLength", {"q"}, {"z"}), {q}, {}),
+       "tell it by lathe::setInputElements() of lathe_onnx.h");
+  said(import_inputs(node("SequenceLength", {"q"}, {"z"}), {q}, {{"q", {-1, {}}}}), "a sequence of -1 tensors");
+  said(import_inputs(node("SequenceLength", {"q"}, {"z"}), {q}, {{"q", {5000, {}}}}), "a sequence of 5000 tensors");
+  said(import_inputs(node("SequenceLength", {"q"}, {"z"}), {q}, {{"q", {2, {}}}}), "input 'q_0' has no shape");
+  said(import_inputs(node("SequenceLength", {"q"}, {"z"}), {q, x}, {{"q", two}}), "tensor 1 of input 'q'");
+  said(import_inputs(node("SequenceLength", {"q"}, {"z"}), {q}, {{"q", two}, {"r", two}}), "'r', which is no input");
+  said(import_inputs(node("Neg", {"q"}, {"z"}), {value_info("q", 1, {2})}, {{"q", two}}), "input 'q' is 2 tensors");
+  said(import_inputs(node("Neg", {"q"}, {"z"}), {value_info("q", 8, {2})}, {}),
+       "turn strings into numbers before the network");
 }
 
 struct Fault {

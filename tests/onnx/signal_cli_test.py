@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""DFT and STFT, compared with NumPy's transforms of doubles, and TfIdfVectorizer, compared with counting."""
+"""DFT and STFT, compared with NumPy's transforms of doubles; MelWeightMatrix, and TfIdfVectorizer, compared with counting."""
 import collections
 import itertools
 import os
@@ -32,19 +32,23 @@ class Signal(unittest.TestCase):
         self.folder = pathlib.Path(holder.name)
         self.count = 0
 
-    def write(self, op, opset, operands, wanted, **attributes):
-        """One case, whose first operand is an input; None is an omitted one."""
+    def write(self, op, opset, operands, wanted, open_axis=None, inputs=1, **attributes):
+        """One case, whose first operands are inputs, the first with an open axis; None is an omitted one."""
         folder = self.folder / "cases" / "node" / f"case_{self.count}"
         self.count += 1
         (folder / "test_data_set_0").mkdir(parents=True)
         names = ["" if array is None else f"x{i}" for i, array in enumerate(operands)]
         tensors = [numpy_helper.from_array(np.ascontiguousarray(a), n) for a, n in zip(operands, names) if n]
         output = numpy_helper.from_array(np.ascontiguousarray(wanted.astype(np.float64 if operands[0].dtype == np.float64 else np.float32)), "y")
-        info = [helper.make_tensor_value_info(t.name, t.data_type, list(t.dims)) for t in (tensors[0], output)]
-        graph = helper.make_graph([helper.make_node(op, names, ["y"], **attributes)], "g", info[:1], info[1:], tensors[1:])
+        info = [helper.make_tensor_value_info(t.name, t.data_type, list(t.dims)) for t in tensors[:inputs]]
+        if open_axis is not None:
+            info[0].type.tensor_type.shape.dim[open_axis].dim_param = "n"
+        result = helper.make_tensor_value_info("y", output.data_type, [f"y{d}" for d in range(wanted.ndim)])
+        graph = helper.make_graph([helper.make_node(op, names, ["y"], **attributes)], "g", info, [result], tensors[inputs:])
         onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10),
                   folder / "model.onnx")
-        for name, proto in (("input_0", tensors[0]), ("output_0", output)):
+        files = [(f"input_{i}", tensor) for i, tensor in enumerate(tensors[:inputs])]
+        for name, proto in (*files, ("output_0", output)):
             (folder / "test_data_set_0" / f"{name}.pb").write_bytes(proto.SerializeToString())
 
     def all_are(self, verdict):
@@ -52,29 +56,62 @@ class Signal(unittest.TestCase):
         wanted = " ".join(f"{each}={self.count if each == verdict else 0}" for each in ("passed", "failed", "unsupported"))
         self.assertEqual(result.stdout.strip().splitlines()[-1], wanted, result.stdout[-3000:])
 
-    def transform(self, dims, axis, points, opset=20, inverse=0, onesided=0):
+    def transform(self, dims, axis, points, opset=20, inverse=0, onesided=0, **how):
         x = random.standard_normal(dims)  # f64: sums that cancel out are too far off in f32 for the official tolerance
         length = None if points is None else np.int64(points)
-        if inverse:
-            wanted = np.fft.irfft(to_complex(x), points, axis)[..., None] if onesided else to_parts(np.fft.ifft(to_complex(x), points, axis))
+        place = axis % len(dims)  # also where the parts are no dimension
+        if inverse and onesided:
+            wanted = np.fft.irfft(to_complex(x), points, place)[..., None]
         elif onesided:
-            wanted = to_parts(np.fft.rfft(x[..., 0].astype(np.float64), points, axis))
+            wanted = to_parts(np.fft.rfft(x[..., 0].astype(np.float64), points, place))
+        elif inverse:
+            wanted = to_parts(np.fft.ifft(to_complex(x), points, place))
         else:
-            wanted = to_parts(np.fft.fft(to_complex(x), points, axis))
+            wanted = to_parts(np.fft.fft(to_complex(x), points, place))
         if opset < 20:
             self.write("DFT", opset, [x] if length is None else [x, length], wanted, axis=axis, inverse=inverse,
-                       onesided=onesided)
+                       onesided=onesided, **how)
         else:
-            self.write("DFT", opset, [x, length, np.int64(axis)], wanted, inverse=inverse, onesided=onesided)
+            self.write("DFT", opset, [x, length, np.int64(axis)], wanted, inverse=inverse, onesided=onesided, **how)
 
     def test_dft(self):
         for opset, axis, points in itertools.product((17, 20), (1, 2), (None, 7, 12, 5)):
-            for parts, inverse, onesided in ((1, 0, 0), (2, 0, 0), (1, 0, 1), (1, 1, 0), (2, 1, 0)):
+            for parts, inverse, onesided in ((1, 0, 0), (2, 0, 0), (1, 0, 1), (2, 1, 0), (1, 1, 0)):
                 self.transform((2, 9, 8, parts), axis, points, opset, inverse, onesided)
             # What is left out of the imaginary parts of the first and the middle bin has no meaning in a real signal.
             self.transform((2, 5, 4, 2), axis, points, opset, 1, 1)
         self.transform((10, 1), 0, None)
         self.transform((1, 1, 3, 1), 1, 4)
+        self.all_are("passed")
+
+    def test_mel_weights(self):
+        for bands, points, rate, low, high in ((8, 16, 8192, 0, 4096), (40, 400, 16000, 20, 7600), (5, 7, 100, 10, 10)):
+            corners = np.arange(bands + 2) * (self.mel(high) - self.mel(low)) / (bands + 2) + self.mel(low)
+            corners = np.floor((points + 1) * 700 * (10 ** (corners / 2595) - 1) / rate).astype(int)
+            wanted = np.zeros((points // 2 + 1, bands))
+            for band, (left, middle, right) in enumerate(zip(corners, corners[1:], corners[2:])):
+                for i in range(left, right):
+                    wanted[i, band] = (i - left) / (middle - left) if i < middle else (right - i) / (right - middle)
+                wanted[middle, band] = 1
+            self.write("MelWeightMatrix", 17, [np.int64(bands), np.int64(points), np.int64(rate), np.float64(low), np.float64(high)],
+                       wanted)
+        self.all_are("passed")
+
+    @staticmethod
+    def mel(frequency):
+        return 2595 * np.log10(1 + frequency / 700)
+
+    # The matrix of sines and cosines is computed with the rest.
+    def test_open_sizes(self):
+        for axis, points in itertools.product((1, 2), (None, 7)):
+            for parts, inverse, onesided in ((1, 0, 0), (2, 0, 0), (1, 0, 1), (2, 1, 0), (2, 1, 1)):
+                self.transform((2, 9, 8, parts), axis, points, 17, inverse, onesided, open_axis=axis)
+        for axis in (0, 1, -2):  # known while running
+            self.transform((3, 4, 5, 1), axis, None, 20, 0, 1, inputs=2)
+        x = random.standard_normal((2, 50, 1))
+        frames = np.lib.stride_tricks.sliding_window_view(x[..., 0], 16, 1)[:, ::5]
+        self.write("STFT", 17, [x, np.int64(5), None, np.int64(16)], to_parts(np.fft.rfft(frames)), open_axis=1, inputs=3)
+        self.write("STFT", 17, [x, np.int64(5), np.hanning(16)], to_parts(np.fft.rfft(frames * np.hanning(16))), open_axis=1)
         self.all_are("passed")
 
     def test_what_is_too_large_is_refused(self):

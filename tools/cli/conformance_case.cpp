@@ -5,12 +5,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <filesystem>
 
-#include "NvOnnxParser.h"
+#include "case_data.h"
 #include "failure.h"
-#include "model_edit.h"
+#include "lathe_onnx.h"
 #include "session.h"
 
 namespace lathe::cli {
@@ -30,11 +29,24 @@ struct Unsupported : std::runtime_error {
   throw Failure(message);
 }
 
-Plan build_case(const std::string& model, const std::string& path, const CaseOptions& options, ConsoleLogger& logger) {
+using ElementsByInput = std::map<std::string, Elements>;
+
+void tell_elements(nvonnxparser::IParser& parser, const ElementsByInput& elements, Mode mode) {
+  for (const auto& [input, each] : elements) {
+    nvinfer1::Dims dims{};
+    dims.nbDims = static_cast<int32_t>(each.dims.size());
+    for (size_t d = 0; d < each.dims.size(); ++d) dims.d[d] = mode == Mode::symbolic ? -1 : each.dims[d];
+    setInputElements(parser, input.c_str(), each.count, each.has_dims ? &dims : nullptr);
+  }
+}
+
+Plan build_case(const std::string& model, const std::string& path, const CaseOptions& options,
+                const ElementsByInput& elements, ConsoleLogger& logger) {
   const std::unique_ptr<nvinfer1::IBuilder> builder(nvinfer1::createInferBuilder(logger));
   if (!builder) throw Failure("no builder: " + logger.take_errors());
   const std::unique_ptr<nvinfer1::INetworkDefinition> network(builder->createNetworkV2(0));
   const std::unique_ptr<nvonnxparser::IParser> parser(nvonnxparser::createParser(*network, logger));
+  tell_elements(*parser, elements, options.mode);
   if (!parser->parse(model.data(), model.size(), path.c_str())) {
     bool unsupported = parser->getNbErrors() > 0;
     for (int i = 0; i < parser->getNbErrors(); ++i)
@@ -51,32 +63,6 @@ Plan build_case(const std::string& model, const std::string& path, const CaseOpt
   Plan plan(builder->buildSerializedNetwork(*network, *config));
   if (!plan) fail_or_refuse("build: " + logger.take_errors());
   return plan;
-}
-
-// The files <kind>_<number>.pb of a data set, by number. Numbers may be left out.
-std::vector<std::string> read_numbered(const std::filesystem::path& folder, const std::string& kind) {
-  std::map<int, std::string> paths;
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    const std::string name = entry.path().filename().string();
-    if (name.starts_with(kind + "_") && name.ends_with(".pb"))
-      paths[std::atoi(name.c_str() + kind.size() + 1)] = entry.path().string();
-  }
-  std::vector<std::string> files;
-  for (const auto& numbered : paths) files.push_back(read_file(numbered.second));
-  return files;
-}
-
-// Each with the name it carries, if that is one of `names`, or the one at its place.
-std::vector<HostTensor> parse_all(const std::vector<std::string>& files, const std::vector<std::string>& names) {
-  std::vector<HostTensor> tensors;
-  for (size_t i = 0; i < files.size(); ++i) {
-    tensors.push_back(parse_tensor_proto(files[i]));
-    std::string& name = tensors.back().name;
-    if (std::find(names.begin(), names.end(), name) != names.end()) continue;
-    if (i >= names.size()) throw Failure(fmt::format("the model has {} of what file {} is for", names.size(), i));
-    name = names[i];
-  }
-  return tensors;
 }
 
 // Whether operators of the model draw random numbers: those that the case lists are of another generator.
@@ -103,31 +89,6 @@ void compare(const HostTensor& got, const HostTensor& wanted, bool is_random) {
     throw Failure(fmt::format("output '{}' {} {}: {} of {} elements wrong, first at {}: {:.9g} instead of {:.9g}",
                               wanted.name, type_name(wanted.type), to_text(wanted.dims), wrong, count, first,
                               element(got, first), element(wanted, first)));
-}
-
-const HostTensor* find(const std::vector<HostTensor>& tensors, const std::string& name) {
-  for (const HostTensor& tensor : tensors)
-    if (tensor.name == name) return &tensor;
-  return nullptr;
-}
-
-// What the files of outputs hold. Of a sequence `y`, which the engine has as outputs `y_0`, `y_1` and so on, each
-// tensor.
-std::vector<HostTensor> parse_outputs(const std::vector<std::string>& files, const std::vector<std::string>& names,
-                                      const std::vector<HostTensor>& outputs) {
-  std::vector<HostTensor> wanted;
-  for (size_t i = 0; i < files.size(); ++i) {
-    if (i >= names.size() || find(outputs, names[i]) || !find(outputs, names[i] + "_0")) continue;
-    std::vector<HostTensor> elements = parse_sequence_proto(files[i]);
-    if (find(outputs, fmt::format("{}_{}", names[i], elements.size())))
-      throw Failure(fmt::format("output '{}' has more than {} tensors", names[i], elements.size()));
-    for (size_t k = 0; k < elements.size(); ++k) {
-      elements[k].name = fmt::format("{}_{}", names[i], k);
-      wanted.push_back(std::move(elements[k]));
-    }
-  }
-  if (!wanted.empty() && files.size() > 1) throw Failure("a sequence beside other outputs is not supported here");
-  return wanted.empty() ? parse_all(files, names) : wanted;
 }
 
 std::vector<HostTensor> run_once(Session& session, const std::vector<HostTensor>& inputs, ConsoleLogger& logger) {
@@ -164,7 +125,9 @@ class Case {
   }
 
   void run() {
-    if (options_.mode != Mode::frozen) load(model_);
+    const bool needs_data = std::ranges::any_of(names_.kinds, [](InputKind kind) { return kind != InputKind::tensor; });
+    if (options_.mode != Mode::frozen)
+      load(model_, needs_data ? parse_inputs(read_numbered(data_set(0), "input"), names_).elements : ElementsByInput());
     int sets = 0;
     for (; std::filesystem::exists(data_set(sets)); ++sets) run_data_set(data_set(sets));
     if (sets == 0) throw Failure("no test_data_set_0");
@@ -173,21 +136,18 @@ class Case {
  private:
   std::filesystem::path data_set(int index) const { return folder_ / fmt::format("test_data_set_{}", index); }
 
-  void load(const std::string& model) {
-    const Plan plan = build_case(model, path_, options_, logger_);
+  void load(const std::string& model, const ElementsByInput& elements) {
+    const Plan plan = build_case(model, path_, options_, elements, logger_);
     session_.emplace(Session::load(plan->data(), plan->size(), 1, logger_));
   }
 
   void run_data_set(const std::filesystem::path& data) {
     setRandomSeed(1);  // for runs that are compared with each other
     const std::vector<std::string> files = read_numbered(data, "input");
-    std::vector<HostTensor> inputs;
-    if (options_.mode == Mode::frozen)
-      freeze(files);
-    else
-      inputs = parse_all(files, names_.inputs);
+    const std::vector<HostTensor> inputs =
+        options_.mode == Mode::frozen ? freeze(files) : parse_inputs(files, names_).tensors;
     const std::vector<HostTensor> outputs = run_once(*session_, inputs, logger_);
-    for (const HostTensor& wanted : parse_outputs(read_numbered(data, "output"), names_.outputs, outputs)) {
+    for (const HostTensor& wanted : parse_outputs(read_numbered(data, "output"), names_, outputs)) {
       const HostTensor* got = find(outputs, wanted.name);
       if (!got) throw Failure(fmt::format("the engine has no output '{}'", wanted.name));
       compare(*got, wanted, is_random_);
@@ -195,17 +155,19 @@ class Case {
     if (options_.mode == Mode::reload) check_reload(*session_, inputs, outputs, logger_);
   }
 
-  // Strings and sequences cannot be parsed here; the parser tells that the model needs them.
-  void freeze(const std::vector<std::string>& files) {
-    std::map<std::string, std::string> tensors;
+  // Those of the engine whose inputs that are tensors are constants. Strings cannot be parsed here; the parser tells
+  // that the model needs them.
+  std::vector<HostTensor> freeze(const std::vector<std::string>& files) {
+    CaseInputs inputs;
     try {
-      const std::vector<HostTensor> parsed = parse_all(files, names_.inputs);
-      for (size_t i = 0; i < files.size(); ++i) tensors[parsed[i].name] = files[i];
+      inputs = parse_inputs(files, names_);
     } catch (const Failure&) {
-      load(model_);
+      load(model_, {});
       throw;
     }
-    load(freeze_inputs(model_, tensors));
+    load(freeze_inputs(model_, inputs.files), inputs.elements);
+    std::erase_if(inputs.tensors, [&](const HostTensor& tensor) { return inputs.files.contains(tensor.name); });
+    return std::move(inputs.tensors);
   }
 
   std::filesystem::path folder_;

@@ -20,6 +20,9 @@ enum Field : uint32_t {
   kInfoName = 1,
   kInfoType = 2,
   kTypeTensor = 1,
+  kTypeSequence = 4,
+  kTypeOptional = 9,
+  kOptionalElement = 1,
   kTensorElement = 1,
   kTensorShape = 2,
   kShapeDim = 1,
@@ -109,6 +112,20 @@ std::set<std::string> initializer_names(std::string_view graph) {
   return names;
 }
 
+bool has_field(std::string_view message, uint32_t number) {
+  ProtoReader reader(message);
+  for (ProtoField field; reader.next(field);)
+    if (field.number == number) return true;
+  return false;
+}
+
+InputKind kind_of(std::string_view type) {
+  if (has_field(type, kTypeSequence)) return InputKind::sequence;
+  if (!has_field(type, kTypeOptional)) return InputKind::tensor;
+  const std::string element = bytes_of(bytes_of(type, kTypeOptional), kOptionalElement);
+  return has_field(element, kTypeSequence) ? InputKind::sequence : InputKind::optional;
+}
+
 }  // namespace
 
 ModelNames names_of(std::string_view model) {
@@ -119,10 +136,12 @@ ModelNames names_of(std::string_view model) {
   for (ProtoField field; reader.next(field);) {
     if (field.number != kGraphInput && field.number != kGraphOutput) continue;
     std::string name = bytes_of(field.bytes, kInfoName);
-    if (field.number == kGraphOutput)
+    if (field.number == kGraphOutput) {
       names.outputs.push_back(std::move(name));
-    else if (!initializers.contains(name))
+    } else if (!initializers.contains(name)) {
       names.inputs.push_back(std::move(name));
+      names.kinds.push_back(kind_of(bytes_of(field.bytes, kInfoType)));
+    }
   }
   return names;
 }

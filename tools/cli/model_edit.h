@@ -2,6 +2,7 @@
 // Changes to the inputs of a serialized ONNX model.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <string_view>
@@ -9,9 +10,14 @@
 
 namespace lathe::cli {
 
-// Names of the graph's inputs that have no initializer, and of its outputs, in order. Throws Failure.
+// A tensor, a sequence or an optional that may be one, and an optional that may be a tensor.
+enum class InputKind : uint8_t { tensor, sequence, optional };
+
+// Names of the graph's inputs that have no initializer, and of its outputs, in order, and what these inputs are. Throws
+// Failure.
 struct ModelNames {
   std::vector<std::string> inputs, outputs;
+  std::vector<InputKind> kinds;
 };
 ModelNames names_of(std::string_view model);
 

@@ -9,4 +9,9 @@ void setInt64AsInt32(nvonnxparser::IParser& parser, bool enabled) noexcept {
   static_cast<api::Parser&>(parser).set_int64_as_int32(enabled);
 }
 
+bool setInputElements(nvonnxparser::IParser& parser, const char* input, int32_t count,
+                      const nvinfer1::Dims* dims) noexcept {
+  return static_cast<api::Parser&>(parser).set_input_elements(input, count, dims);
+}
+
 }  // namespace lathe

@@ -27,6 +27,7 @@ Result<> Parser::import(const onnx::Model& model) {
   const auto plugins = std::make_shared<PluginImport>(network_.core(), reporter_, overrides());
   every.custom = plugins.get();
   every.int64_as_int32 = int64_as_int32_;
+  every.input_elements = input_elements_;
   Result<onnx::ImportReport> report = onnx::import_model(model, network_.graph(), every);
   list(problems);
   if (!report) return fail(std::move(report).error());
@@ -40,17 +41,19 @@ Result<> Parser::import(const onnx::Model& model) {
 }
 
 void Parser::reimport_from(onnx::Model model) {
-  network_.set_reimport([model = std::move(model), plugins = network_.plugins(), narrows = int64_as_int32_](
-                            const onnx::Branches& branches) -> Result<NetworkDefinition::Imported> {
-    onnx::ImportOptions options;
-    options.branches = branches;
-    options.custom = plugins.get();
-    options.int64_as_int32 = narrows;
-    NetworkDefinition::Imported imported;
-    LATHE_ASSIGN(onnx::ImportReport found, onnx::import_model(model, imported.graph, options));
-    imported.branches = std::move(found.branches);
-    return imported;
-  });
+  network_.set_reimport(
+      [model = std::move(model), plugins = network_.plugins(), narrows = int64_as_int32_,
+       elements = input_elements_](const onnx::Branches& branches) -> Result<NetworkDefinition::Imported> {
+        onnx::ImportOptions options;
+        options.branches = branches;
+        options.custom = plugins.get();
+        options.int64_as_int32 = narrows;
+        options.input_elements = elements;
+        NetworkDefinition::Imported imported;
+        LATHE_ASSIGN(onnx::ImportReport found, onnx::import_model(model, imported.graph, options));
+        imported.branches = std::move(found.branches);
+        return imported;
+      });
 }
 
 void Parser::list(const std::vector<onnx::ImportProblem>& problems) {
@@ -63,6 +66,24 @@ void Parser::put_flags(const char* where, nvonnxparser::OnnxParserFlags which,
     const nvonnxparser::OnnxParserFlags flags = (flags_ & ~which) | (values & which);
     LATHE_TRY(notices_.consult_flags<nvonnxparser::OnnxParserFlag>(flags, kFlags, reporter_->log()));
     flags_ = flags;
+    return {};
+  });
+}
+
+bool Parser::set_input_elements(const char* input, int32_t count, const nv::Dims* dims) noexcept {
+  return guarded({*reporter_, use_}, "lathe::setInputElements", [&]() -> Result<> {
+    if (!input || count < onnx::InputElements::kNone)
+      return fail(ErrorCode::invalid_argument,
+                  "{} tensors of input '{}'; expected a name, and 0 or more, or -1 for none", count,
+                  input ? input : "(null)");
+    onnx::InputElements elements{count, std::nullopt};
+    if (dims) {
+      LATHE_ASSIGN(elements.dims, to_dims(*dims));
+      for (const int64_t dim : *elements.dims)
+        if (dim < -1)
+          return fail(ErrorCode::invalid_argument, "a dimension of input '{}' is {}; expected -1 or more", input, dim);
+    }
+    input_elements_[input] = std::move(elements);
     return {};
   });
 }
@@ -186,6 +207,7 @@ bool Parser::supportsModelV2(const void* model, size_t size, const char* modelPa
     PluginImport plugins(network_.core(), reporter_, overrides());
     every.custom = &plugins;
     every.int64_as_int32 = int64_as_int32_;
+    every.input_elements = input_elements_;
     LATHE_ASSIGN(const onnx::ImportReport report, onnx::query_support(parsed, every));
     list(problems);
     all = problems.empty();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -56,6 +57,8 @@ class Parser final : public nvonnxparser::IParser {
   bool setBuilderConfig(const nv::IBuilderConfig* const config) noexcept override;
 
   void set_int64_as_int32(bool enabled) { int64_as_int32_ = enabled; }  // lathe::setInt64AsInt32()
+  bool set_input_elements(const char* input, int32_t count,
+                          const nv::Dims* dims) noexcept;  // lathe::setInputElements()
 
  private:
   struct Subgraph {
@@ -85,6 +88,7 @@ class Parser final : public nvonnxparser::IParser {
   SettingNotices notices_;
   nvonnxparser::OnnxParserFlags flags_ = kFlags;
   bool int64_as_int32_ = false;
+  std::map<std::string, onnx::InputElements> input_elements_;
   static constexpr int kEverything = static_cast<int>(Severity::verbose);
   int verbosity_ = kEverything;  // of the parse that goes on: lines of severities beyond it are left out
   std::vector<std::unique_ptr<ParserError>> errors_;

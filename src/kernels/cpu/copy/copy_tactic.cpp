@@ -36,6 +36,7 @@ Matched match_op(const Problem& problem) {
       const CopyMode mode = attrs.mode == DepthToSpaceMode::dcr ? CopyMode::to_pixels_dcr : CopyMode::to_pixels_crd;
       return match_root(problem, CopyParams{.mode = mode, .block = attrs.block}, {0});
     }
+    case OpKind::bitcast:
     case OpKind::reshape:
       return match_root(problem, CopyParams{.mode = CopyMode::reshape}, {0});
     case OpKind::space_to_depth:

@@ -105,6 +105,16 @@ Result<Emission> emit_attention(const Problem& problem) {
   return emission;
 }
 
+Result<Emission> emit_determinant(const Problem& problem) {
+  Emission emission;
+  emission.workspace = volume(problem.inputs[0].dims) * static_cast<int64_t>(sizeof(double));
+  OpSource source("generic/determinant.cuh", problem, emission);
+  const std::string x = source.input(0);
+  source.source().workspace("work", 0, "double");
+  source.finish(fmt::format("determinant({}, work, {});", x, source.output(0)), volume(problem.outputs[0].dims));
+  return emission;
+}
+
 }  // namespace
 
 std::span<const GenericOp> contraction_ops() {
@@ -112,6 +122,7 @@ std::span<const GenericOp> contraction_ops() {
       {OpKind::matmul, emit_matmul, true},
       {OpKind::einsum, emit_einsum, true},
       {OpKind::attention, emit_attention, true},
+      {OpKind::determinant, emit_determinant},
   };
   return kOps;
 }

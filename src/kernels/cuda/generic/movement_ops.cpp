@@ -194,6 +194,7 @@ Result<Emission> emit_one_hot(const Problem& problem) {
 
 std::span<const GenericOp> movement_ops() {
   static constexpr GenericOp kOps[] = {
+      {OpKind::bitcast, emit_view},
       {OpKind::reshape, emit_view},
       {OpKind::flatten, emit_view},
       {OpKind::squeeze, emit_view},
