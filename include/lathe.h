@@ -58,10 +58,15 @@ TENSORRTAPI bool setTarget(nvinfer1::IBuilderConfig& config, const char* target)
 TENSORRTAPI const char* getTarget(const nvinfer1::IBuilderConfig& config) noexcept;
 // The same network for several targets in one plan: names as above, separated by commas, up to 16, in the order of
 // preference. "sm_80+" is PTX that all GPUs of compute capability 8.0 and later run, compiled when it is loaded. Each
-// gets a variant, built as if it were the only one; weights are there once where variants have them in the same order.
+// gets a variant, built as if it were the only one; weights of several variants are there once.
 // A runtime loads the first variant that this machine runs. buildReportJson() is about the last one. setTarget() names
 // a single one again; getTarget() gives the first. False where a name is unknown or there twice.
 TENSORRTAPI bool setTargets(nvinfer1::IBuilderConfig& config, const char* targets) noexcept;
+// Weights that variants have in different orders, for each kernel has its own, are in the plan in one of them, and the
+// others are derived of it whenever such a variant is loaded (kDERIVED, the default); or they are there in each
+// (kSTORED), so that loading only copies.
+enum class VariantWeights : int32_t { kDERIVED = 0, kSTORED = 1 };
+TENSORRTAPI bool setVariantWeights(nvinfer1::IBuilderConfig& config, VariantWeights weights) noexcept;
 
 // What computation in float32 may be narrowed to, where that pays: kHALF, kBF16, or kFLOAT, the default: nothing. Sums
 // stay in float32. The network's inputs and outputs keep their types. False for other types.
@@ -155,6 +160,9 @@ TENSORRTAPI bool runsOnHost(const nvinfer1::IPluginResourceContext& context) noe
 // signatures are left out. The caller deletes the result; nullptr on failure.
 TENSORRTAPI nvinfer1::IHostMemory* mergePlans(const void* const* plans, const std::size_t* sizes,
                                               int32_t nbPlans) noexcept;
+// As setVariantWeights() says; above, derived.
+TENSORRTAPI nvinfer1::IHostMemory* mergePlans(const void* const* plans, const std::size_t* sizes, int32_t nbPlans,
+                                              VariantWeights weights) noexcept;
 
 // ---- Trust: docs/trust.md -----------------------------------------------------------------------------------------
 

@@ -16,24 +16,25 @@ void copy_elements(const std::byte* from, std::byte* to, size_t size, std::span<
   }
 }
 
-Result<Tensor> pack(const Tensor& tensor, const Dims& dims, const std::vector<PackedAxis>& axes) {
-  LATHE_ASSIGN(Tensor packed, Tensor::allocate(tensor.dtype(), dims));
+Result<Packed> pack(const Known& weights, const Dims& dims, const std::vector<PackedAxis>& axes) {
+  const Tensor& content = weights.content;
+  LATHE_ASSIGN(Tensor packed, Tensor::allocate(content.dtype(), dims));
   std::memset(packed.mutable_data(), 0, packed.bytes());
-  copy_elements(static_cast<const std::byte*>(tensor.data()), static_cast<std::byte*>(packed.mutable_data()),
-                size_of(tensor.dtype()), axes);
-  return packed;
-}
-
-Result<Known> pack(const Known& weights, const Dims& dims, const std::vector<PackedAxis>& axes) {
-  LATHE_ASSIGN(Tensor packed, pack(weights.content, dims, axes));
-  if (!weights.derivation) return Known{std::move(packed), nullptr};
+  copy_elements(static_cast<const std::byte*>(content.data()), static_cast<std::byte*>(packed.mutable_data()),
+                size_of(content.dtype()), axes);
   Packing packing{dims, {PackingBox()}};
   for (const PackedAxis& axis : axes) {
     packing.boxes[0].extents.push_back(axis.extent);
     packing.boxes[0].from_strides.push_back(axis.from);
     packing.boxes[0].to_strides.push_back(axis.to);
   }
-  return Known{std::move(packed), Derivation::of_packing(std::move(packing), weights.derivation)};
+  return Packed(std::move(packed), WeightsOrder{std::move(packing), weights});
+}
+
+Packed reshaped(Packed packed, const Dims& dims) {
+  packed.content = packed.content.reshaped(dims);
+  if (packed.order) packed.order->packing.dims = dims;
+  return packed;
 }
 
 }  // namespace lathe

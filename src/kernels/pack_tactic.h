@@ -15,9 +15,9 @@ struct PackedAxis {
 // Copies the elements, of `size` bytes, that the loops visit together.
 void copy_elements(const std::byte* from, std::byte* to, size_t size, std::span<const PackedAxis> axes);
 
-// A tensor of the same type, whose elements are 0 where the loops put none.
-Result<Tensor> pack(const Tensor& tensor, const Dims& dims, const std::vector<PackedAxis>& axes);
-// The same of weights that may be replaced.
-Result<Known> pack(const Known& weights, const Dims& dims, const std::vector<PackedAxis>& axes);
+// Of the same type, whose elements are 0 where the loops put none.
+Result<Packed> pack(const Known& weights, const Dims& dims, const std::vector<PackedAxis>& axes);
+// The same elements under other dims.
+Packed reshaped(Packed packed, const Dims& dims);
 
 }  // namespace lathe

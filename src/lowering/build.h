@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "passes/pass.h"
+#include "plan/constant_orders.h"
 #include "plan/plan.h"
 #include "tuning/backend.h"
 #include "tuning/data_dependent_tactic.h"
@@ -97,10 +98,11 @@ struct BuildReport {
 };
 
 struct BuiltPlan {
-  plan::Plan plan;                         // its weights are pieces
-  std::vector<Modules::Module> modules;    // the plan's codes point into them
-  std::deque<std::string> sources;         // likewise
-  std::vector<DerivationPtr> derivations;  // by constant; null, or none behind the last one = it stays
+  plan::Plan plan;                                 // its weights are pieces
+  std::vector<Modules::Module> modules;            // the plan's codes point into them
+  std::deque<std::string> sources;                 // likewise
+  std::vector<DerivationPtr> derivations;          // by constant; null, or none behind the last one = it stays
+  std::map<uint32_t, plan::ConstantOrder> orders;  // of constants that are weights in another order, by their number
   BuildReport report;
 };
 

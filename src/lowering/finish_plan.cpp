@@ -136,6 +136,12 @@ Result<> set_lifetimes(plan::Plan& plan) {
   return {};
 }
 
+void note_orders(BuiltPlan& built) {
+  std::vector<plan::ConstantOrder> orders;
+  for (const auto& [constant, order] : built.orders) orders.push_back(order);
+  if (!orders.empty()) built.plan.metadata.emplace_back(plan::kOrdersKey, plan::orders_text(orders));
+}
+
 }  // namespace
 
 Result<> finish_plan(BuiltPlan& built, const BuildOptions& options) {
@@ -147,6 +153,7 @@ Result<> finish_plan(BuiltPlan& built, const BuildOptions& options) {
   for (const Symbol& symbol : plan.symbols)
     if (symbol.source == SymbolSource::input_value) plan.bindings[symbol.tensor].is_shape_tensor = true;
   for (size_t i = 0; i < plan.constants.size(); ++i) plan.constants[i].digest = digest_of(plan.pieces[i].bytes);
+  note_orders(built);
   built.report.weights_bytes = plan.weights_bytes();
   return {};
 }

@@ -164,6 +164,17 @@ TensorId PlanTensors::constant_of(const Known& known, const std::string& name) {
   return same.back();
 }
 
+TensorId PlanTensors::packed_of(const Packed& packed, const std::string& name) {
+  if (outer_) return outer_->packed_of(packed, name);
+  const TensorId id = constant_of(known_of(packed), name);
+  if (packed.order) {
+    const uint32_t constant = plan_.tensors[id].index;
+    if (const auto [order, is_new] = out_.orders.try_emplace(constant); is_new)
+      order->second = {constant, digest_of(packed.order->weights.content.raw()), packed.order->packing};
+  }
+  return id;
+}
+
 std::string PlanTensors::unique_name(const std::string& name) {
   for (;;) {
     const int uses = ++constant_names_[name];

@@ -25,6 +25,7 @@ class PlanTensors {
   // Weights are exchanged by name: that of the value in the network, or what the step that packs them gives. It gets a
   // number where several would have it.
   plan::TensorId constant_of(const Known& known, const std::string& name);
+  plan::TensorId packed_of(const Packed& packed, const std::string& name);
   plan::TensorId temporary(std::string name, DType dtype, const Shape& dims);
   plan::TensorId add(plan::TensorDesc tensor);
   // The same memory with the last two dimensions swapped.

@@ -312,7 +312,7 @@ TensorId RegionLowering::input_of(const Region& region, const Problem& problem, 
                                   const Emission& emission, const std::string& step) {
   switch (input.kind) {
     case StepInput::packed:
-      return tensors_.constant_of(packed_of(emission, input.index), step + " packed");
+      return tensors_.packed_of(emission.packed[input.index], step + " packed");
     case StepInput::input:
       return as_read(region, input, problem);
     case StepInput::operand:

@@ -97,7 +97,8 @@ Result<> check_sections(const PlanHeader& header) {
     LATHE_TRY(check_section(section));
     const bool is_last = i + 1 == header.sections.size();
     if (header.find(section.name) != &section || (i == 0) != (section.name == kMetadata || section.name == kVariants) ||
-        (section.name == kSignature && !is_last))
+        (section.name == kSignature && !is_last) ||
+        (section.name == kDerivedWeights && header.sections.front().name != kVariants))
       return fail(ErrorCode::plan_malformed, "plan's sections are repeated or out of order");
     if (section.detached) {
       if (section.offset == 0) continue;
@@ -236,6 +237,7 @@ Section named_section(std::string_view name) {
       {.name = std::string(kMetadata), .alignment = 8},
       {.name = std::string(kCode), .trust = TrustClass::device_code, .alignment = kCodeAlignment},
       {.name = std::string(kVariants), .trust = TrustClass::device_code, .alignment = kCodeAlignment},
+      {.name = std::string(kDerivedWeights), .alignment = 8},
       {.name = std::string(kWeights), .alignment = kWeightsAlignment},
       {.name = std::string(kSignature), .alignment = 8},
       {.name = std::string(kLeanRuntime), .trust = TrustClass::host_code, .alignment = kHostCodeAlignment},

@@ -2,26 +2,21 @@
 #include "plan/variants.h"
 
 #include <algorithm>
-#include <map>
+#include <deque>
 
 #include "base/divide.h"
 #include "plan/limits.h"
 #include "plan/reader.h"
 #include "plan/sections.h"
+#include "plan/words.h"
 
 namespace lathe::plan {
 namespace {
 
-// Bytes of a variant's weights: where they are in the weights that all share. The next piece of the variant begins at
-// the first multiple of 64 behind this one.
-struct Piece {
-  uint64_t offset = 0;
-  uint64_t bytes = 0;
-};
-
+// The next piece of a variant's weights begins at the first multiple of 64 behind this one.
 struct Variant {
   std::span<const std::byte> plan;  // without its weights
-  std::vector<Piece> pieces;
+  std::vector<WeightsWindow> pieces;
 };
 
 // The section: how many variants, an entry for each, their pieces, their plans.
@@ -34,25 +29,6 @@ static_assert(sizeof(Entry) == kWords * sizeof(uint64_t));
 
 tl::unexpected<Error> malformed(const char* what) {
   return fail(ErrorCode::plan_malformed, "the plan's variants are damaged: {}", what);
-}
-
-class WordReader {
- public:
-  explicit WordReader(std::span<const std::byte> bytes) : bytes_(bytes) {}
-  size_t left() const { return bytes_.size() / sizeof(uint64_t); }
-  uint64_t next() {
-    uint64_t value = 0;
-    for (size_t i = 0; i < sizeof value; ++i) value |= std::to_integer<uint64_t>(bytes_[i]) << (8 * i);
-    bytes_ = bytes_.subspan(sizeof value);
-    return value;
-  }
-
- private:
-  std::span<const std::byte> bytes_;
-};
-
-void put_word(std::vector<std::byte>& bytes, uint64_t value) {
-  for (size_t i = 0; i < sizeof value; ++i) bytes.push_back(static_cast<std::byte>(value >> (8 * i)));
 }
 
 uint64_t plans_begin(size_t variants, size_t pieces) {
@@ -72,7 +48,7 @@ std::vector<std::byte> encode(std::span<const Variant> variants) {
     end = round_up(end, uint64_t{kCodeAlignment}) + variant.plan.size();
   }
   for (const Variant& variant : variants)
-    for (const Piece& piece : variant.pieces) put_word(bytes, piece.offset), put_word(bytes, piece.bytes);
+    for (const WeightsWindow& piece : variant.pieces) put_word(bytes, piece.offset), put_word(bytes, piece.bytes);
   for (const Variant& variant : variants) {
     bytes.resize(round_up(bytes.size(), size_t{kCodeAlignment}));
     bytes.insert(bytes.end(), variant.plan.begin(), variant.plan.end());
@@ -80,14 +56,29 @@ std::vector<std::byte> encode(std::span<const Variant> variants) {
   return bytes;
 }
 
-// No variant has a byte twice, so that none is larger than the file.
-bool overlap(std::vector<Piece> pieces) {
-  std::ranges::sort(pieces, {}, &Piece::offset);
-  return std::ranges::adjacent_find(
-             pieces, [](const Piece& a, const Piece& b) { return b.offset - a.offset < a.bytes; }) != pieces.end();
+// The derived piece of this place; null = there is none.
+const DerivedPiece* find(std::span<const DerivedPiece> derived, const WeightsWindow& place) {
+  const auto found = std::ranges::lower_bound(derived, place.offset, {}, [](const auto& d) { return d.place.offset; });
+  const bool is_it = found != derived.end() && found->place.offset == place.offset && found->place.bytes == place.bytes;
+  return is_it ? &*found : nullptr;
 }
 
-Result<std::vector<Variant>> decode(std::span<const std::byte> section, uint64_t weights) {
+// No variant has a byte twice, or derives of one twice: none is larger than three times the file.
+Result<> check_pieces(const Variant& variant, uint64_t weights, std::span<const DerivedPiece> derived) {
+  std::vector<WeightsWindow> sources;
+  for (const WeightsWindow& piece : variant.pieces) {
+    const DerivedPiece* const made = find(derived, piece);
+    if (made) sources.push_back(made->source);
+    if (!made && (piece.bytes == 0 || piece.offset > weights || piece.bytes > weights - piece.offset))
+      return malformed("a piece of the weights");
+  }
+  if (overlap(variant.pieces)) return malformed("pieces of the weights overlap");
+  if (overlap(std::move(sources))) return malformed("two pieces of the weights are derived of the same");
+  return {};
+}
+
+Result<std::vector<Variant>> decode(std::span<const std::byte> section, uint64_t weights,
+                                    std::span<const DerivedPiece> derived) {
   WordReader words(section);
   const uint64_t count = words.left() > 0 ? words.next() : 0;
   if (count == 0 || count > kMaxVariants || words.left() < kWords * count) return malformed("their number");
@@ -108,71 +99,12 @@ Result<std::vector<Variant>> decode(std::span<const std::byte> section, uint64_t
     end = entries[i].offset + entries[i].bytes;
     variants[i].plan = section.subspan(entries[i].offset, entries[i].bytes);
     variants[i].pieces.resize(entries[i].pieces);
-    for (Piece& piece : variants[i].pieces) {
-      piece.offset = words.next(), piece.bytes = words.next();
-      if (piece.bytes == 0 || piece.offset > weights || piece.bytes > weights - piece.offset)
-        return malformed("a piece of the weights");
-    }
-    if (overlap(variants[i].pieces)) return malformed("pieces of the weights overlap");
+    for (WeightsWindow& piece : variants[i].pieces) piece.offset = words.next(), piece.bytes = words.next();
+    LATHE_TRY(check_pieces(variants[i], weights, derived));
   }
   if (end != section.size()) return malformed("their size");
   return variants;
 }
-
-// What the section of weights is made of; empty where it is not of pieces that begin at multiples of 64 with zeros
-// between them.
-std::vector<std::span<const std::byte>> pieces_of(const Plan& plan) {
-  std::vector<std::pair<uint64_t, uint64_t>> windows;
-  for (const Constant& constant : plan.constants)
-    if (!constant.stripped && constant.bytes > 0) windows.emplace_back(constant.offset, constant.bytes);
-  std::ranges::sort(windows);
-  windows.erase(std::unique(windows.begin(), windows.end()), windows.end());
-  std::vector<std::span<const std::byte>> pieces;
-  uint64_t end = 0;
-  for (const auto& [offset, bytes] : windows) {
-    const auto gap = plan.weights.subspan(std::min<uint64_t>(end, offset), offset - std::min<uint64_t>(end, offset));
-    const bool is_zero = std::ranges::all_of(gap, [](std::byte b) { return b == std::byte{0}; });
-    if (offset != round_up(end, uint64_t{kConstantAlignment}) || !is_zero) return {};
-    pieces.push_back(plan.weights.subspan(offset, bytes));
-    end = offset + bytes;
-  }
-  return end == plan.weights.size() ? pieces : std::vector<std::span<const std::byte>>();
-}
-
-// Weights of several plans, each piece once.
-class SharedWeights {
- public:
-  std::vector<Piece> add(const Plan& plan) {
-    std::vector<std::span<const std::byte>> parts = pieces_of(plan);
-    if (parts.empty() && !plan.weights.empty()) parts.push_back(plan.weights);
-    std::vector<Piece> pieces;
-    std::map<Digest, size_t> uses;  // of equal pieces a variant has each by itself
-    for (const auto& part : parts) {
-      const Digest digest = digest_of(part);
-      pieces.push_back({place(part, {digest, uses[digest]++}), part.size()});
-    }
-    return pieces;
-  }
-  uint64_t size() const { return end_; }
-  void write(std::span<std::byte> to) const {
-    for (const auto& [offset, part] : parts_) std::ranges::copy(part, to.begin() + static_cast<ptrdiff_t>(offset));
-  }
-
- private:
-  using Key = std::pair<Digest, size_t>;
-  uint64_t place(std::span<const std::byte> part, const Key& key) {
-    const auto [known, is_new] = places_.try_emplace(key, round_up(end_, uint64_t{kConstantAlignment}));
-    if (is_new) {
-      parts_.emplace_back(known->second, part);
-      end_ = known->second + part.size();
-    }
-    return known->second;
-  }
-
-  uint64_t end_ = 0;
-  std::map<Key, uint64_t> places_;
-  std::vector<std::pair<uint64_t, std::span<const std::byte>>> parts_;
-};
 
 // The plan with its weights elsewhere: what is before them, for they are last.
 std::vector<std::byte> without_weights(std::span<const std::byte> plan, PlanHeader header) {
@@ -208,7 +140,8 @@ bool is_alike(const Plan& a, const Plan& b) {
 }
 
 struct Merging {
-  std::vector<std::vector<std::byte>> plans;  // of one target each
+  std::deque<std::vector<std::byte>> taken;       // of plans that were merged already
+  std::vector<std::span<const std::byte>> plans;  // of one target each
   std::vector<LoadedPlan> loaded;
 };
 
@@ -216,16 +149,22 @@ Result<Merging> read_all(std::span<const std::span<const std::byte>> plans) {
   Merging merging;
   for (const std::span<const std::byte> plan : plans) {
     LATHE_ASSIGN(const PlanHeader header, read_header(plan));
+    if (!header.find(kVariants)) {
+      merging.plans.push_back(plan.subspan(header.prefix_bytes));
+      continue;
+    }
     for (size_t i = 0; i < targets_of(header).size(); ++i) {
-      LATHE_ASSIGN(merging.plans.emplace_back(), take_variant(plan, i));
+      LATHE_ASSIGN(merging.taken.emplace_back(), take_variant(plan, i));
+      merging.plans.emplace_back(merging.taken.back());
     }
   }
-  for (const std::vector<std::byte>& plan : merging.plans) {
+  for (const std::span<const std::byte> plan : merging.plans) {
     LATHE_ASSIGN(const PlanHeader header, read_header(plan));
     LATHE_ASSIGN(const PlanHeader first, read_header(merging.plans.front()));
     LATHE_TRY(check_mergeable(header, first));
     ReadOptions options;
     options.version = header.version;
+    options.borrows_weights = true;
     LATHE_ASSIGN(LoadedPlan loaded, read_plan(plan, nullptr, options));
     if (!merging.loaded.empty() && !is_alike(loaded.plan, merging.loaded.front().plan))
       return fail(ErrorCode::invalid_argument, "the plans for '{}' and '{}' have other inputs, outputs or profiles",
@@ -252,6 +191,53 @@ Result<std::string> join_targets(const Merging& merging) {
   return targets;
 }
 
+// Of a plan that has variants, without its foreign prefix.
+struct Parts {
+  std::span<const std::byte> weights;
+  std::vector<DerivedPiece> derived;
+  std::vector<Variant> variants;
+};
+
+Result<Parts> read_parts(std::span<const std::byte> plan, const PlanHeader& header) {
+  const auto content = [&](std::string_view name) {
+    const Section* const section = header.find(name);
+    return section ? plan.subspan(section->offset, section->bytes) : std::span<const std::byte>();
+  };
+  Parts parts{content(kWeights), {}, {}};
+  if (header.find(kDerivedWeights)) {
+    LATHE_ASSIGN(parts.derived, decode_derived(content(kDerivedWeights), parts.weights.size()));
+  }
+  LATHE_ASSIGN(parts.variants, decode(content(kVariants), parts.weights.size(), parts.derived));
+  return parts;
+}
+
+// Where each piece is in the weights of the variant; the last is where they end.
+std::vector<uint64_t> places_in(const Variant& variant) {
+  std::vector<uint64_t> places;
+  uint64_t end = 0;
+  for (const WeightsWindow& piece : variant.pieces) {
+    places.push_back(round_up(end, uint64_t{kConstantAlignment}));
+    end = places.back() + piece.bytes;
+  }
+  places.push_back(end);
+  return places;
+}
+
+// Derives what is to be derived; `to` is zeros.
+void write_weights(const Parts& parts, const Variant& variant, std::span<std::byte> to, int threads) {
+  const std::vector<uint64_t> places = places_in(variant);
+  std::vector<Derivative> derivatives;
+  for (size_t i = 0; i < variant.pieces.size(); ++i) {
+    const WeightsWindow& piece = variant.pieces[i];
+    if (const DerivedPiece* const made = find(parts.derived, piece))
+      derivatives.push_back({made, to.data() + places[i]});
+    else
+      std::ranges::copy(parts.weights.subspan(piece.offset, piece.bytes),
+                        to.begin() + static_cast<ptrdiff_t>(places[i]));
+  }
+  derive(derivatives, parts.weights, threads);
+}
+
 }  // namespace
 
 std::vector<std::string> targets_of(const PlanPrefix& header) {
@@ -264,11 +250,13 @@ std::vector<std::string> targets_of(const PlanPrefix& header) {
   return targets;
 }
 
-Result<std::vector<std::byte>> merge_plans(std::span<const std::span<const std::byte>> plans) {
+Result<std::vector<std::byte>> merge_plans(std::span<const std::span<const std::byte>> plans, Sharing sharing) {
   LATHE_ASSIGN(const Merging merging, read_all(plans));
   LATHE_ASSIGN(std::string targets, join_targets(merging));
-  if (merging.plans.size() == 1) return merging.plans.front();
-  SharedWeights weights;
+  if (merging.plans.size() == 1) return std::vector(merging.plans.front().begin(), merging.plans.front().end());
+  std::vector<const Plan*> loaded;
+  for (const LoadedPlan& each : merging.loaded) loaded.push_back(&each.plan);
+  LATHE_ASSIGN(const SharedWeights weights, share_weights(loaded, sharing));
   std::vector<std::vector<std::byte>> bare;
   std::vector<Variant> variants;
   LATHE_ASSIGN(const PlanHeader first, read_header(merging.plans.front()));
@@ -281,58 +269,79 @@ Result<std::vector<std::byte>> merge_plans(std::span<const std::span<const std::
     LATHE_ASSIGN(const PlanHeader own, read_header(merging.plans[i]));
     header.flags |= own.flags;
     bare.push_back(without_weights(merging.plans[i], own));
-    variants.push_back({bare.back(), weights.add(merging.loaded[i].plan)});
+    variants.push_back({bare.back(), weights.pieces[i]});
   }
-  const std::vector<std::byte> section = encode(variants);
-  std::vector<std::byte> content(weights.size());
-  weights.write(content);
-  seal(header.sections.emplace_back(named_section(kVariants)), section);
-  if (!content.empty()) seal(header.sections.emplace_back(named_section(kWeights)), content);
+  const std::vector<std::byte> plans_of_targets = encode(variants);
+  const std::vector<std::byte> derived =
+      weights.derived.empty() ? std::vector<std::byte>() : encode_derived(weights.derived);
+  const auto add = [&](std::string_view name, uint64_t size) {
+    if (size > 0) header.sections.emplace_back(named_section(name)).bytes = size;
+  };
+  add(kVariants, plans_of_targets.size());
+  add(kDerivedWeights, derived.size());
+  add(kWeights, weights.bytes);
   place_sections(header);
   std::vector<std::byte> bytes(header.plan_bytes);
-  const auto put = [&](std::span<const std::byte> from, uint64_t offset) {
-    std::ranges::copy(from, bytes.begin() + static_cast<ptrdiff_t>(offset));
-  };
-  put(encode_header(header), 0);
-  put(section, header.sections.front().offset);
-  if (!content.empty()) put(content, header.sections.back().offset);
+  for (Section& section : header.sections) {
+    const std::span<std::byte> content = std::span(bytes).subspan(section.offset, section.bytes);
+    if (section.name == kWeights)
+      weights.write(content);
+    else
+      std::ranges::copy(section.name == kVariants ? plans_of_targets : derived, content.begin());
+    seal(section, content);
+  }
+  std::ranges::copy(encode_header(header), bytes.begin());
   return bytes;
 }
 
-Result<std::vector<std::byte>> take_variant(std::span<const std::byte> plan, size_t index) {
+Result<std::vector<std::byte>> take_variant(std::span<const std::byte> plan, size_t index, int threads) {
+  std::vector<std::byte> bytes;
+  LATHE_TRY(take_variant(plan, index, threads, [&](size_t size) -> Result<std::span<std::byte>> {
+    bytes.resize(size);
+    return bytes;
+  }));
+  return bytes;
+}
+
+Result<> take_variant(std::span<const std::byte> plan, size_t index, int threads, const GetMemory& memory) {
   LATHE_ASSIGN(const PlanHeader header, read_header(plan));
   plan = plan.subspan(header.prefix_bytes);
-  const Section* const section = header.find(kVariants);
-  if (!section) return std::vector(plan.begin(), plan.end());
+  if (!header.find(kVariants)) {
+    LATHE_ASSIGN(const std::span<std::byte> copy, memory(plan.size()));
+    std::ranges::copy(plan, copy.begin());
+    return {};
+  }
   LATHE_TRY(check_sections(plan, header, {}));
-  const Section* const shared = header.find(kWeights);
-  const auto weights = shared ? plan.subspan(shared->offset, shared->bytes) : std::span<const std::byte>();
-  LATHE_ASSIGN(const std::vector<Variant> variants,
-               decode(plan.subspan(section->offset, section->bytes), weights.size()));
+  LATHE_ASSIGN(const Parts parts, read_parts(plan, header));
   const std::vector<std::string> targets = targets_of(header);
-  if (targets.size() != variants.size() || index >= variants.size()) return malformed("their number");
-  const Variant& variant = variants[index];
+  if (targets.size() != parts.variants.size() || index >= targets.size()) return malformed("their number");
+  const Variant& variant = parts.variants[index];
   LATHE_ASSIGN(PlanHeader own, read_header(variant.plan));
   if (own.target != targets[index] || own.prefix_bytes > 0 || own.find(kVariants)) return malformed("a target");
   uint64_t own_weights = 0;
   for (Section& each : own.sections)
     if (each.name == kWeights) each.detached = false, own_weights = each.bytes;
-  uint64_t end = 0;
-  for (const Piece& piece : variant.pieces) end = round_up(end, uint64_t{kConstantAlignment}) + piece.bytes;
-  if (end != own_weights) return malformed("the pieces of a plan's weights");
+  if (places_in(variant).back() != own_weights) return malformed("the pieces of a plan's weights");
   place_sections(own);
   if (own.plan_bytes < variant.plan.size() || own.plan_bytes < own_weights) return malformed("the size of a plan");
-  std::vector<std::byte> bytes(own.plan_bytes);
+  LATHE_ASSIGN(const std::span<std::byte> bytes, memory(own.plan_bytes));
   std::ranges::copy(variant.plan, bytes.begin());
   std::ranges::copy(encode_header(own), bytes.begin());
-  const std::span<std::byte> own_content = std::span(bytes).last(own_weights);
-  end = 0;
-  for (const Piece& piece : variant.pieces) {
-    end = round_up(end, uint64_t{kConstantAlignment});
-    std::ranges::copy(weights.subspan(piece.offset, piece.bytes), own_content.begin() + static_cast<ptrdiff_t>(end));
-    end += piece.bytes;
-  }
-  return bytes;
+  write_weights(parts, variant, bytes.last(own_weights), threads);
+  return {};
+}
+
+Result<std::vector<WeightsWindow>> derived_weights_of(std::span<const std::byte> plan, size_t index) {
+  LATHE_ASSIGN(const PlanHeader header, read_header(plan));
+  std::vector<WeightsWindow> derived;
+  if (!header.find(kVariants)) return derived;
+  LATHE_ASSIGN(const Parts parts, read_parts(plan.subspan(header.prefix_bytes), header));
+  if (index >= parts.variants.size()) return malformed("their number");
+  const Variant& variant = parts.variants[index];
+  const std::vector<uint64_t> places = places_in(variant);
+  for (size_t i = 0; i < variant.pieces.size(); ++i)
+    if (find(parts.derived, variant.pieces[i])) derived.push_back({places[i], variant.pieces[i].bytes});
+  return derived;
 }
 
 }  // namespace lathe::plan

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -11,6 +12,7 @@
 
 #include "base/result.h"
 #include "plan/header.h"
+#include "plan/shared_weights.h"
 
 namespace lathe::plan {
 
@@ -22,10 +24,17 @@ std::vector<std::string> targets_of(const PlanPrefix& header);
 
 // A plan of these, which must be of one version, for different targets, and of one network as far as inputs and outputs
 // tell. Plans that are merged already are taken apart first. Signatures are left out.
-Result<std::vector<std::byte>> merge_plans(std::span<const std::span<const std::byte>> plans);
+Result<std::vector<std::byte>> merge_plans(std::span<const std::span<const std::byte>> plans,
+                                           Sharing sharing = Sharing::derived);
 
 // The plan for one of targets_of(), byte for byte as it was merged, signature and foreign prefix aside. All of `plan`
-// is compared with its checksums first.
-Result<std::vector<std::byte>> take_variant(std::span<const std::byte> plan, size_t index);
+// is compared with its checksums first. Weights that it does not hold are derived by so many threads.
+Result<std::vector<std::byte>> take_variant(std::span<const std::byte> plan, size_t index, int threads = 1);
+// The same into so many bytes of memory, which are zeros.
+using GetMemory = std::function<Result<std::span<std::byte>>(size_t bytes)>;
+Result<> take_variant(std::span<const std::byte> plan, size_t index, int threads, const GetMemory& memory);
+
+// Which of the weights of that variant, by their place in them, the file derives of others.
+Result<std::vector<WeightsWindow>> derived_weights_of(std::span<const std::byte> plan, size_t index);
 
 }  // namespace lathe::plan

@@ -26,8 +26,10 @@ Matched match_later(std::function<Result<Emission>()> emit, double predicted_us)
   return std::make_unique<OnlyMatch>(std::move(emit), predicted_us);
 }
 
-Known packed_of(const Emission& emission, size_t index) {
-  return {emission.packed[index], index < emission.derivations.size() ? emission.derivations[index] : nullptr};
+Known known_of(const Packed& packed) {
+  const bool stays = !packed.order || !packed.order->weights.derivation;
+  return {packed.content,
+          stays ? nullptr : Derivation::of_packing(packed.order->packing, packed.order->weights.derivation)};
 }
 
 const Program* program_of(const Problem& problem, const Emission& emission) {

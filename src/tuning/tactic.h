@@ -35,6 +35,21 @@ struct StepInput {
 // What of the problem is read; not of what is packed.
 const Operand& operand_of(const Problem& problem, const StepInput& input);
 
+// Elements of weights in another order, and zeros between them.
+struct WeightsOrder {
+  Packing packing;
+  Known weights;
+};
+// Weights as a kernel reads them: stored in the plan.
+struct Packed {
+  Packed() = default;
+  Packed(Tensor packed, std::optional<WeightsOrder> as_elements = std::nullopt)
+      : content(std::move(packed)), order(std::move(as_elements)) {}
+
+  Tensor content;
+  std::optional<WeightsOrder> order;  // none = they are computed
+};
+
 // One launch and the source text of the device code that it runs; of a library's function none.
 struct SourceLaunch {
   std::string source;
@@ -46,15 +61,13 @@ struct Emission {
   std::vector<int64_t> params;  // encode_params() of the kernel's own type
   bool with_program = true;     // the region's program goes into the step
   std::vector<StepInput> inputs;
-  std::vector<Tensor> packed;  // prepacked weights: stored in the plan
-  // Of those that follow from weights which can be replaced: from what. Shorter than `packed` = the others stay.
-  std::vector<DerivationPtr> derivations;
+  std::vector<Packed> packed;
   std::vector<SourceLaunch> launches;  // device code, in order; their args refer to `inputs` and the problem's outputs
   Expr workspace;                      // bytes that the launches share
 };
 
-// What is packed, and what it follows from.
-Known packed_of(const Emission& emission, size_t index);
+// What is packed, and what it follows from where the weights can be replaced.
+Known known_of(const Packed& packed);
 
 // The program that the step's record has; null = none.
 const Program* program_of(const Problem& problem, const Emission& emission);

@@ -343,7 +343,7 @@ Result<std::unique_ptr<Trial>> Trial::make(Device& device, Modules& modules, Emi
       trial->inputs_.push_back(data.arg(input));
       continue;
     }
-    const Tensor& packed = emission.packed[input.index];
+    const Tensor& packed = emission.packed[input.index].content;
     TensorArg arg;
     arg.dtype = packed.dtype();
     set_arg_dims(arg, packed.dims(), row_major_strides(packed.dims()));

@@ -46,6 +46,7 @@ TEST_F(MisuseTest, BuilderAndConfiguration) {
   notes("target", [&] { return lathe::setTarget(*config, nullptr); });
   notes("target", [&] { return lathe::setTarget(*config, "cpu-z80"); });
   notes("threads", [&] { return lathe::setCpuThreads(*config, -1); });
+  notes("variants", [&] { return lathe::setVariantWeights(*config, lathe::VariantWeights{2}); });
   notes("precision", [&] { return lathe::setPrecision(*config, DataType::kBOOL); });
   notes("constraints", [&] { return lathe::setPrecisionConstraints(*config, lathe::PrecisionConstraints{9}); });
   notes("layer", [&] { return lathe::setLayerPrecision(*config, nullptr, DataType::kHALF); });

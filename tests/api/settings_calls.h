@@ -231,6 +231,8 @@ inline std::map<std::string, Call> own_calls() {
        [](World& w) {
          return lathe::setTargets(*w.config, "sm_90,sm_80") && is(lathe::getTarget(*w.config), "cuda-sm_90");
        }},
+      {"lathe::setVariantWeights",
+       [](World& w) { return lathe::setVariantWeights(*w.config, lathe::VariantWeights::kSTORED); }},
       {"lathe::setTrustedKeys",
        [](World& w) {
          const std::string key = "ed25519:" + std::string(64, '1');

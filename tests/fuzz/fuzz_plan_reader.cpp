@@ -13,6 +13,7 @@
 #include "plan/header.h"
 #include "plan/limits.h"
 #include "plan/metadata.h"
+#include "plan/packed_plan.h"
 #include "plan/plugin_libraries.h"
 #include "plan/random_plan.h"
 #include "plan/reader.h"
@@ -70,6 +71,20 @@ std::vector<std::byte> make_file(unsigned seed, const Plan& plan) {
   return seed % 4 < 2 ? *sign_plan(bytes, key()) : bytes;
 }
 
+// One whose second variant has the weights of the first in another order.
+std::vector<std::byte> make_derived(unsigned seed) {
+  const auto plan_for = [&](const char* target, const Packing& packing) {
+    OwnedPlan owned = PlanGenerator(seed).make(2, 4096);
+    owned.plan.target = target;
+    pack_weights(owned, packing, Orders::named);
+    return *write_plan(owned.plan);
+  };
+  const std::vector<std::byte> first = plan_for("cuda-sm_90", {{1024}, {{0, 0, {1024}, {1}, {1}}}});
+  const std::vector<std::byte> second =
+      plan_for("cpu-x86_64-avx512", {{32, 32}, {{0, 0, {32, 16, 2}, {1, 64, 32}, {32, 2, 1}}}});
+  return *merge_plans(std::array<std::span<const std::byte>, 2>{first, second});
+}
+
 // As a runtime goes through a file: header, policy, code for the host, variants.
 void load(std::span<const std::byte> bytes) {
   const auto header = read_header(bytes);
@@ -106,7 +121,10 @@ extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t max
     OwnedPlan owned = PlanGenerator(seed).make(1 + seed % 4, seed % 40, seed % 7 % 4, seed % 3 != 0);
     if (seed % 11 == 0) owned.plan.detached = detach(owned.plan.weights), owned.plan.weights_file = "w";
     const bool whole = seed % 5 == 0;
-    const std::vector<std::byte> plan = whole ? make_file(seed / 5, owned.plan) : *write_plan(owned.plan);
+    const bool derives = whole && seed / 5 % 4 == 0;
+    const std::vector<std::byte> plan = derives ? make_derived(seed)
+                                        : whole ? make_file(seed / 5, owned.plan)
+                                                : *write_plan(owned.plan);
     const auto header = read_header(plan);
     const Section* code = header->find(kCode);
     const auto part = whole ? std::span<const std::byte>(plan)

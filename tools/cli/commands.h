@@ -16,8 +16,9 @@ struct BuildSettings {
   double budget = -1;
   int threads = 0;
   int level = -1;
-  std::string target;          // empty: the library's default
-  std::string targets;         // several, separated by commas
+  std::string target;   // empty: the library's default
+  std::string targets;  // several, separated by commas
+  bool stores_weights = false;
   std::string tactic_sources;  // "+CUBLAS_LT,-CUDNN"; changes to the default
   bool fp16 = false, bf16 = false, int8 = false, best = false, no_tf32 = false, strongly_typed = false;
   std::string constraints, layer_precisions, layer_output_types;
@@ -85,6 +86,7 @@ int diff(const DiffCommand& command);
 struct MergeCommand {
   std::vector<std::string> files;
   std::string output;
+  bool stores_weights = false;
 };
 int merge(const MergeCommand& command);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // lathe inspect
-#include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -38,9 +38,14 @@ void show_engine(const Json& json) {
                     text_at(section, "digest").substr(0, 16) + "..."});
   fmt::print("{}\n", table(rows));
   if (!json["variants"].empty()) {
-    rows = {{"variant", ">bytes"}};
-    for (const Json& variant : json["variants"])
-      rows.push_back({text_at(variant, "target"), text_at(variant, "bytes")});
+    rows = {{"variant", ">bytes", ">not in the file", "but derived when it is loaded"}};
+    for (const Json& variant : json["variants"]) {
+      const auto names = variant["derived_constants"].get<std::vector<std::string>>();
+      rows.push_back({text_at(variant, "target"), text_at(variant, "bytes"), text_at(variant, "derived_bytes"),
+                      names.empty() ? ""
+                                    : fmt::format("{} constants: {}", names.size(),
+                                                  shorten(fmt::format("{}", fmt::join(names, ", ")), 60))});
+    }
     fmt::print("{}\n", table(rows));
   }
   rows = {{"tensor", "is", "type", "shape"}};

@@ -52,6 +52,8 @@ void add_build(CLI::App& app, std::function<int()>& chosen) {
   command->add_option("--targets", options->settings.targets,
                       "Several targets, in the order of preference: sm_90,sm_80+,cpu-x86_64-avx2. The engine has a "
                       "variant for each, with what they share of the weights once");
+  command->add_flag("--storeWeights", options->settings.stores_weights,
+                    "With --targets: weights are there in the order of each variant, so that loading derives none");
   add_build_options(*command, options->settings, true);
   command->footer(
       "A model whose inputs have open sizes becomes an engine for any sizes, tuned for size 1, unless you say what it\n"
@@ -174,6 +176,8 @@ void add_merge(CLI::App& app, std::function<int()>& chosen) {
   auto options = std::make_shared<MergeCommand>();
   command->add_option("ENGINE", options->files, "Engines of one network, in the order of preference")->required();
   command->add_option("-o,--output", options->output, "Where the merged engine goes")->required();
+  command->add_flag("--storeWeights", options->stores_weights,
+                    "Weights are there in the order of each engine, so that loading derives none");
   command->footer(
       "Each may have been built, and measured, on a machine of its own. What they share of the weights is there "
       "once.\n\n"

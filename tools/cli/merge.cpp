@@ -18,7 +18,8 @@ int merge(const MergeCommand& command) {
     sizes.push_back(content.size());
     bytes += static_cast<double>(content.size());
   }
-  const Plan merged(mergePlans(plans.data(), sizes.data(), static_cast<int32_t>(plans.size())));
+  const Plan merged(mergePlans(plans.data(), sizes.data(), static_cast<int32_t>(plans.size()),
+                               command.stores_weights ? VariantWeights::kSTORED : VariantWeights::kDERIVED));
   if (!merged) throw Failure(lastError());
   write_file(command.output, text_of(*merged));
   fmt::print("{}: {}, of {} in {} engines\n", command.output, human_bytes(static_cast<double>(merged->size())),

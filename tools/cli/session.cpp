@@ -90,6 +90,7 @@ void set_target(nvinfer1::IBuilderConfig& config, const BuildSettings& settings)
   using nvinfer1::DataType;
   if (!settings.target.empty() && !setTarget(config, settings.target.c_str())) throw UsageError(lastError());
   if (!settings.targets.empty() && !setTargets(config, settings.targets.c_str())) throw UsageError(lastError());
+  setVariantWeights(config, settings.stores_weights ? VariantWeights::kSTORED : VariantWeights::kDERIVED);
   const DataType narrow = settings.fp16 || settings.best ? DataType::kHALF
                           : settings.bf16                ? DataType::kBF16
                                                          : DataType::kFLOAT;

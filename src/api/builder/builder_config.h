@@ -25,6 +25,7 @@ struct OwnSettings {
   int64_t host_budget = 0;  // bytes; 0 = no limit
   DefaultTarget target = default_target();
   std::vector<std::string> more_targets;  // the plan has a variant for each, too
+  VariantWeights variant_weights = VariantWeights::kDERIVED;
   int32_t cpu_threads = 0;
   CompilerOptions toolchain;     // for device code
   DType precision = DType::f32;  // what f32 may be narrowed to

@@ -89,6 +89,15 @@ bool setTargets(nv::IBuilderConfig& config, const char* targets) noexcept {
   });
 }
 
+bool setVariantWeights(nv::IBuilderConfig& config, VariantWeights weights) noexcept {
+  return api::guarded(entry(config), "setVariantWeights", [&]() -> Result<> {
+    if (weights < VariantWeights::kDERIVED || weights > VariantWeights::kSTORED)
+      return fail(ErrorCode::invalid_argument, "{} is no value of VariantWeights", static_cast<int32_t>(weights));
+    static_cast<BuilderConfig&>(config).variant_weights = weights;
+    return {};
+  });
+}
+
 bool setPrecision(nv::IBuilderConfig& config, nv::DataType type) noexcept {
   return api::guarded(entry(config), "setPrecision", [&]() -> Result<> {
     LATHE_ASSIGN(const DType dtype, api::to_dtype(type));

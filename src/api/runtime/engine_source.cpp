@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Engines are made here, in this library; with the plugins that their plans hold.
+#include <algorithm>
+#include <thread>
+
 #include "api/runtime/cuda_engine.h"
 #include "api/runtime/devices.h"
+#include "api/runtime/plan_bytes.h"
 #include "api/runtime/runtime.h"
 #include "plan/compatibility.h"
 #include "plan/plugin_libraries.h"
@@ -9,6 +13,27 @@
 #include "plan/variants.h"
 
 namespace lathe::api {
+namespace {
+
+// As many as are to run the engine.
+int loading_threads(const RuntimeCore& core) {
+  const int32_t wanted = core.cpu_threads;
+  return wanted > 0 ? wanted : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+}
+
+// Where its weights can be used in place.
+Result<PlanBytes> take_variant(std::span<const std::byte> plan, size_t index, int threads) {
+  PlanBytes variant;
+  LATHE_TRY(plan::take_variant(plan, index, threads, [&](size_t size) -> Result<std::span<std::byte>> {
+    LATHE_ASSIGN(std::shared_ptr<std::byte> pages, reserve_plan(size));
+    const std::span<std::byte> bytes(pages.get(), size);
+    variant = {bytes, std::move(pages)};
+    return bytes;
+  }));
+  return variant;
+}
+
+}  // namespace
 
 Result<bool> Runtime::load_plugins(std::span<const std::byte> bytes) {
   LATHE_ASSIGN(const plan::PlanHeader header, plan::read_header(bytes));
@@ -47,10 +72,10 @@ Result<nv::ICudaEngine*> load_engine(Runtime& runtime, std::span<const std::byte
   if (!runtime.core().inspection_only) {
     LATHE_ASSIGN(index, choose_variant(header, runtime.core().cpu_threads));
   }
-  LATHE_ASSIGN(const std::vector<std::byte> variant, plan::take_variant(bytes, index));
+  LATHE_ASSIGN(PlanBytes variant, take_variant(bytes, index, loading_threads(runtime.core())));
   runtime.core().reporter->log().print(Severity::info, "of the plan's variants, that for '{}' is loaded",
                                        plan::targets_of(header)[index]);
-  return CudaEngine::load(runtime.shared_core(), variant);
+  return CudaEngine::load(runtime.shared_core(), variant.bytes, std::move(variant.owner));
 }
 
 }  // namespace lathe::api

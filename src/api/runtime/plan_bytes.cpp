@@ -14,18 +14,6 @@
 namespace lathe::api {
 namespace {
 
-// Pages that take no memory until they are written: a stream may promise more than it gives.
-Result<std::shared_ptr<std::byte>> reserve(size_t size) {
-  void* const memory =
-      mmap(nullptr, std::max<size_t>(size, 1), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) return fail(ErrorCode::out_of_memory, "{} bytes for a plan", size);
-  host_tally().add(size);
-  return std::shared_ptr<std::byte>(static_cast<std::byte*>(memory), [size](std::byte* pages) {
-    munmap(pages, std::max<size_t>(size, 1));
-    host_tally().remove(size);
-  });
-}
-
 // Fills `target` unless the stream ends before; returns how many bytes came. Readers may give fewer than they are asked
 // for.
 Result<size_t> fill(nv::IStreamReaderV2& reader, std::span<std::byte> target) {
@@ -64,8 +52,19 @@ Result<Start> read_start(nv::IStreamReaderV2& reader) {
 
 }  // namespace
 
+Result<std::shared_ptr<std::byte>> reserve_plan(size_t size) {
+  void* const memory =
+      mmap(nullptr, std::max<size_t>(size, 1), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return fail(ErrorCode::out_of_memory, "{} bytes for a plan", size);
+  host_tally().add(size);
+  return std::shared_ptr<std::byte>(static_cast<std::byte*>(memory), [size](std::byte* pages) {
+    munmap(pages, std::max<size_t>(size, 1));
+    host_tally().remove(size);
+  });
+}
+
 Result<PlanBytes> copy_plan(std::span<const std::byte> bytes) {
-  LATHE_ASSIGN(const std::shared_ptr<std::byte> copy, reserve(bytes.size()));
+  LATHE_ASSIGN(const std::shared_ptr<std::byte> copy, reserve_plan(bytes.size()));
   std::copy(bytes.begin(), bytes.end(), copy.get());
   return PlanBytes{{copy.get(), bytes.size()}, copy};
 }
@@ -76,7 +75,7 @@ Result<PlanBytes> read_plan(nv::IStreamReaderV2& reader) {
   if (prefix.plan_bytes < plan::kHeaderBytes || prefix.plan_bytes > INT64_MAX - start.bytes.size())
     return fail(ErrorCode::plan_malformed, "the plan claims {} bytes", prefix.plan_bytes);
   const size_t size = start.skipped + prefix.plan_bytes, read = start.bytes.size();
-  LATHE_ASSIGN(const std::shared_ptr<std::byte> memory, reserve(size));
+  LATHE_ASSIGN(const std::shared_ptr<std::byte> memory, reserve_plan(size));
   std::copy(start.bytes.begin(), start.bytes.end(), memory.get());
   LATHE_ASSIGN(const size_t rest, fill(reader, {memory.get() + read, size - read}));
   if (read + rest < size)

@@ -17,6 +17,8 @@ struct PlanBytes {
   std::shared_ptr<const void> owner;
 };
 
+// Zeros, in pages that take no memory until they are written: a stream, or a plan, may promise more than it gives.
+Result<std::shared_ptr<std::byte>> reserve_plan(size_t size);
 Result<PlanBytes> copy_plan(std::span<const std::byte> bytes);
 
 // Reads one plan, from where the reader stands, and JSON in front of it. Asks for no byte behind the plan, for readers

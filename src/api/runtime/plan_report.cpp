@@ -6,6 +6,7 @@
 #include "lathe.h"
 #include "plan/arena.h"
 #include "plan/blocks.h"
+#include "plan/constant_orders.h"
 #include "plan/reader.h"
 #include "plan/signature.h"
 #include "plan/variants.h"
@@ -134,6 +135,37 @@ Json code_of(const plan::Plan& plan) {
   return code;
 }
 
+// A plan of any version and machine, whose weights need not be there.
+Result<plan::LoadedPlan> read_to_look(std::span<const std::byte> bytes) {
+  LATHE_ASSIGN(const plan::PlanHeader header, plan::read_header(bytes));
+  plan::ReadOptions options;
+  options.check_host = false;
+  options.without_weights = options.borrows_weights = true;
+  options.version = header.version;
+  return plan::read_plan(bytes, nullptr, options);
+}
+
+// Constants of a variant that are derived when it is loaded, for the file has them in another order.
+struct DerivedConstants {
+  uint64_t bytes = 0;
+  std::vector<std::string> names;
+};
+
+Result<DerivedConstants> derived_of(std::span<const std::byte> bytes, size_t index,
+                                    std::span<const std::byte> variant) {
+  LATHE_ASSIGN(const std::vector<plan::WeightsWindow> pieces, plan::derived_weights_of(bytes, index));
+  DerivedConstants derived;
+  if (pieces.empty()) return derived;
+  LATHE_ASSIGN(const plan::LoadedPlan loaded, read_to_look(variant));
+  for (const plan::WeightsWindow& piece : pieces) {
+    derived.bytes += piece.bytes;
+    for (const plan::Constant& constant : loaded.plan.constants)
+      if (!constant.stripped && constant.offset == piece.offset && constant.bytes == piece.bytes)
+        derived.names.push_back(constant.name);
+  }
+  return derived;
+}
+
 // Of a plan that has them; else empty.
 Result<Json> variants_of(std::span<const std::byte> bytes, const plan::PlanHeader& header) {
   Json variants = Json::array();
@@ -141,8 +173,11 @@ Result<Json> variants_of(std::span<const std::byte> bytes, const plan::PlanHeade
   for (size_t i = 0; i < count; ++i) {
     LATHE_ASSIGN(const std::vector<std::byte> variant, plan::take_variant(bytes, i));
     LATHE_ASSIGN(const plan::PlanHeader own, plan::read_header(variant));
+    LATHE_ASSIGN(const DerivedConstants derived, derived_of(bytes, i, variant));
     variants.push_back(json_object({{"target", own.target},
                                     {"bytes", own.plan_bytes},
+                                    {"derived_bytes", derived.bytes},
+                                    {"derived_constants", derived.names},
                                     {"hardware_compatibility", static_cast<int64_t>(own.hardware_compatibility)}}));
   }
   return variants;
@@ -170,7 +205,8 @@ Result<Json> describe(std::span<const std::byte> bytes, const plan::PlanHeader& 
                                  {"inputs", operands_of(step.inputs)},
                                  {"outputs", operands_of(step.outputs)}}));
   }
-  for (const auto& [key, value] : plan.metadata) metadata.add(key, value);
+  for (const auto& [key, value] : plan.metadata)
+    if (key != plan::kOrdersKey) metadata.add(key, value);
   LATHE_ASSIGN(Json variants, variants_of(bytes, header));
   LATHE_ASSIGN(const auto signature, plan::signature_of(bytes.subspan(header.prefix_bytes), header));
   return json_object({{"name", plan.name},
@@ -208,16 +244,12 @@ nv::IHostMemory* planJson(const void* plan, std::size_t size) noexcept {
     if (!plan) return fail(ErrorCode::invalid_argument, "the plan is null");
     const std::span bytes(static_cast<const std::byte*>(plan), size);
     LATHE_ASSIGN(const plan::PlanHeader header, plan::read_header(bytes));
-    plan::ReadOptions options;
-    options.check_host = false;
-    options.without_weights = options.borrows_weights = true;
-    options.version = header.version;
     std::vector<std::byte> first;
     if (header.find(plan::kVariants)) {
       LATHE_ASSIGN(first, plan::take_variant(bytes, 0));
     }
     const auto one = first.empty() ? bytes.subspan(header.prefix_bytes) : std::span<const std::byte>(first);
-    LATHE_ASSIGN(const plan::LoadedPlan loaded, plan::read_plan(one, nullptr, options));
+    LATHE_ASSIGN(const plan::LoadedPlan loaded, read_to_look(one));
     LATHE_ASSIGN(const Json report, describe(bytes, header, loaded.plan));
     return report.indented();
   });

@@ -52,7 +52,7 @@ Emission emission_of(const Problem& problem, std::vector<int64_t> params, const 
   return emission;
 }
 
-Emission emission_with_weights(const Problem& problem, std::vector<int64_t> params, Tensor packed) {
+Emission emission_with_weights(const Problem& problem, std::vector<int64_t> params, Packed packed) {
   Emission emission = emission_of(problem, std::move(params), {0});
   emission.inputs.insert(emission.inputs.begin() + 1, {StepInput::packed, 0});
   emission.packed.push_back(std::move(packed));
@@ -64,13 +64,13 @@ Result<Emission> emission_with_weights(const Problem& problem, std::vector<int64
   const Operand& weights = problem.inputs[1];
   LATHE_ASSIGN(Tensor packed, Tensor::allocate(DType::f32, {floats}));
   pack(weights.weights->as<float>(), {packed.mutable_as<float>(), static_cast<size_t>(floats)});
-  Emission emission = emission_with_weights(problem, std::move(params), packed);
-  if (weights.constant) return emission;
-  Packing as_data = packing();
-  LATHE_ASSIGN(const Tensor repacked, as_data.apply(*weights.weights));
-  LATHE_CHECK(identical(repacked, packed));
-  emission.derivations = {Derivation::of_packing(std::move(as_data), weights.derivation)};
-  return emission;
+  if (!packing) return emission_with_weights(problem, std::move(params), std::move(packed));
+  WeightsOrder order{packing(), {*weights.weights, weights.derivation}};
+  if (!weights.constant) {
+    LATHE_ASSIGN(const Tensor repacked, order.packing.apply(*weights.weights));
+    LATHE_CHECK(identical(repacked, packed));
+  }
+  return emission_with_weights(problem, std::move(params), {std::move(packed), std::move(order)});
 }
 
 Matched match_root(const Problem& problem, std::vector<int64_t> params, const std::vector<size_t>& inputs,

@@ -27,8 +27,8 @@ Emission emission_of(const Problem& problem, const P& params, const std::vector<
   return emission_of(problem, encode_params(params), inputs);
 }
 // ... that reads the root's first input, weights that were packed for it, then the program's operands.
-Emission emission_with_weights(const Problem& problem, std::vector<int64_t> params, Tensor packed);
-// `pack` writes so many floats of known weights, input 1; `packing` says the same of weights that can be replaced.
+Emission emission_with_weights(const Problem& problem, std::vector<int64_t> params, Packed packed);
+// `pack` writes so many floats of known weights, input 1; `packing` says the same as data, if it can be said.
 using PackWeights = std::function<void(const float* weights, std::span<float> packed)>;
 using PackingOf = std::function<Packing()>;
 Result<Emission> emission_with_weights(const Problem& problem, std::vector<int64_t> params, int64_t floats,

@@ -22,12 +22,11 @@ Operand packed_operand(const Tensor& packed) {
   return operand;
 }
 
-Emission with_weights(Known packed) {
+Emission with_weights(Packed packed) {
   Emission emission;
   emission.with_program = false;
   emission.inputs = {{StepInput::input, 0}, {StepInput::packed, 0}};
-  emission.packed.push_back(std::move(packed.content));
-  if (packed.derivation) emission.derivations = {std::move(packed.derivation)};
+  emission.packed.push_back(std::move(packed));
   return emission;
 }
 

@@ -195,7 +195,7 @@ Result<Placed> place_input(const Backend& backend, const Problem& problem, const
                            const StepInput& input, const std::vector<Tensor>& inputs,
                            const std::vector<Tensor>& operands, const std::vector<Tensor>& prologue_operands,
                            Queue& queue) {
-  if (input.kind == StepInput::packed) return place_packed(backend, emission.packed[input.index], queue);
+  if (input.kind == StepInput::packed) return place_packed(backend, emission.packed[input.index].content, queue);
   Operand operand = operand_of(problem, input);
   const Tensor& content = input.kind == StepInput::input     ? inputs[input.index]
                           : input.kind == StepInput::operand ? operands[input.index]

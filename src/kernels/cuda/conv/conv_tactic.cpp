@@ -104,7 +104,7 @@ Result<Emission> emit(const Problem& problem, const ImplicitGemm& form, const Co
   const DType dtype = problem.inputs[0].dtype;
   const conv::Shuffle& shuffle = form.shuffle;
   LATHE_ASSIGN(const Tensor weights, conv::in_order(*problem.inputs[1].weights, shuffle.order));
-  LATHE_ASSIGN(Known packed, conv::pack_weights(Known{weights, problem.inputs[1].derivation}, form.padded));
+  LATHE_ASSIGN(Packed packed, conv::pack_weights(Known{weights, problem.inputs[1].derivation}, form.padded));
   const Operand b = packed_operand(packed.content);
   Emission emission = with_weights(std::move(packed));
   LATHE_TRY(conv::add_operands(shuffle, emission));

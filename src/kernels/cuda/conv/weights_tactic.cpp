@@ -8,12 +8,7 @@
 
 namespace lathe::cuda::conv {
 
-Result<Tensor> pack_weights(const Tensor& weights, int64_t padded, size_t row_bytes) {
-  LATHE_ASSIGN(Known packed, pack_weights(Known{weights, nullptr}, padded, row_bytes));
-  return std::move(packed.content);
-}
-
-Result<Known> pack_weights(const Known& known, int64_t padded, size_t row_bytes) {
+Result<Packed> pack_weights(const Known& known, int64_t padded, size_t row_bytes) {
   const Tensor& weights = known.content;
   const int64_t outputs = weights.dims()[0], channels = weights.dims()[1];
   const int64_t taps = outputs * channels == 0 ? 0 : weights.volume() / (outputs * channels);

@@ -21,7 +21,7 @@ constexpr int64_t kMostExactTaps = 1024;  // products of 8-bit integers that f32
 // Channels of a thread: 16 bytes of them, but no more than registers have room for.
 int64_t width_of(DType dtype) { return std::min<int64_t>(16 / static_cast<int64_t>(size_of(dtype)), 8); }
 
-Result<Known> pack_filter(const Operand& filter) {
+Result<Packed> pack_filter(const Operand& filter) {
   const Tensor& weights = *filter.weights;
   const int64_t channels = weights.dims()[0], taps = channels == 0 ? 0 : weights.volume() / channels;
   const int64_t pitch = round_up(channels, width_of(weights.dtype()));
@@ -63,7 +63,7 @@ Result<Emission> emit(const Problem& problem, const ConvShape& a, const Config& 
   const auto strip = config.as<int64_t>();
   const Operand &x = problem.inputs[0], &y = problem.outputs[0];
   const int64_t width = width_of(x.dtype);
-  LATHE_ASSIGN(Known packed, pack_filter(problem.inputs[1]));
+  LATHE_ASSIGN(Packed packed, pack_filter(problem.inputs[1]));
   Source source("depthwise/depthwise.cuh");
   source.input(0, x, "X");
   source.input(1, packed_operand(packed.content), "F");

@@ -47,8 +47,8 @@ Result<Emission> emit(const Problem& problem, const Product& p, const Config& co
   add_operand_inputs(problem, emission);
   Operand b = problem.inputs[1];
   if (p.weights) {
-    LATHE_ASSIGN(Tensor packed, gemm::pack_weights(problem));
-    b = packed_operand(packed);
+    LATHE_ASSIGN(Packed packed, gemm::pack_weights(problem));
+    b = packed_operand(packed.content);
     emission.packed.push_back(std::move(packed));
   }
   if (tile.unit == TileShape::pipeline) {

@@ -210,7 +210,7 @@ std::string batch_offset(Source& source, const Product& p, const Matrix& matrix)
   return text;
 }
 
-Result<Tensor> pack_weights(const Problem& problem) {
+Result<Packed> pack_weights(const Problem& problem) {
   const Tensor& b = *problem.inputs[1].constant;
   const auto rank = b.dims().size();
   const bool transposed = problem.attrs<MatmulAttrs>().transpose_b && rank > 1;
@@ -218,7 +218,7 @@ Result<Tensor> pack_weights(const Problem& problem) {
   const int64_t n = rank == 1 ? 1 : b.dims()[rank - (transposed ? 2 : 1)];
   const int64_t pitch = round_up(k, kVectorBytes / static_cast<int64_t>(size_of(b.dtype())));
   const int64_t batch = k * n == 0 ? 0 : b.volume() / (k * n);
-  return pack(b, {batch, n, pitch},
+  return pack(Known{b, nullptr}, {batch, n, pitch},
               {{batch, k * n, n * pitch}, {n, transposed ? k : 1, pitch}, {k, transposed ? 1 : n, 1}});
 }
 

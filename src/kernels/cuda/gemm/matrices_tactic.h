@@ -57,6 +57,6 @@ Extent extent_of(const Problem& problem, const Product& product);  // as the cos
 std::string batch_offset(Source& source, const Product& product, const Matrix& matrix);
 
 // Constant B of a matmul as `weights` describes it.
-Result<Tensor> pack_weights(const Problem& problem);
+Result<Packed> pack_weights(const Problem& problem);
 
 }  // namespace lathe::cuda::gemm

@@ -141,9 +141,9 @@ SourceLaunch launch_of(const Problem& problem, const WeightOnly& form, const Til
   const gemm::Product& p = form.product;
   Source source("gemm_weight_only/gemm_weight_only.cuh");
   source.input(0, problem.inputs[0], "A");
-  source.input(1, packed_operand(emission.packed[0]), "B");
-  source.input(2, packed_operand(emission.packed[1]), "S");
-  if (form.has_zeros) source.input(3, packed_operand(emission.packed[2]), "Z");
+  source.input(1, packed_operand(emission.packed[0].content), "B");
+  source.input(2, packed_operand(emission.packed[1].content), "S");
+  if (form.has_zeros) source.input(3, packed_operand(emission.packed[2].content), "Z");
   gemm::Ending ending{p.problem, form.dtype, p.problem.outputs[0].rank() - 1, p.m, p.n, volume(p.batch), {}};
   ending.column_dims = p.column_dims();
   ending.first_operand = form.has_zeros ? 4 : 3;

@@ -9,6 +9,7 @@
 #include "kernels/cuda/gemm/epilogue_tactic.h"
 #include "kernels/cuda/gemm/matrices_tactic.h"
 #include "kernels/cuda/match.h"
+#include "kernels/pack_tactic.h"
 
 namespace lathe::cuda {
 namespace {
@@ -94,15 +95,17 @@ std::optional<std::string> describe(const Problem& problem, Gemv& gemv) {
 }
 
 // Rows of weights, padded to 16 bytes: [1][n][pitch].
-Result<Tensor> pack_rows(const Problem& problem, const Gemv& gemv) {
+Result<Packed> pack_rows(const Problem& problem, const Gemv& gemv) {
   if (!problem.is(OpKind::convolution)) return gemm::pack_weights(problem);
-  LATHE_ASSIGN(const Tensor rows, conv::pack_weights(*problem.inputs[1].constant, gemv.k));
-  return rows.reshaped({1, gemv.n, rows.dims()[1]});
+  LATHE_ASSIGN(Packed rows, conv::pack_weights(Known{*problem.inputs[1].constant, nullptr}, gemv.k));
+  const int64_t pitch = rows.content.dims()[1];
+  return reshaped(std::move(rows), {1, gemv.n, pitch});
 }
 
 // B as StreamTile reads it: what each lane multiplies in each step lies together.
-Result<Tensor> pack_stream(const Problem& problem, const Gemv& gemv) {
-  LATHE_ASSIGN(const Tensor rows, pack_rows(problem, gemv));
+Result<Packed> pack_stream(const Problem& problem, const Gemv& gemv) {
+  LATHE_ASSIGN(const Packed as_rows, pack_rows(problem, gemv));
+  const Tensor& rows = as_rows.content;
   const int64_t pitch = rows.dims()[2];
   const int64_t columns = ceil_div(gemv.n, kStreamColumns), panels = ceil_div(gemv.k, kStreamPanel);
   LATHE_ASSIGN(Tensor packed, Tensor::allocate(rows.dtype(), {columns, panels, 4, 32, 8}));
@@ -150,11 +153,11 @@ std::vector<Config> configs(const Problem& problem, const Gemv& gemv) {
 Result<Emission> emit(const Problem& problem, const Gemv& gemv, const Config& config) {
   const auto [warps, splits] = config.as<Blocks>();
   const DType dtype = problem.inputs[0].dtype;
-  LATHE_ASSIGN(Tensor packed, gemv.stream ? pack_stream(problem, gemv) : pack_rows(problem, gemv));
-  const int64_t pitch = packed.dims()[2];
+  LATHE_ASSIGN(Packed packed, gemv.stream ? pack_stream(problem, gemv) : pack_rows(problem, gemv));
+  const int64_t pitch = packed.content.dims()[2];
   Source source("gemv/gemv.cuh");
   source.input(0, problem.inputs[0], "A");
-  source.input(1, packed_operand(packed), "B");
+  source.input(1, packed_operand(packed.content), "B");
   Emission emission = with_weights(std::move(packed));
   add_operand_inputs(problem, emission);
   gemm::Ending ending{gemv.problem, dtype, gemv.dimension, gemv.m, gemv.n, 1, {}};

@@ -8,6 +8,7 @@
 #include "kernels/cuda/conv/window_tactic.h"
 #include "kernels/cuda/gemm/epilogue_tactic.h"
 #include "kernels/cuda/match.h"
+#include "kernels/pack_tactic.h"
 
 namespace lathe::cuda {
 namespace {
@@ -213,8 +214,8 @@ Result<Emission> emit(const Problem& problem, const Engines& all, const Config& 
   const auto& [fused, version, engine] = config.as<ConvolutionChoice>();
   const Tensor& weights = *problem.inputs[1].constant;
   const int64_t filters = weights.dims()[0], channels = weights.dims()[1], taps = weights.volume() / filters / channels;
-  LATHE_ASSIGN(const Tensor rows, conv::pack_weights(weights, channels, 1));
-  Emission emission = with_weights(rows.reshaped({filters, taps, channels}));
+  LATHE_ASSIGN(Packed rows, conv::pack_weights(Known{weights, nullptr}, channels, 1));
+  Emission emission = with_weights(reshaped(std::move(rows), {filters, taps, channels}));
   emission.kernel = "cudnn.convolution";
   add_operand_inputs(problem, emission);
   Launch& launch = emission.launches.emplace_back().launch;

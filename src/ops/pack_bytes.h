@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Packings (ops/packing.h) of bytes that are no tensors, and how one follows from another.
+#pragma once
+
+#include "ops/packing.h"
+
+namespace lathe {
+
+// Fails where a box leaves the `source` elements that are packed or the `result` elements that they are packed in, and
+// where boxes write more elements than there are, so that a packing from a file costs what its result does.
+Result<> check_packing(const Packing& packing, int64_t source, int64_t result);
+
+// One of several parts of the work, which may be done at the same time.
+struct PackingPart {
+  int64_t index = 0, count = 1;
+};
+// By a packing that was checked, of elements of `size` bytes. What is written to holds zeros.
+void pack_bytes(const Packing& packing, size_t size, const std::byte* from, std::byte* to, PackingPart part = {});
+
+// What makes `to` of the same weights of what `from` has made of them. nullopt where `from` is no order of all weights
+// by one box, or places of `to` that follow each other do not so in `from`.
+std::optional<Packing> packing_between(const Packing& from, const Packing& to);
+
+// The order of `count` elements that nobody has packed.
+Packing no_packing(int64_t count);
+
+}  // namespace lathe

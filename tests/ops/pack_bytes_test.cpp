@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// Packings of bytes, in parts, and the packing between two orders of the same weights.
+#include "ops/pack_bytes.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <random>
+
+namespace lathe {
+namespace {
+
+using Bytes = std::vector<std::byte>;
+
+int64_t count(const Packing& packing) { return *checked_volume(packing.dims); }
+
+Bytes packed(const Packing& packing, const Bytes& source, size_t size, int64_t parts = 1) {
+  Bytes result(static_cast<size_t>(count(packing)) * size);
+  EXPECT_TRUE(check_packing(packing, static_cast<int64_t>(source.size() / size), count(packing)));
+  for (int64_t i = 0; i < parts; ++i) pack_bytes(packing, size, source.data(), result.data(), {i, parts});
+  return result;
+}
+
+Bytes random_bytes(size_t size) {
+  std::mt19937 random(7);
+  Bytes bytes(size);
+  for (std::byte& byte : bytes) byte = static_cast<std::byte>(1 + random() % 255);
+  return bytes;
+}
+
+// [outputs][inputs][taps] as kernels for GPUs have them: rows of taps and, innermost, channels, padded.
+Packing rows(int64_t outputs, int64_t inputs, int64_t taps, int64_t padded) {
+  const int64_t pitch = taps * padded;
+  return {{outputs, pitch}, {{0, 0, {outputs, inputs, taps}, {inputs * taps, taps, 1}, {pitch, 1, padded}}}};
+}
+
+// As those for CPUs have them: panels of so many outputs, the last one narrower and in a box of its own.
+Packing panels(int64_t outputs, int64_t inputs, int64_t taps, int64_t width) {
+  const int64_t k = inputs * taps, whole = outputs / width, rest = outputs % width;
+  Packing packing{{(whole + (rest > 0)) * width * k}, {}};
+  if (whole > 0)
+    packing.boxes.push_back(
+        {0, 0, {whole, inputs, taps, width}, {width * k, taps, 1, k}, {width * k, width, inputs * width, 1}});
+  if (rest > 0)
+    packing.boxes.push_back({whole * width * k,
+                             whole * width * k,
+                             {1, inputs, taps, rest},
+                             {width * k, taps, 1, k},
+                             {width * k, width, inputs * width, 1}});
+  return packing;
+}
+
+TEST(PackedBytes, PartsMakeTheWhole) {
+  const Packing packing = panels(70, 33, 9, 16);
+  for (const size_t size : {1, 2, 4, 8}) {
+    const Bytes source = random_bytes(70 * 33 * 9 * size), whole = packed(packing, source, size);
+    for (const int64_t i : {0, 1, 32 * 9, 69 * 33 * 9 + 5}) {  // element by element, as the packing is meant
+      const int64_t output = i / (33 * 9), input = i / 9 % 33, tap = i % 9;
+      const int64_t at = output / 16 * 16 * 33 * 9 + (tap * 33 + input) * 16 + output % 16;
+      EXPECT_TRUE(std::equal(source.begin() + i * static_cast<int64_t>(size),
+                             source.begin() + (i + 1) * static_cast<int64_t>(size),
+                             whole.begin() + at * static_cast<int64_t>(size)))
+          << size << " " << i;
+    }
+    for (const int64_t parts : {2, 3, 100}) EXPECT_EQ(packed(packing, source, size, parts), whole) << size;
+  }
+}
+
+TEST(PackedBytes, FollowFromEachOther) {
+  struct Case {
+    int64_t outputs, inputs, taps, padded, width, other_width;
+  };
+  for (const auto& [outputs, inputs, taps, padded, width, other_width] :
+       {Case{64, 3, 49, 4, 16, 32}, Case{64, 32, 9, 32, 16, 48}, Case{96, 5, 1, 8, 48, 16}, Case{70, 4, 9, 4, 16, 8},
+        Case{1, 16, 1, 16, 8, 16}, Case{10, 7, 1, 8, 4, 2}}) {
+    const int64_t volume = outputs * inputs * taps;
+    const Bytes weights = random_bytes(static_cast<size_t>(volume) * 4);
+    const std::array orders = {no_packing(volume), rows(outputs, inputs, taps, padded),
+                               panels(outputs, inputs, taps, width), panels(outputs, inputs, taps, other_width)};
+    for (size_t i = 0; i < orders.size(); ++i)
+      for (size_t j = 0; j < orders.size(); ++j) {
+        const std::optional<Packing> between = packing_between(orders[i], orders[j]);
+        EXPECT_TRUE(between || i >= 2) << i << " " << j << " of " << outputs;  // models and GPUs have the first two
+        EXPECT_TRUE(!between || orders[i].boxes.size() == 1);
+        if (!between) continue;
+        EXPECT_EQ(packed(*between, packed(orders[i], weights, 4), 4), packed(orders[j], weights, 4))
+            << i << " " << j << " of " << outputs;
+      }
+  }
+}
+
+TEST(PackedBytes, WhatDropsWeightsIsNoSource) {
+  const Packing all = no_packing(24);
+  EXPECT_FALSE(packing_between({{12}, {{0, 0, {12}, {2}, {1}}}}, all));           // each second one
+  EXPECT_FALSE(packing_between({{20}, {{0, 0, {20}, {1}, {1}}}}, all));           // the first ones
+  EXPECT_FALSE(packing_between({{24}, {{4, 0, {20}, {1}, {1}}}}, all));           // but for the first ones
+  EXPECT_FALSE(packing_between({{24}, {{0, 0, {24}, {0}, {1}}}}, all));           // one of them alone
+  EXPECT_FALSE(packing_between({{24}, {{0, 0, {4, 6}, {6, -1}, {1, 4}}}}, all));  // backwards
+  EXPECT_FALSE(packing_between({{24}, {{0, 0, {INT64_MAX, 6}, {6, 1}, {1, 4}}}}, all));
+  EXPECT_FALSE(packing_between(all, {{24}, {{-1, 0, {24}, {1}, {1}}}}));
+  EXPECT_FALSE(packing_between(all, {{24}, {{0, 0, {24}, {INT64_MAX / 2}, {1}}}}));
+  EXPECT_FALSE(packing_between({{24}, {}}, all));
+  EXPECT_FALSE(packing_between({{24}, {{0, 0, {4, 6}, {6, 1}, {1, 4}}}}, {{24}, {{0, 0, {24}, {1}, {INT64_MAX / 2}}}}));
+}
+
+// Of a file: boxes that write more than there is would cost more than the file's size tells.
+TEST(PackedBytes, BoxesWriteNoMoreThanThereIs) {
+  const PackingBox whole{0, 0, {6}, {1}, {1}};
+  EXPECT_TRUE(check_packing({{6}, {whole}}, 6, 6));
+  EXPECT_FALSE(check_packing({{6}, {whole, whole}}, 6, 6));
+  EXPECT_FALSE(check_packing({{6}, {{0, 0, {1000, 6}, {0, 1}, {0, 1}}}}, 6, 6));
+  EXPECT_FALSE(check_packing({{6}, {{0, 0, {INT64_MAX, INT64_MAX}, {0, 0}, {0, 0}}}}, 6, 6));
+  EXPECT_FALSE(check_packing({{6}, {{0, 1, {6}, {1}, {1}}}}, 6, 6));
+  EXPECT_FALSE(check_packing({{6}, {{1, 0, {6}, {1}, {1}}}}, 6, 6));
+}
+
+}  // namespace
+}  // namespace lathe
