@@ -8,13 +8,13 @@
 namespace lathe {
 namespace {
 
-// Graphs of a context that captures each run: as many as there may be sets of sizes with kernels of their own, but of
-// so many steps in all, for each step of a graph takes memory of the device.
-constexpr size_t kFewestGraphs = 8, kMostGraphs = Specializer::kMostSizes, kMostGraphSteps = 32768;
+// Sets of sizes that a context keeps what it knows of, and graphs of one that captures each run: as many as there may
+// be with kernels of their own, but of so many steps in all, for each step takes memory.
+constexpr size_t kFewestSizes = 8, kMostSizes = Specializer::kMostSizes, kMostSteps = 32768;
 
-size_t most_graphs(const plan::Plan& plan) {
-  if (plan.symbols.empty()) return kFewestGraphs;
-  return std::clamp(kMostGraphSteps / std::max<size_t>(plan.steps.size(), 1), kFewestGraphs, kMostGraphs);
+size_t most_sizes(const plan::Plan& plan) {
+  if (plan.symbols.empty()) return kFewestSizes;
+  return std::clamp(kMostSteps / std::max<size_t>(plan.steps.size(), 1), kFewestSizes, kMostSizes);
 }
 
 }  // namespace
@@ -41,7 +41,8 @@ Context::Context(std::shared_ptr<const Engine> engine, PendingWork work, std::un
       storage_(*engine_, shapes_, memory_, staging_, weights_.get()),
       execution_(*engine_, shapes_, memory_, storage_, weights_.get(), hooks),
       replay_(engine_->device(), engine_->plan().bindings.size() + 3, engine_->plan().symbols.size()),
-      kernels_(*engine_) {}
+      kernels_(*engine_),
+      known_(most_sizes(engine_->plan()), engine_->plan().symbols) {}
 
 Context::~Context() {
   (void)work_.wait();  // its memory goes now
@@ -52,6 +53,7 @@ Result<> Context::set_profile(size_t profile) {
   if (profile == shapes_.profile()) return {};
   if (memory_.policy() == MemoryPolicy::by_profile) LATHE_TRY(memory_.reserve(profile));
   shapes_.set_profile(profile);
+  known_.forget();
   return {};
 }
 
@@ -81,14 +83,15 @@ Result<> Context::set_output_allocator(size_t i, OutputAllocator allocator) {
 // Works out everything that follows from sizes, unless it is known already.
 Result<> Context::prepare() {
   if (shapes_.is_bound(staging_.addresses())) return {};
-  LATHE_TRY(shapes_.bind(staging_.addresses()));
+  LATHE_TRY(shapes_.read_inputs(staging_.addresses()));
+  const KnownSizes::Entry* const known = known_.find(shapes_.symbols());
+  if (!known) LATHE_TRY(shapes_.check_sizes());
+  shapes_.bind();
   staging_.check_overlaps_anew();
   kernels_.forget();
   execution_.use(kernels_.choose(shapes_.symbols()));
-  Result<> placed = place();
-  if (!placed) shapes_.unbind();
   if (graphs_ != GraphPolicy::of_each_run) replay_.forget();
-  return placed;
+  return place(known);
 }
 
 // Between two runs, of which each has one set of kernels.
@@ -97,14 +100,24 @@ Result<> Context::choose_kernels(const Queue& queue) {
   KernelChoice::Kernels chosen = kernels_.choose_for_run(shapes_.symbols(), queue.is_captured());
   if (chosen == execution_.specialized()) return {};
   execution_.use(std::move(chosen));
-  Result<> placed = place();
-  if (!placed) shapes_.unbind();
-  return placed;
+  return place(known_.find(shapes_.symbols()));
 }
 
-Result<> Context::place() {
-  LATHE_TRY(execution_.prepare());
-  return memory_.place(shapes_, execution_.scratch());
+// What plugins are told of sizes, they are told whenever these change.
+Result<> Context::place(const KnownSizes::Entry* known) {
+  const uint64_t kernels = execution_.specialized() ? execution_.specialized()->id() : 0;
+  if (known && known->kernels == kernels && !execution_.has_plugins()) {
+    execution_.use(known->steps);
+    memory_.use(known->memory);
+    return {};
+  }
+  Result<> placed = execution_.prepare();
+  if (placed) placed = memory_.place(shapes_, execution_.prepared()->scratch);
+  if (placed)
+    known_.keep(shapes_.symbols(), {kernels, execution_.prepared(), memory_.placement()});
+  else
+    shapes_.unbind();
+  return placed;
 }
 
 Result<size_t> Context::memory_bytes() {
@@ -115,7 +128,7 @@ Result<size_t> Context::memory_bytes() {
 void Context::set_graphs(GraphPolicy policy) {
   graphs_ = policy;
   captures_ = policy != GraphPolicy::none;
-  if (policy == GraphPolicy::of_each_run) replay_.hold_most(most_graphs(engine_->plan()));
+  if (policy == GraphPolicy::of_each_run) replay_.hold_most(most_sizes(engine_->plan()));
 }
 
 Result<bool> Context::is_capturable() {

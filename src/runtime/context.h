@@ -5,6 +5,7 @@
 #include "ops/random_seed.h"
 #include "runtime/execution.h"
 #include "runtime/kernel_choice.h"
+#include "runtime/known_sizes.h"
 #include "runtime/replay.h"
 
 namespace lathe {
@@ -89,7 +90,7 @@ class Context {
   Context(std::shared_ptr<const Engine> engine, PendingWork work, std::unique_ptr<WeightStream> weights,
           MemoryPolicy policy);
   Result<> prepare();
-  Result<> place();
+  Result<> place(const KnownSizes::Entry* known);
   Result<> choose_kernels(const Queue& queue);
   Result<> execute(Queue& queue, Return returns);
   Result<> give_work(Queue& queue);
@@ -113,6 +114,7 @@ class Context {
   Execution execution_;
   Replay replay_;
   KernelChoice kernels_;
+  KnownSizes known_;
   RandomSequence random_;
   bool captures_ = true;
   GraphPolicy graphs_ = GraphPolicy::of_repeated_runs;

@@ -51,36 +51,36 @@ Result<> ContextMemory::reserve(size_t profile) {
 // What only a run can size has no room in the arena but where that is limited.
 Result<> ContextMemory::place(const ShapeBinding& shapes, std::span<const size_t> scratch) {
   std::vector<plan::Lifetime> lifetimes;
-  buffer_bytes_.clear();
+  now_.buffer_bytes.clear();
   for (const plan::Buffer& buffer : plan_.buffers) {
     const std::optional<int64_t> bytes = buffer.bytes.evaluate(shapes.symbols());
     if (!bytes) return fail(ErrorCode::shape_mismatch, "these shapes need a buffer of invalid size");
     // Of what a branch does not run, sizes may be negative; that of others has been checked.
     lifetimes.push_back({static_cast<size_t>(std::max<int64_t>(*bytes, 0)), buffer.first, buffer.last});
-    buffer_bytes_.push_back(*bytes);
+    now_.buffer_bytes.push_back(*bytes);
   }
-  scratch_ = step_scratch_.lifetimes(scratch);
+  now_.scratch = step_scratch_.lifetimes(scratch);
   const MemoryLimit* limit = policy_ == MemoryPolicy::on_demand ? nullptr : engine_.memory_limit(shapes.profile());
   for (size_t i = 0; limit && i < plan_.steps.size(); ++i)
     if (const size_t s = step_scratch_.of(i); engine_.is_data_dependent(plan_.steps[i]))
-      scratch_[s].bytes = limit->scratch[s].bytes;
-  arena_ = plan::arrange(lifetimes, scratch_, engine_.alignment());
-  arena_.bytes = arena_.bytes > SIZE_MAX / 2 ? SIZE_MAX : engine_.align(arena_.bytes);
-  extra_offsets_.assign(scratch_.size(), 0);
-  extra_bytes_ = 0;
-  if (limit && arena_.bytes > limit->total()) place_as_limited(*limit);
+      now_.scratch[s].bytes = limit->scratch[s].bytes;
+  now_.arena = plan::arrange(lifetimes, now_.scratch, engine_.alignment());
+  now_.arena.bytes = now_.arena.bytes > SIZE_MAX / 2 ? SIZE_MAX : engine_.align(now_.arena.bytes);
+  now_.extra_offsets.assign(now_.scratch.size(), 0);
+  now_.extra_bytes = 0;
+  if (limit && now_.arena.bytes > limit->total()) place_as_limited(*limit);
   return {};
 }
 
 // What is smaller may happen to pack worse: never than the largest, for which there is room. Kernels may want more
 // scratch for some shapes than for larger ones: that lies elsewhere.
 void ContextMemory::place_as_limited(const MemoryLimit& limit) {
-  arena_ = limit.arena;
-  std::vector<plan::Lifetime> extra = scratch_;
+  now_.arena = limit.arena;
+  std::vector<plan::Lifetime> extra = now_.scratch;
   for (size_t s = 0; s < extra.size(); ++s)
-    if (scratch_[s].bytes <= limit.scratch[s].bytes) extra[s].bytes = 0;
-  extra_offsets_ = plan::plan_memory(extra, &extra_bytes_, engine_.alignment());
-  scratch_ = limit.scratch;
+    if (now_.scratch[s].bytes <= limit.scratch[s].bytes) extra[s].bytes = 0;
+  now_.extra_offsets = plan::plan_memory(extra, &now_.extra_bytes, engine_.alignment());
+  now_.scratch = limit.scratch;
 }
 
 Result<> ContextMemory::set(void* memory, size_t bytes) {
@@ -116,19 +116,19 @@ Result<> ContextMemory::own(size_t bytes) {
 }
 
 Result<> ContextMemory::provide() {
-  LATHE_TRY(grow(extra_, extra_bytes_, temporaries()));
-  if (arena_.bytes <= memory_size_) return {};
-  if (policy_ != MemoryPolicy::user) return own(arena_.bytes);
+  LATHE_TRY(grow(extra_, now_.extra_bytes, temporaries()));
+  if (now_.arena.bytes <= memory_size_) return {};
+  if (policy_ != MemoryPolicy::user) return own(now_.arena.bytes);
   return fail(ErrorCode::memory_too_small, "these shapes need {} bytes of context memory, {} were supplied",
-              arena_.bytes, memory_size_);
+              now_.arena.bytes, memory_size_);
 }
 
 Result<std::byte*> ContextMemory::scratch(size_t step, size_t bytes) {
   if (bytes == 0) return nullptr;
   const size_t s = step_scratch_.of(step);
-  if (bytes <= scratch_[s].bytes) return memory_ + arena_.scratch[s];
-  LATHE_TRY(grow(extra_, extra_offsets_[s] + bytes, temporaries()));
-  return extra_.data() + extra_offsets_[s];
+  if (bytes <= now_.scratch[s].bytes) return memory_ + now_.arena.scratch[s];
+  LATHE_TRY(grow(extra_, now_.extra_offsets[s] + bytes, temporaries()));
+  return extra_.data() + now_.extra_offsets[s];
 }
 
 // Steps may write a tensor part by part, and the slot must hold the whole when the first part is written, as growing

@@ -33,7 +33,17 @@ class ContextMemory {
   Result<> reserve(size_t profile);
   // Places the arena for these sizes, and scratch of so many bytes for each step.
   Result<> place(const ShapeBinding& shapes, std::span<const size_t> scratch);
-  size_t bytes() const { return arena_.bytes; }  // of the arena as placed
+  // What place() has found out; and that of the same sizes and scratch again, instead of place().
+  struct Placement {
+    plan::Arena arena;
+    std::vector<int64_t> buffer_bytes;
+    std::vector<plan::Lifetime> scratch;  // as there is room for in the arena
+    std::vector<size_t> extra_offsets;    // of scratch that is not in the arena, in a block of its own
+    size_t extra_bytes = 0;               // of that which is known before a run
+  };
+  const Placement& placement() const { return now_; }
+  void use(const Placement& placement) { now_ = placement; }
+  size_t bytes() const { return now_.arena.bytes; }
   // Memory of the application's (policy `user` only); null takes it away. A change waits for work in the former.
   Result<> set(void* memory, size_t bytes);
 
@@ -52,10 +62,10 @@ class ContextMemory {
   // Makes a block of the owner's at least so large; what it held is lost where it was smaller.
   Result<> grow(DeviceMemory& block, size_t bytes) { return grow(block, bytes, engine_.device()); }
   // Each takes the other's place: of buffers of equal size, until place() or they change back.
-  void swap_buffers(uint32_t a, uint32_t b) { std::swap(arena_.offsets[a], arena_.offsets[b]); }
+  void swap_buffers(uint32_t a, uint32_t b) { std::swap(now_.arena.offsets[a], now_.arena.offsets[b]); }
   // The buffer is somewhere else; null = where it was placed.
   void move_buffer(uint32_t index, std::byte* place) { elsewhere_[index] = place; }
-  int64_t buffer_bytes(uint32_t index) const { return buffer_bytes_[index]; }
+  int64_t buffer_bytes(uint32_t index) const { return now_.buffer_bytes[index]; }
   void swap_slots(uint32_t a, uint32_t b) { std::swap(slots_[a], slots_[b]); }
 
   const std::byte* base() const { return memory_; }
@@ -63,7 +73,7 @@ class ContextMemory {
   size_t size() const { return memory_size_; }
   std::byte* buffer(uint32_t index) const {
     if (elsewhere_[index]) return elsewhere_[index];
-    return memory_ ? memory_ + arena_.offsets[index] : nullptr;
+    return memory_ ? memory_ + now_.arena.offsets[index] : nullptr;
   }
   const DeviceMemory& slot(uint32_t index) const { return slots_[index]; }
   MemoryPolicy policy() const { return policy_; }
@@ -80,13 +90,9 @@ class ContextMemory {
   const plan::Plan& plan_;
   PendingWork& work_;
   MemoryPolicy policy_;
-  plan::Arena arena_;
-  std::vector<int64_t> buffer_bytes_;  // of the arena's
+  Placement now_;
   std::vector<std::byte*> elsewhere_;  // where loops have moved them to; null = they have not
   plan::StepScratch step_scratch_;
-  std::vector<plan::Lifetime> scratch_;  // as there is room for in the arena
-  std::vector<size_t> extra_offsets_;    // of scratch that is not in the arena, in the block of its own
-  size_t extra_bytes_ = 0;               // of that which is known before a run
   DeviceMemory own_;
   std::byte* memory_ = nullptr;  // own_, or the application's
   size_t memory_size_ = 0;

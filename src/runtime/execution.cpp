@@ -40,15 +40,16 @@ Execution::Execution(const Engine& engine, ShapeBinding& shapes, ContextMemory& 
       host_(engine, shapes, storage),
       blocks_(engine, shapes, memory, storage, host_,
               [this](size_t first, size_t end, Queue& queue) { return run_steps(first, end, queue); }),
-      operands_(plan_.steps.size()),
-      scratch_(operands_.size()) {
-  for (size_t i = 0; i < operands_.size(); ++i) {
+      none_{std::vector<StepOperands>(plan_.steps.size()), std::vector<size_t>(plan_.steps.size()), {}} {
+  for (size_t i = 0; i < plan_.steps.size(); ++i) {
     const plan::Step& step = plan_.steps[i];
-    operands_[i].inputs.resize(step.inputs.size());
-    operands_[i].outputs.resize(step.outputs.size());
-    operands_[i].data_dependent = engine.is_data_dependent(step);
+    StepOperands& operands = none_.operands[i];
+    operands.inputs.resize(step.inputs.size());
+    operands.outputs.resize(step.outputs.size());
+    operands.data_dependent = engine.is_data_dependent(step);
   }
-  for (size_t i = 0, end = 0, outermost = 0; i < operands_.size(); ++i) {
+  now_ = std::make_shared<PreparedSteps>(none_);
+  for (size_t i = 0, end = 0, outermost = 0; i < plan_.steps.size(); ++i) {
     if (i == end) end = engine.places()[outermost = i].end;
     if (reads_input(plan_, plan_.steps[i])) readers_end_ = engine.places()[outermost].end;
   }
@@ -57,7 +58,7 @@ Execution::Execution(const Engine& engine, ShapeBinding& shapes, ContextMemory& 
 }
 
 Result<> Execution::attach_plugins() {
-  for (size_t i = 0; i < operands_.size(); ++i) {
+  for (size_t i = 0; i < plan_.steps.size(); ++i) {
     if (!engine_.code()[i].plugin) continue;
     LATHE_ASSIGN(plugins_[i], PluginKernel::make(engine_, i));
   }
@@ -71,25 +72,27 @@ const Kernel* Execution::kernel(size_t step) const {
 }
 
 Result<> Execution::prepare() {
-  std::fill(scratch_.begin(), scratch_.end(), 0);
-  refused_.clear();
-  for (size_t i = 0; i < operands_.size(); ++i) {
+  if (now_.use_count() > 1)
+    now_ = std::make_shared<PreparedSteps>(none_);
+  else
+    *now_ = none_;
+  for (size_t i = 0; i < plan_.steps.size(); ++i) {
     if (plan_.steps[i].is<plan::Block>()) continue;
     Result<size_t> workspace = 0;
     if (const Result<> checked = check_conditional(i); !checked)
       workspace = fail(checked.error());
-    else if (!operands_[i].data_dependent)
+    else if (!now_->operands[i].data_dependent)
       workspace = prepare_step(i);
     if (workspace)
-      scratch_[i] = *workspace;
+      now_->scratch[i] = *workspace;
     else if (engine_.is_conditional(i))
-      refused_.emplace(i, std::move(workspace).error());
+      now_->refused.emplace(i, std::move(workspace).error());
     else
       return fail(std::move(workspace).error());
   }
-  capturable_ = engine_.is_capturable();
-  if (capturable_) {
-    LATHE_ASSIGN(capturable_, CaptureLimit(engine_, shapes_, storage_, blocks_).allows());
+  now_->is_capturable = engine_.is_capturable();
+  if (now_->is_capturable) {
+    LATHE_ASSIGN(now_->is_capturable, CaptureLimit(engine_, shapes_, storage_, blocks_).allows());
   }
   return {};
 }
@@ -108,7 +111,7 @@ Result<> Execution::check_conditional(size_t i) const {
 // Addresses are filled in by run_step().
 Result<size_t> Execution::prepare_step(size_t i) {
   const plan::Step& step = plan_.steps[i];
-  StepOperands& operands = operands_[i];
+  StepOperands& operands = now_->operands[i];
   for (size_t k = 0; k < step.inputs.size(); ++k) {
     LATHE_ASSIGN(operands.inputs[k], shapes_.resolve(step.inputs[k]));
   }
@@ -130,7 +133,7 @@ Result<> Execution::run(Queue& queue, Mode mode) {
   Result<> done = weights_ ? weights_->begin(queue) : Result<>();
   if (done) done = run_steps(0, told, queue);
   if (done && tells) done = hooks_.inputs_read(queue);
-  if (done) done = run_steps(told, operands_.size(), queue);
+  if (done) done = run_steps(told, plan_.steps.size(), queue);
   Result<> ended = weights_ ? weights_->end(queue) : Result<>();
   return done ? ended : done;
 }
@@ -197,14 +200,14 @@ Result<> Execution::run_watched(size_t i, Queue& queue) {
 
 Result<> Execution::run_step(size_t i, Queue& queue) {
   const plan::Step& step = plan_.steps[i];
-  StepOperands& operands = operands_[i];
+  StepOperands& operands = now_->operands[i];
   const TraceRange range(hooks_.ranges ? (*hooks_.ranges)[i].c_str() : nullptr);
   if (step.is<plan::Block>()) return blocks_.run(i, queue);
-  if (const auto refused = refused_.find(i); refused != refused_.end()) return fail(refused->second);
+  if (const auto refused = now_->refused.find(i); refused != now_->refused.end()) return fail(refused->second);
   const Kernel* const runs = kernel(i);
   if (!runs) return host_.run(i, operands, queue);
   if (operands.data_dependent) LATHE_TRY(prepare_data_dependent(i, queue));
-  LATHE_ASSIGN(std::byte* const workspace, memory_.scratch(i, scratch_[i]));
+  LATHE_ASSIGN(std::byte* const workspace, memory_.scratch(i, now_->scratch[i]));
   const auto place = [&](plan::TensorId id, TensorArg& arg) {
     if (id != plan::kNoTensor) arg.data = storage_.address(plan_.tensors[id]);
   };
@@ -222,7 +225,7 @@ Result<> Execution::prepare_data_dependent(size_t i, Queue& queue) {
     LATHE_TRY(host_.read_counts(step, queue));
     if (engine_.code()[i].eval) LATHE_TRY(host_.find_sizes(i, queue));
   }
-  LATHE_ASSIGN(scratch_[i], prepare_step(i));
+  LATHE_ASSIGN(now_->scratch[i], prepare_step(i));
   for (const plan::TensorId id : step.outputs) LATHE_TRY(storage_.provide(id));
   for (const auto* ids : {&step.inputs, &step.outputs})
     for (const plan::TensorId id : *ids) LATHE_TRY(storage_.check_window(id));

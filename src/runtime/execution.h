@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -30,6 +31,14 @@ struct RunHooks {
   bool waits_after_steps = false;                    // so that a step's failure shows in that step
 };
 
+// What follows from sizes for each step. Addresses, and what depends on data, are those of the run in progress.
+struct PreparedSteps {
+  std::vector<StepOperands> operands;
+  std::vector<size_t> scratch;      // bytes
+  std::map<size_t, Error> refused;  // steps that cannot run under these sizes; branches may leave them out
+  bool is_capturable = false;       // whether a captured graph can hold a run
+};
+
 // Gives the plan's steps to a queue: kernels to the device, the rest to the host. One thread at a time, as the context
 // that owns it; all that it is made of outlives it.
 class Execution {
@@ -53,10 +62,12 @@ class Execution {
   // Dims and strides of operands, the kernels' consent and the scratch they want, once shapes are bound. Not of steps
   // that depend on data.
   Result<> prepare();
-  // Whether a captured graph can hold a run, once prepared.
-  bool is_capturable() const { return capturable_; }
+  // What prepare() has made, which stays as it is while others are made; and one of the same sizes and kernels again,
+  // instead of prepare().
+  const std::shared_ptr<PreparedSteps>& prepared() const { return now_; }
+  void use(std::shared_ptr<PreparedSteps> prepared) { now_ = std::move(prepared); }
+  bool is_capturable() const { return now_->is_capturable; }
   bool has_plugins() const { return !plugins_.empty(); }
-  std::span<const size_t> scratch() const { return scratch_; }  // bytes by step, as prepared
   // Runs every step on a queue within a turn of it.
   Result<> run(Queue& queue, Mode mode);
   void release_temporaries() { blocks_.release_temporaries(); }
@@ -83,12 +94,10 @@ class Execution {
   BlockExecution blocks_;
   std::map<size_t, std::unique_ptr<PluginKernel>> plugins_;  // by step
   std::shared_ptr<const SpecializedKernels> specialized_;
-  std::vector<StepOperands> operands_;  // by step
-  std::vector<size_t> scratch_;         // bytes, by step
-  std::map<size_t, Error> refused_;     // steps that cannot run under these shapes; branches may leave them out
+  PreparedSteps none_;                  // as they are before prepare()
+  std::shared_ptr<PreparedSteps> now_;  // never null
   size_t readers_end_ = 0;              // behind the last step that reads an input, and the blocks around it
   double reported_ms_ = 0;              // of this run, to the profiler
-  bool capturable_ = false;
 };
 
 }  // namespace lathe

@@ -103,12 +103,13 @@ size_t ShapeBinding::bytes(size_t i) const {
   return static_cast<size_t>(bytes_of(tensor.dtype, count.value_or(-1)).value_or(0));
 }
 
-Result<> ShapeBinding::bind_symbol(SymbolId symbol, int64_t value, std::string_view what) {
+template <class What>
+Result<> ShapeBinding::bind_symbol(SymbolId symbol, int64_t value, What&& what) {
   int64_t& bound = symbols_[symbol];
   if (bound == Expr::kUnbound) bound = value;
   if (bound != value)
     return fail(ErrorCode::binding_invalid,
-                "{} is {}, but dimension '{}' is already {}: equal names mean equal dimensions", what, value,
+                "{} is {}, but dimension '{}' is already {}: equal names mean equal dimensions", what(), value,
                 plan_.symbols[symbol].name, bound);
   return {};
 }
@@ -123,7 +124,7 @@ Result<> ShapeBinding::bind_input_dims(std::span<void* const> addresses) {
     for (size_t d = 0; d < declared.size(); ++d)
       if (const std::optional<SymbolId> symbol = declared[d].as_symbol())
         LATHE_TRY(bind_symbol(*symbol, (*input_dims_[i])[d],
-                              fmt::format("input '{}' dimension {}", plan_.bindings[i].name, d)));
+                              [&] { return fmt::format("input '{}' dimension {}", plan_.bindings[i].name, d); }));
   }
   return {};
 }
@@ -150,7 +151,7 @@ Result<> ShapeBinding::bind_input_values(std::span<void* const> addresses) {
     if (value < range.min || value > range.max)
       return fail(ErrorCode::profile_range, "shape input '{}': element {} is {}, profile {} allows {} to {}", name,
                   symbol.index, value, profile_, range.min, range.max);
-    LATHE_TRY(bind_symbol(id, value, fmt::format("shape input '{}' element {}", name, symbol.index)));
+    LATHE_TRY(bind_symbol(id, value, [&] { return fmt::format("shape input '{}' element {}", name, symbol.index); }));
     input_values_.push_back(value);
   }
   return {};
@@ -192,15 +193,16 @@ bool ShapeBinding::is_bound(std::span<void* const> addresses) const {
   });
 }
 
-Result<> ShapeBinding::bind(std::span<void* const> addresses) {
+Result<> ShapeBinding::read_inputs(std::span<void* const> addresses) {
   bound_ = false;
   symbols_.assign(symbols_.size(), Expr::kUnbound);
   LATHE_TRY(bind_input_dims(addresses));
-  LATHE_TRY(bind_input_values(addresses));
+  return bind_input_values(addresses);
+}
+
+Result<> ShapeBinding::check_sizes() const {
   for (const uint32_t i : early_constraints_) LATHE_TRY(check_constraint(plan_.constraints[i]));
-  LATHE_TRY(plan::check_windows(plan_, symbols_, engine_.conditional_tensors()));
-  bound_ = true;
-  return {};
+  return plan::check_windows(plan_, symbols_, engine_.conditional_tensors());
 }
 
 int64_t ShapeBinding::largest(const Expr& number) const {

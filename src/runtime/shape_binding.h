@@ -13,15 +13,15 @@
 
 namespace lathe {
 
-// A plan's sizes are expressions over symbols. bind() gives a value to each symbol that inputs determine; steps whose
-// results' sizes depend on data give the others theirs in each run (SymbolSource::computed). Constraints between sizes
-// are checked as soon as both sides are known. One thread at a time, as the context that owns it; the engine outlives
-// it.
+// A plan's sizes are expressions over symbols. read_inputs() gives a value to each symbol that inputs determine; steps
+// whose results' sizes depend on data give the others theirs in each run (SymbolSource::computed). Constraints between
+// sizes are checked as soon as both sides are known. One thread at a time, as the context that owns it; the engine
+// outlives it.
 class ShapeBinding {
  public:
   explicit ShapeBinding(const Engine& engine);
 
-  // Setting up. Either may take back what bind() found out.
+  // Setting up. Either may take bind() back.
   size_t profile() const { return profile_; }
   Result<> check_profile(size_t profile) const;  // that it exists
   void set_profile(size_t profile);              // forgets the dims of inputs that have dynamic ones
@@ -29,9 +29,13 @@ class ShapeBinding {
   // Names of inputs whose dims are not set, and of shape inputs without an address. `addresses` are those of bindings.
   std::vector<std::string> missing(std::span<void* const> addresses) const;
 
-  // Whether bind() has found all sizes, and the shape inputs hold the values that it read.
+  // Whether bind() has been reached, and the shape inputs hold the values that read_inputs() saw.
   bool is_bound(std::span<void* const> addresses) const;
-  Result<> bind(std::span<void* const> addresses);
+  // In this order: the symbols that inputs determine; whether they go together, which is known of those that went
+  // together before; and that this is so.
+  Result<> read_inputs(std::span<void* const> addresses);
+  Result<> check_sizes() const;
+  void bind() { bound_ = true; }
   void unbind() { bound_ = false; }
 
   // Dims of a binding; -1 for what is not known (yet). bytes() is 0 then.
@@ -59,7 +63,9 @@ class ShapeBinding {
  private:
   int64_t dim(size_t binding, size_t d) const;  // -1 when unknown
   int64_t input_value(const Symbol& symbol, std::span<void* const> addresses) const;
-  Result<> bind_symbol(SymbolId symbol, int64_t value, std::string_view what);
+  // `what`() names what has the value.
+  template <class What>
+  Result<> bind_symbol(SymbolId symbol, int64_t value, What&& what);
   Result<> bind_input_dims(std::span<void* const> addresses);
   Result<> bind_input_values(std::span<void* const> addresses);
   Result<> check_constraint(const Constraint& constraint) const;
@@ -70,7 +76,7 @@ class ShapeBinding {
   bool bound_ = false;
   std::vector<std::optional<Dims>> input_dims_;  // per binding; outputs stay empty
   std::vector<int64_t> symbols_;
-  std::vector<int64_t> input_values_;  // elements of shape inputs that bind() read, in the order of their symbols
+  std::vector<int64_t> input_values_;  // elements of shape inputs that were read, in the order of their symbols
   // Constraints of the plan, by index: known before a run, known only while running, of those not yet checked in it.
   std::vector<uint32_t> early_constraints_, data_dependent_constraints_, due_;
 };

@@ -98,7 +98,8 @@ TEST_F(SpecializerTest, TenThousandThatWaitAreNoMoreThanSoMany) {
   device_.is_held = true;
   for (int64_t n = 1; n <= 10'000; ++n) (void)want(n);
   const Specializer::Counts counts = specializer_->counts();
-  EXPECT_LE(counts.waiting, Specializer::kMostWaiting + device_.compiled);
+  // Beside those that threads have begun.
+  EXPECT_LE(counts.waiting, Specializer::kMostWaiting + std::max(std::thread::hardware_concurrency() / 2, 1U));
   EXPECT_EQ(counts.sizes, counts.waiting);
   EXPECT_EQ(counts.dropped + counts.waiting, 10'000u);
   device_.is_held = false;
