@@ -22,6 +22,8 @@ class Strategies(Cases):
         self.compiled = {'backend': torch.compile(self.model, backend='lathe'), 'module': lathe.torch.compile(self.model, (self.x,))}
         for function in self.compiled.values():
             function(self.x)
+        self.wider = torch.randn(5, 4)
+        self.of_wider = self.part_of(lathe.torch.compile(self.model, (self.wider,))).plan
         # From here on nothing may be built.
         self.enterContext(unittest.mock.patch.object(_tensorrt, '_artifact_plan', side_effect=AssertionError('a build')))
         self.seen = []
@@ -32,6 +34,10 @@ class Strategies(Cases):
             config = part._context.get_runtime_config()
             self.seen.append((config.dynamic_shapes_kernel_specialization_strategy, config.cuda_graph_strategy))
         self.enterContext(unittest.mock.patch.object(_part.Part, '_choose', noted))
+
+    @staticmethod
+    def part_of(module):
+        return next(each for each in module.modules() if isinstance(each, _part.Part))
 
     def check_runs(self, way):
         self.assert_same(self.compiled[way](self.x), self.model(self.x))
@@ -62,6 +68,15 @@ class Strategies(Cases):
             raise ZeroDivisionError
         self.assertEqual(_part._strategies.get(), _part._DEFAULT)
         self.check_runs('module')
+
+    # S237: a plan for further sizes takes the place of one in the midst of a run.
+    def test_a_plan_that_is_made_meanwhile(self):
+        part = self.part_of(self.compiled['module'])
+        part.rebuild = lambda sizes: self.of_wider
+        with lathe.torch.strategies(specialization=SPECIALIZATION.NONE):
+            result = part(self.wider)
+            self.assertEqual(part._context.get_runtime_config().dynamic_shapes_kernel_specialization_strategy, SPECIALIZATION.NONE)
+        self.assert_same(result[0] if isinstance(result, list) else result, self.model(self.wider))
 
     # S225, S237: nothing is compiled for a CPU, so that no file is written.
     def test_a_runtime_cache_on_a_cpu(self):

@@ -152,6 +152,7 @@ class Part(torch.nn.Module):
                 raise problem
             self.plan = plan
             self._load()
+            self._choose(_strategies.get())
             for name, tensor in zip(self._names, tensors):
                 self._context.set_tensor_address(name, tensor.data_ptr() or _dummy(tensor))
             return self._set_shapes(tensors, True)

@@ -61,7 +61,7 @@ struct BytePacking {
   LATHE_INLINE BytePacking(int32_t zero, int32_t least, int32_t most, int32_t flip)
 #if defined(__x86_64__)
       : zero(broadcast_int(zero * 0x10001)),
-        least(broadcast_int(least * 0x1010101)),
+        least(broadcast_int(static_cast<int32_t>(static_cast<uint32_t>(least) * 0x1010101))),
         most(broadcast_int(static_cast<int32_t>(static_cast<uint32_t>(most) * 0x1010101))),
         flip(broadcast_int(flip)){}
 #else

@@ -156,6 +156,25 @@ TEST_F(DecodeAttentions, HeadsInsideRows) {
   check(op_problem(attrs, {q, k, k}, {q}, "in=2; r2=add r0 r1; out r2", {q}), {}, 1);
 }
 
+// Grids end at 65535 along y.
+TEST_F(DecodeAttentions, BatchesMayBeLarge) {
+  const std::vector<int64_t> symbols = {100000};
+  for (const int64_t queries : {1, 64}) {
+    const Operand q = symbolic_operand(DType::f16, {Expr::symbol(0), 4, queries, 64}, symbols);
+    const Operand k = symbolic_operand(DType::f16, {Expr::symbol(0), 4, 32, 64}, symbols);
+    const AttentionAttrs attrs = attributes();
+    const Problem open = op_problem(attrs, {q, k, k}, {q});
+    const std::vector<Config> configs = configs_of(attention_tactic(), open);
+    EXPECT_FALSE(configs.empty());
+    for (const Config& config : configs) {
+      const Result<Emission> emission = emit(attention_tactic(), open, config);
+      ASSERT_TRUE(emission) << emission.error().message;
+      for (const size_t d : {1, 2})
+        EXPECT_LT(emission->launches[0].launch.grid[d].evaluate(symbols), 65536) << config.text;
+    }
+  }
+}
+
 TEST_F(DecodeAttentions, AreForFewQueries) {
   for (const Config& config : configs_of(attention_tactic(), problem(attributes(), DType::f16, {1, 8, 1, 64, 512})))
     EXPECT_EQ(config.text.find(" rows x keys"), std::string::npos) << config.text;

@@ -104,7 +104,7 @@ TEST(Emulator, WarpgroupsMultiplyPanelsAndRegisters) {
     unsigned left[4];  // of a 16 x 16 matrix: row - k
     for (int i = 0; i < 4; ++i) {
       const int row = lane() / 4 + i % 2 * 8, k = lane() % 4 * 2 + i / 2 * 8;
-      left[i] = pack_floats(row - k, row - k - 1, f16{});
+      left[i] = pack_floats<f16>(row - k, row - k - 1);
     }
     wgmma_registers<64, false, 0>(d, left, b, f16{});
     wgmma_commit();

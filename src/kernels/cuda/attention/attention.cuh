@@ -15,9 +15,8 @@ LATHE_DEVICE void weights_of(unsigned (&a)[4], const float (&s)[Blocks][4], int 
     a[0] = tf32_bits(s[k][0]), a[1] = tf32_bits(s[k][2]);
     a[2] = tf32_bits(s[k][1]), a[3] = tf32_bits(s[k][3]);
   } else {
-    a[0] = pack_floats(s[2 * k][0], s[2 * k][1], T{}), a[1] = pack_floats(s[2 * k][2], s[2 * k][3], T{});
-    a[2] = pack_floats(s[2 * k + 1][0], s[2 * k + 1][1], T{}),
-    a[3] = pack_floats(s[2 * k + 1][2], s[2 * k + 1][3], T{});
+    a[0] = pack_floats<T>(s[2 * k][0], s[2 * k][1]), a[1] = pack_floats<T>(s[2 * k][2], s[2 * k][3]);
+    a[2] = pack_floats<T>(s[2 * k + 1][0], s[2 * k + 1][1]), a[3] = pack_floats<T>(s[2 * k + 1][2], s[2 * k + 1][3]);
   }
 }
 
@@ -220,20 +219,22 @@ struct AttentionTiles {
   }
 };
 
-// Grid (tiles of queries * Splits, batch * heads). Splits: the keys of a tile's queries are shared out among a
+// Grid (batch * heads * tiles of queries * Splits). Splits: the keys of a tile's queries are shared out among a
 // cluster's blocks, which are neighbours, so that few queries of many keys keep all multiprocessors busy.
 template <int D, int DV, int Warps, int Keys, int Splits, class Q, class K, class V, class Out, class Logits,
           class Fusion>
 LATHE_DEVICE void attend(const Q& q, const K& k, const V& v, const Out& y, const Logits& logits, const Fusion& fusion) {
   using Tiles = AttentionTiles<typename Q::Type, D, DV, Warps, Keys>;
   constexpr int kThreads = Tiles::kThreads;
-  const long heads = q.dim(1), first_query = static_cast<long>(block_x() / Splits) * Tiles::kQueries;
+  const long heads = q.dim(1);
+  const HeadOfBlock at(heads, (q.dim(2) + Tiles::kQueries - 1) / Tiles::kQueries * Splits);
+  const long first_query = static_cast<long>(at.block / Splits) * Tiles::kQueries;
   const long query = first_query + warp() * 16, last_query = first_query + Tiles::kQueries - 1;
-  long c[4] = {block_y() / heads, block_y() % heads, 0, 0};
+  long c[4] = {at.batch, at.head, 0, 0};
   const long kv[4] = {c[0], c[1] / (heads / k.dim(1)), 0, 0};
   const long end = logits.end_of_keys(last_query);
   const int all = end <= 0 ? 0 : static_cast<int>((end + Keys - 1) / Keys);
-  const int share = (all + Splits - 1) / Splits, begin = Splits == 1 ? 0 : block_x() % Splits * share;
+  const int share = (all + Splits - 1) / Splits, begin = Splits == 1 ? 0 : at.block % Splits * share;
   const int tiles = begin + share < all ? begin + share : all;
   dependency_wait();
   Tiles work;

@@ -110,14 +110,16 @@ struct WarpAttention {
   }
 };
 
-// Grid (tiles of Warps * Queries queries, batch * heads).
+// Grid (batch * heads * tiles of Warps * Queries queries).
 template <int D, int DV, int Warps, int Queries, class Q, class K, class V, class Out, class Logits, class Fusion>
 LATHE_DEVICE void attend_simt(const Q& q, const K& k, const V& v, const Out& y, const Logits& logits,
                               const Fusion& fusion) {
   using Work = WarpAttention<D, DV, Queries>;
   constexpr int kThreads = 32 * Warps, kRows = Warps * Queries;
-  const long heads = q.dim(1), first_query = static_cast<long>(block_x()) * kRows;
-  long c[4] = {block_y() / heads, block_y() % heads, 0, 0};
+  const long heads = q.dim(1);
+  const HeadOfBlock at(heads, (q.dim(2) + kRows - 1) / kRows);
+  const long first_query = static_cast<long>(at.block) * kRows;
+  long c[4] = {at.batch, at.head, 0, 0};
   const long own[4] = {c[0], c[1], 0, 0}, kv[4] = {c[0], c[1] / (heads / k.dim(1)), 0, 0};
   const long end = logits.end_of_keys(first_query + kRows - 1), query = first_query + warp() * Queries;
   float* queries = reinterpret_cast<float*>(dynamic_shared());

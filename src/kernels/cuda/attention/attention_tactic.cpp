@@ -148,7 +148,7 @@ Result<Emission> emit(const Problem& problem, const Heads& heads, const Config& 
           : fmt::format("attend_simt<{}, {}, {}, {}>", heads.size, heads.value_size, shape.warps, shape.queries);
   const lathe::Shape& q = problem.inputs[0].dims;
   emission.launches.push_back(source.finish(fmt::format("{}({}Y_, {}, fusion_);", kernel, operands, logits),
-                                            {ceildiv(q[2], shape.rows()) * shape.splits, q[0] * q[1], 1},
+                                            {q[0] * q[1] * ceildiv(q[2], shape.rows()) * shape.splits, 1, 1},
                                             static_cast<uint32_t>(shape.warps * 32),
                                             static_cast<uint32_t>(shape.shared_bytes(heads))));
   if (shape.splits > 1) emission.launches.back().launch.cluster = static_cast<uint32_t>(shape.splits);

@@ -36,9 +36,9 @@ LATHE_DEVICE Vec<uint32, 4> load_words(const Computed<Tensor, Program>& tensor, 
   return bit_cast<Vec<uint32, 4>>(rounded);
 }
 
-// What the mask must exceed, where it is of numbers, for a key to be read. A row whose largest logit is not above
-// `floor` may owe weight to keys that were not, and is computed again with all of them: but for hidden keys of -inf,
-// which never have any.
+// Keys are passed over where no row of the tile sees them: by booleans, or where the mask, of numbers, does not exceed
+// `low`. They weigh nothing in a row whose largest logit exceeds `floor`. A tile with another row is computed again
+// with all keys, unless hidden ones have -inf, which weighs nothing beside anything.
 struct Skipping {
   float low, floor;
 };
@@ -53,13 +53,15 @@ struct RowSpace {
   }
 };
 
-// Of a warp. RowTiles: of eight rows each, of which two are the rows of one operand.
+// What a warp has of a tile of rows, in registers. Rows are the left operand of products with keys, 16 of them, and the
+// right operand of products with values, eight of them: RowTiles tiles of eight rows are kPairs left operands, of which
+// each has kHalves halves that are not zeros.
 template <class T, int D, int DV, int RowTiles>
 struct WarpTile {
   static constexpr int kRows = 8 * RowTiles, kPairs = (RowTiles + 1) / 2, kHalves = RowTiles == 1 ? 1 : 2;
   static constexpr int kVector = 16 / static_cast<int>(sizeof(T));  // elements of 16 bytes
-  // Of a key and a value that four and eight lanes read; blocks of 16 columns of a chunk of a value; products with the
-  // weights of a step.
+  // A chunk is what neighbouring lanes read at a time, 16 bytes each: four lanes of a key, eight of a value. A chunk of
+  // a value has kBlocks blocks of 16 columns. Weights of 16 keys are right operands of kParts products.
   static constexpr int kChunks = D / (4 * kVector), kValueChunks = DV / (8 * kVector);
   static constexpr int kBlocks = kVector / 2, kParts = 8 / kVector;
 
@@ -185,7 +187,7 @@ struct WarpTile {
         rows[r].sum += x;
       }
       if constexpr (kParts == 1)
-        weights[0][n] = pack_pair<T>(pairs[n][0], pairs[n][1]);
+        weights[0][n] = pack_floats<T>(pairs[n][0], pairs[n][1]);
       else
         weights[n][0] = tf32_bits(pairs[n][0]), weights[n][1] = tf32_bits(pairs[n][1]);
     }
@@ -302,7 +304,7 @@ LATHE_DEVICE void write(const Merged& merged, const Out& y, const Logits& logits
   store<3, 4>(y, c, v, count);
 }
 
-// Grid (tiles of rows * Splits, batch * heads of keys). The warps of a cluster's Splits blocks take 16 keys each in
+// Grid (batch * heads of keys * tiles of rows * Splits). The warps of a cluster's Splits blocks take 16 keys each in
 // turns, so that a context that is not full keeps all of them busy. kRechecks: keys are hidden by numbers that may
 // have weight in a row of which no other key is seen.
 template <int D, int DV, int Warps, int RowTiles, int Splits, bool kRechecks, class Q, class K, class V, class Out,
@@ -312,9 +314,11 @@ LATHE_DEVICE void attend(const Q& q, const K& k, const V& v, const Out& y, const
   using Tile = WarpTile<typename Q::Type, D, DV, RowTiles>;
   constexpr int kRows = Tile::kRows, kThreads = 32 * Warps;
   using Part = Partial<kRows, DV>;
-  const long kv[4] = {block_y() / k.dim(1), block_y() % k.dim(1), 0, 0}, group = q.dim(1) / k.dim(1);
-  const RowSpace space{kv[0], kv[1], group, q.dim(2) * group, static_cast<long>(block_x() / Splits) * kRows};
-  const int split = block_x() % Splits;
+  const long group = q.dim(1) / k.dim(1), rows = q.dim(2) * group;
+  const HeadOfBlock at(k.dim(1), (rows + kRows - 1) / kRows * Splits);
+  const long kv[4] = {at.batch, at.head, 0, 0};
+  const RowSpace space{kv[0], kv[1], group, rows, static_cast<long>(at.block / Splits) * kRows};
+  const int split = at.block % Splits;
   long last[4];
   space.place(kRows - 1, last);
   const long end = logits.end_of_keys(last[2]);

@@ -116,7 +116,7 @@ SourceLaunch launch(Source& source, const Problem& problem, const Blocks& blocks
                                        blocks.splits, hiding.rechecks, operands, hiding.text);
   const Expr rows = q[2] * floordiv(q[1], k[1]);
   SourceLaunch launch =
-      source.finish(call, {ceildiv(rows, 8 * blocks.row_tiles) * blocks.splits, k[0] * k[1], 1},
+      source.finish(call, {k[0] * k[1] * ceildiv(rows, 8 * blocks.row_tiles) * blocks.splits, 1, 1},
                     static_cast<uint32_t>(blocks.warps * 32), static_cast<uint32_t>(shared_bytes(problem, blocks)));
   if (blocks.splits > 1) launch.launch.cluster = static_cast<uint32_t>(blocks.splits);
   return launch;

@@ -3,6 +3,7 @@
 // gives the weights. Keys that booleans hide have `hidden`, finite unless it is minus infinity.
 #pragma once
 
+#include "lib/intrinsics.cuh"
 #include "lib/math.cuh"
 #include "lib/tensor.cuh"
 
@@ -81,6 +82,19 @@ struct Logits {
   }
   // Whether the result is zeros for a query whose weights have that sum.
   LATHE_DEVICE_MEMBER bool is_zero(float weights) const { return keys == 0 || (ZerosForNan && !(weights > 0.0f)); }
+};
+
+// Which head of which batch a block works on. Each head has so many blocks, which are numbered along x, one head after
+// the other: along y a grid ends at 65535.
+struct HeadOfBlock {
+  long batch, head;
+  int block;  // of the head's
+
+  LATHE_DEVICE_MEMBER HeadOfBlock(long heads, long blocks) {
+    const auto number = static_cast<unsigned>(block_x()), each = static_cast<unsigned>(blocks);
+    const long place = number / each;
+    batch = place / heads, head = place % heads, block = static_cast<int>(number % each);
+  }
 };
 
 // The softmax of a row as its keys come in: the largest logit so far, and the sum of 2 ** (logit - largest).

@@ -14,11 +14,6 @@ LATHE_DEVICE void multiply(float (&d)[4], const unsigned (&a)[4], const unsigned
     mma_m16n8k16(d, a, b, T{});
 }
 
-template <class T>
-LATHE_DEVICE unsigned pack_pair(float low, float high) {
-  return from_float<T>(low).bits | static_cast<unsigned>(from_float<T>(high).bits) << 16;
-}
-
 // As an operand of a product.
 template <class T>
 LATHE_DEVICE T as_operand(float value) {

@@ -91,8 +91,9 @@ LATHE_DEVICE void produce(const Memory<Shape>& memory, unsigned works, const Wor
   }
 }
 
-// A group's part of one work. Keys are waited for before the products that are on their way: that is a branch, over
-// which the compiler does not move the wait for products, and weights are made meanwhile.
+// A group's part of one work. The next keys are waited for before the products that are still on their way. The
+// compiler does not move the wait for products ahead of that one, which is a loop, and so not ahead of the weights
+// before it: these are made while the matrix units work.
 template <bool kLinear, class Shape, class Logits>
 LATHE_DEVICE void attend(Group<Shape>& group, const Memory<Shape>& memory, Ring<Shape>& ring, Turns<Shape>& turns,
                          const Logits& logits, const Work& work) {

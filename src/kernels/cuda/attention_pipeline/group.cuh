@@ -216,10 +216,10 @@ struct Group {
   LATHE_DEVICE_MEMBER void keep_weights(const float (&s)[kKeys / 8][4]) {
     LATHE_UNROLL
     for (int k = 0; k < kKeys / 16; ++k) {
-      weights[k][0] = pack_floats(s[2 * k][0], s[2 * k][1], T{});
-      weights[k][1] = pack_floats(s[2 * k][2], s[2 * k][3], T{});
-      weights[k][2] = pack_floats(s[2 * k + 1][0], s[2 * k + 1][1], T{});
-      weights[k][3] = pack_floats(s[2 * k + 1][2], s[2 * k + 1][3], T{});
+      weights[k][0] = pack_floats<T>(s[2 * k][0], s[2 * k][1]);
+      weights[k][1] = pack_floats<T>(s[2 * k][2], s[2 * k][3]);
+      weights[k][2] = pack_floats<T>(s[2 * k + 1][0], s[2 * k + 1][1]);
+      weights[k][3] = pack_floats<T>(s[2 * k + 1][2], s[2 * k + 1][3]);
     }
   }
 

@@ -102,26 +102,6 @@ LATHE_DEVICE uint16 bf16_bits(float value) {
 #endif
 }
 
-// Two of them in a register.
-LATHE_DEVICE uint32 pack_floats(float low, float high, f16) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-  uint32 bits;
-  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(high), "f"(low));
-  return bits;
-#else
-  return f16_bits(low) | static_cast<uint32>(f16_bits(high)) << 16;
-#endif
-}
-LATHE_DEVICE uint32 pack_floats(float low, float high, bf16) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-  uint32 bits;
-  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(high), "f"(low));
-  return bits;
-#else
-  return bf16_bits(low) | static_cast<uint32>(bf16_bits(high)) << 16;
-#endif
-}
-
 // f32 rounded to the 10 mantissa bits of tf32 (half away from zero, as the hardware does), as a register.
 LATHE_DEVICE uint32 tf32_bits(float value) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
@@ -185,6 +165,22 @@ LATHE_DEVICE T from_float(float value) {
     return value != 0;
   else
     return saturate<T>(value);
+}
+
+// Two 16-bit floats in a register.
+template <class T>
+LATHE_DEVICE uint32 pack_floats(float low, float high) {
+  static_assert(is_same<T, f16> || is_same<T, bf16>, "what two of fit a register");
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  uint32 bits;
+  if constexpr (is_same<T, f16>)
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(high), "f"(low));
+  else
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(high), "f"(low));
+  return bits;
+#else
+  return from_float<T>(low).bits | static_cast<uint32>(from_float<T>(high).bits) << 16;
+#endif
 }
 
 // ---- vectors: N elements (a power of two, 16 bytes at most) that are loaded and stored as one

@@ -61,8 +61,8 @@ LATHE_DEVICE void for_keys(Part part, const KeyAt& key_at, const Use& use) {
   }
 }
 
-// Of the K-th best key: its digit at `bins`, which count keys by theirs, and how many of the keys there are among the
-// best. Fewer than `wanted` keys: digit 0.
+// A digit of the K-th best key, by `bins`, which count keys by that digit: its value, how many of the best keys have it
+// (`wanted`), and how many keys have it at all. Where there are fewer keys than wanted, it is 0.
 struct Digit {
   int value;
   uint32 wanted, count;
