@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Quantised networks on the CPU, one thread: Lathe in f32, Lathe and ONNX Runtime with Q/DQ, per tensor and per channel.
+"""Quantised networks on the CPU, one thread: Lathe in f32, Lathe and ONNX Runtime with Q/DQ, per tensor and per channel,
+and OpenVINO where --openvino names a Python that has it.
 
 Each model is given the sizes below, prepared and quantised by onnxruntime.quantization (static, QDQ format, activations u8,
 weights i8, calibrated on random data), and measured in rounds that alternate between all engines, each measurement in a
@@ -8,11 +9,13 @@ fresh process on the same CPU. Outputs are compared with those of ONNX Runtime w
 says. Who sums in another order differs by levels of activations, so beside Lathe's difference stand that of ONNX Runtime with
 all its optimisations and that of the quantisation itself. Writes bench/results/DATE-quantized.json and .md.
 
-The models: deit_tiny.onnx and roberta.onnx from bench/open_size_models.py, resnet50.onnx from tools/models/write.py.
+The models: deit_tiny.onnx and roberta.onnx from bench/open_size_models.py, bert_base.onnx from bench/transformer_models.py,
+resnet50.onnx and mobilenet_v2.onnx from tools/models/write.py.
 """
 import argparse
 import datetime
 import json
+import math
 import pathlib
 import statistics
 import sys
@@ -23,7 +26,7 @@ import onnx
 import onnxruntime
 from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
 from onnxruntime.quantization.shape_inference import quant_pre_process
-from open_sizes import write_inputs
+from open_sizes import measure_onnxruntime, measure_openvino, with_sizes, write_inputs
 from vs_onnxruntime import ROOT, machine, read_through, run_pinned
 
 NETWORKS = {
@@ -31,6 +34,7 @@ NETWORKS = {
     "resnet50": (1, 3, 224, 224),
     "mobilenet_v2": (1, 3, 224, 224),
     "roberta": (1, 128),
+    "bert_base": (1, 128),
 }
 VARIANTS = {"f32": None, "per tensor": False, "per channel": True}
 
@@ -49,19 +53,6 @@ class Random(CalibrationDataReader):
 
     def get_next(self):
         return next(self.feeds, None)
-
-
-def with_sizes(path, dims):
-    """The model with numbers for its open dimensions; all inputs have the same."""
-    model = onnx.load(path)
-    for entry in model.graph.input:
-        for dim, size in zip(entry.type.tensor_type.shape.dim, dims):
-            dim.Clear()
-            dim.dim_value = size
-    for entry in model.graph.output:
-        entry.type.tensor_type.ClearField("shape")
-    del model.graph.value_info[:]
-    return onnx.shape_inference.infer_shapes(model)
 
 
 def write_variants(path, dims, folder):
@@ -104,15 +95,16 @@ def differences(arguments, models, engines, inputs, folder):
 
 
 def measure(arguments, model, engine, inputs):
-    """One round: milliseconds of ONNX Runtime and of Lathe."""
+    """One round: milliseconds of each program."""
     read_through(model), read_through(engine)
-    worker = [sys.executable, ROOT / "bench/onnxruntime_worker.py", model, "--threads", 1, "--seconds", arguments.seconds,
-              "--inputs", inputs]
-    peer = json.loads(run_pinned(worker, 1, arguments.real_time))
+    found = {"onnxruntime": measure_onnxruntime(arguments, model, inputs)["median_ms"]}
     with tempfile.NamedTemporaryFile(suffix=".json") as report:
         run_pinned([arguments.lathe, "bench", engine, "--threads=1", f"--seconds={arguments.seconds}",
                     f"--loadInputs={inputs}", f"--json={report.name}"], 1, arguments.real_time)
-        return peer["median_ms"], json.loads(pathlib.Path(report.name).read_text())["median_ms"]
+        found["lathe"] = json.loads(pathlib.Path(report.name).read_text())["median_ms"]
+    if arguments.openvino:
+        found["openvino"] = measure_openvino(arguments, model, inputs)["median_ms"]
+    return found
 
 
 def measure_network(arguments, network, folder):
@@ -129,9 +121,8 @@ def measure_network(arguments, network, folder):
             rounds[name].append(measure(arguments, models[name], engines[name], inputs))
     record = {"network": network, "differences": differences(arguments, models, engines, inputs, folder)}
     for name, taken in rounds.items():
-        peer, ours = (statistics.median(column) for column in zip(*taken))
-        to_f32 = statistics.median(mine[1] / plain[1] for mine, plain in zip(taken, rounds["f32"]))
-        record[name] = {"onnxruntime": peer, "lathe": ours, "to_f32": to_f32}
+        record[name] = {program: statistics.median(r[program] for r in taken) for program in taken[0]}
+        record[name]["to_f32"] = statistics.median(r["lathe"] / plain["lathe"] for r, plain in zip(taken, rounds["f32"]))
     return record
 
 
@@ -140,13 +131,13 @@ def table(report):
              f"{report['machine']['cpu']}, 1 thread, ONNX Runtime {report['onnxruntime']}, {report['rounds']} interleaved "
              "rounds, medians. Differences are the largest, as shares of the largest output: from ONNX Runtime without "
              "optimisations on the same model, and of that from f32.", "",
-             "| network | variant | Lathe ms | to Lathe f32 | ONNX Runtime ms | Lathe differs | optimised ONNX Runtime | Q/DQ itself |",
-             "| --- | --- | --- | --- | --- | --- | --- | --- |"]
+             "| network | variant | Lathe ms | to Lathe f32 | ONNX Runtime ms | OpenVINO ms | Lathe differs | optimised ONNX Runtime | "
+             "Q/DQ itself |", "| --- | --- | --- | --- | --- | --- | --- | --- | --- |"]
     for record in report["records"]:
         for name in VARIANTS:
             row, difference = record[name], record["differences"][name]
             lines.append(f"| {record['network']} | {name} | {row['lathe']:.2f} | {row['to_f32']:.2f}x | "
-                         f"{row['onnxruntime']:.2f} | {difference['lathe']:.1e} | {difference['onnxruntime']:.1e} | "
+                         f"{row['onnxruntime']:.2f} | {row.get('openvino', math.nan):.2f} | {difference['lathe']:.1e} | {difference['onnxruntime']:.1e} | "
                          f"{difference['quantised']:.1e} |")
     return "\n".join(lines) + "\n"
 
@@ -155,12 +146,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", type=pathlib.Path, help="folder of NETWORK.onnx")
     parser.add_argument("--networks", nargs="+", default=list(NETWORKS), choices=NETWORKS)
+    parser.add_argument("--openvino", metavar="PYTHON", help="a Python that has OpenVINO")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=2.0, help="measured time of each process")
     parser.add_argument("--lathe", type=pathlib.Path, default=ROOT / "build/bin/lathe")
     parser.add_argument("--real-time", action="store_true", help="run at real-time priority (root)")
     parser.add_argument("--out", type=pathlib.Path, default=ROOT / "bench/results")
     arguments = parser.parse_args()
+    arguments.threads = 1
     about, records = machine(), []
     for network in arguments.networks:
         with tempfile.TemporaryDirectory() as name:
