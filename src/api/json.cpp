@@ -5,29 +5,15 @@
 
 #include <cmath>
 
+#include "api/utf8.h"
+
 namespace lathe::api {
 namespace {
-
-// Bytes of the UTF-8 character that `text` starts with; 0 when there is none.
-size_t character_bytes(std::string_view text) {
-  const auto byte = [&](size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
-  const unsigned first = byte(0);
-  if (first < 0x80) return 1;
-  const size_t count = first >= 0xc2 && first < 0xe0 ? 2 : first >= 0xe0 && first < 0xf0 ? 3 : first < 0xf5 ? 4 : 0;
-  if (first < 0xc2 || count == 0) return 0;
-  for (size_t i = 1; i < count; ++i)
-    if ((byte(i) & 0xc0) != 0x80) return 0;
-  // Longer than needed, half of a pair, or past the last character.
-  if ((first == 0xe0 && byte(1) < 0xa0) || (first == 0xed && byte(1) >= 0xa0) || (first == 0xf0 && byte(1) < 0x90) ||
-      (first == 0xf4 && byte(1) >= 0x90))
-    return 0;
-  return count;
-}
 
 std::string quoted(std::string_view text) {
   std::string out = "\"";
   while (!text.empty()) {
-    const size_t count = character_bytes(text);
+    const size_t count = utf8_bytes(text);
     const char c = text[0];
     if (count == 0) {
       out += "\xef\xbf\xbd";
@@ -58,6 +44,7 @@ Json::Json(const std::vector<std::string>& texts) : Json(array()) {
 }
 
 void Json::append(std::string_view key, const Json& value) {
+  text_.reserve(text_.size() + key.size() + value.text_.size() + 1);  // or else nothing is changed
   const char close = text_.back();
   text_.pop_back();
   if (text_.size() > 1) text_ += ',';

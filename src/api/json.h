@@ -24,6 +24,7 @@ class Json {
   template <std::integral T>
   requires(!std::same_as<T, bool>) Json(T number) : text_(std::to_string(number)) {}  // NOLINT
 
+  static Json number(std::string_view as_written) { return Json(Raw{as_written}); }
   static Json array() { return Json(Raw{"[]"}); }
   static Json object() { return Json(Raw{"{}"}); }
   void push_back(const Json& value);                  // to an array
@@ -34,7 +35,7 @@ class Json {
 
  private:
   struct Raw {
-    const char* text;
+    std::string_view text;
   };
   explicit Json(Raw raw) : text_(raw.text) {}
   void append(std::string_view key, const Json& value);

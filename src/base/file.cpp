@@ -13,6 +13,8 @@
 #include <string_view>
 #include <system_error>
 
+#include "base/folder.h"
+
 namespace lathe {
 namespace {
 
@@ -70,14 +72,13 @@ void remove_leftovers(const std::string& path) {
   namespace fs = std::filesystem;
   const fs::path folder = fs::path(path).parent_path();
   const std::string start = fs::path(path).filename().string() + ".";
-  std::error_code error;
-  for (fs::directory_iterator it(folder.empty() ? "." : folder, error), end; !error && it != end; it.increment(error)) {
-    const std::string name = it->path().filename().string();
+  for (const fs::path& entry : entries_of(folder.empty() ? "." : folder)) {
+    const std::string name = entry.filename().string();
     if (!name.starts_with(start) || !name.ends_with(kTemporary) || name.size() < start.size() + kTemporary.size())
       continue;
     const std::string_view numbers(name.data() + start.size(), name.size() - start.size() - kTemporary.size());
     std::error_code ignored;  // it is in nobody's way
-    if (numbers.find_first_not_of("0123456789.") == std::string_view::npos) fs::remove(it->path(), ignored);
+    if (numbers.find_first_not_of("0123456789.") == std::string_view::npos) fs::remove(entry, ignored);
   }
 }
 

@@ -14,6 +14,7 @@
 namespace lathe::onnx {
 
 struct GraphProto;
+class AlignedCopies;
 
 // A constant tensor. Bytes are little-endian, row-major; types below 8 bits are packed, low bits first.
 struct TensorData {
@@ -23,6 +24,7 @@ struct TensorData {
   std::span<const std::byte> bytes;
   std::vector<std::string_view> strings;  // instead of bytes for ElementType::string
   std::shared_ptr<const void> owner;      // keeps bytes alive; may outlive the Model
+  std::shared_ptr<AlignedCopies> copies;  // takes one of bytes that lie askew in a mapped file; null: in a buffer
   // Why the content is missing, where the reader was told to let that pass (ModelReadOptions).
   std::shared_ptr<const Error> missing;
 };
@@ -154,6 +156,7 @@ struct Model {
 
   std::shared_ptr<const void> owner;                     // of every view above
   std::vector<std::shared_ptr<const MappedFile>> files;  // that views point into, of external data too
+  std::shared_ptr<AlignedCopies> copies;                 // of what lies askew there
 };
 
 // "ai.onnx" and "" name one domain; this gives "".

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "ir/known_content.h"
+#include "onnx/aligned_copies.h"
 #include "ops/rules.h"
 
 namespace lathe::onnx {
@@ -24,8 +25,10 @@ Result<Tensor> to_tensor(const TensorData& data) {
   const bool clean = *dtype != DType::boolean ||
                      std::all_of(data.bytes.begin(), data.bytes.end(), [](std::byte b) { return b <= std::byte{1}; });
   const bool lasts = data.owner.use_count() > 0;  // ModelReadOptions::borrows
-  if (lasts && data.bytes.size() >= kWorthAView && address % size_of(*dtype) == 0 && clean)
+  const bool is_large = data.bytes.size() >= kWorthAView;
+  if (lasts && is_large && address % size_of(*dtype) == 0 && clean)
     return Tensor::view(*dtype, data.dims, data.bytes.data(), data.owner).with_clear_end();
+  if (data.copies && is_large && clean) return data.copies->add(*dtype, data.dims, data.bytes, data.owner);
   LATHE_ASSIGN(Tensor tensor, Tensor::allocate(*dtype, data.dims));
   if (!data.bytes.empty()) std::memcpy(tensor.mutable_data(), data.bytes.data(), data.bytes.size());
   if (!clean)

@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "onnx/aligned_copies.h"
 #include "onnx/tensor_reader.h"
 #include "onnx/type_reader.h"
 
@@ -16,12 +17,16 @@ class Reader {
       : bytes_(reinterpret_cast<const char*>(bytes.data()), bytes.size()),
         state_(bytes_, options.max_depth),
         external_(options.directory),
-        tensors_{external_, std::move(owner), problems_},
+        tensors_{external_, std::move(owner), problems_, std::make_shared<AlignedCopies>()},
         may_miss_initializers_(options.may_miss_initializers) {}
+
+  // Of the bytes: they are those of a mapped file.
+  void set_is_file() { tensors_.is_file = true; }
 
   Result<Model> model() {
     Model model;
     model.owner = tensors_.owner;
+    model.copies = tensors_.copies;
     read(WireCursor(state_, bytes_, "ModelProto"), model);
     LATHE_TRY(finish("model"));
     if (!model.has_graph) return fail(ErrorCode::model_malformed, "the file holds no graph; it is not an ONNX model");
@@ -354,6 +359,14 @@ Result<Model> read_model(std::span<const std::byte> bytes, const ModelReadOption
   return Reader(bytes, options, std::move(owner)).model();
 }
 
+Result<Model> read_model(std::shared_ptr<const MappedFile> file, const ModelReadOptions& options) {
+  Reader reader(file->bytes(), options, file);
+  reader.set_is_file();
+  LATHE_ASSIGN(Model model, reader.model());
+  model.files.push_back(std::move(file));
+  return model;
+}
+
 Result<TensorData> read_tensor(std::span<const std::byte> bytes, const ModelReadOptions& options,
                                std::shared_ptr<const void> owner) {
   owner = own(bytes, std::move(owner));
@@ -366,9 +379,8 @@ Result<Model> read_model_file(const std::string& path, ModelReadOptions options)
     const size_t slash = path.rfind('/');
     options.directory = slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
   }
-  auto model = read_model(file->bytes(), options, file);
+  auto model = read_model(std::move(file), options);
   if (!model) return fail(with_context(std::move(model).error(), path));
-  model->files.push_back(std::move(file));
   return model;
 }
 

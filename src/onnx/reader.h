@@ -27,6 +27,9 @@ Result<Model> read_model_file(const std::string& path, ModelReadOptions options 
 Result<Model> read_model(std::span<const std::byte> bytes, const ModelReadOptions& options = {},
                          std::shared_ptr<const void> owner = nullptr);
 
+// The same of a whole file; the model keeps it mapped.
+Result<Model> read_model(std::shared_ptr<const MappedFile> file, const ModelReadOptions& options);
+
 // A TensorProto on its own (the .pb files of ONNX test data).
 Result<TensorData> read_tensor(std::span<const std::byte> bytes, const ModelReadOptions& options = {},
                                std::shared_ptr<const void> owner = nullptr);

@@ -125,6 +125,7 @@ Result<> take_content(TensorReader& reader, TensorData& tensor, Content& content
     }
     tensor.bytes = piece->bytes;
     tensor.owner = std::move(piece->file);
+    tensor.copies = reader.copies;
     return {};
   }
   if (!content.has_raw) return take_typed(tensor, content, *need);
@@ -133,6 +134,7 @@ Result<> take_content(TensorReader& reader, TensorData& tensor, Content& content
                                             dims_text(tensor.dims), *need, content.raw.size())));
   tensor.bytes = std::as_bytes(std::span(content.raw.data(), content.raw.size()));
   tensor.owner = reader.owner;
+  if (reader.is_file) tensor.copies = reader.copies;
   return {};
 }
 

@@ -15,7 +15,9 @@ struct TensorReader {
   ExternalData& external;
   std::shared_ptr<const void> owner;  // of the buffer that is read
   std::vector<Error>& problems;
-  bool may_miss_external = false;  // a tensor then says why (TensorData::missing)
+  std::shared_ptr<AlignedCopies> copies;  // of what lies in files
+  bool is_file = false;                   // what is read
+  bool may_miss_external = false;         // a tensor then says why (TensorData::missing)
 
   void read(WireCursor cursor, TensorData& tensor);
   void read(WireCursor cursor, SparseTensorData& tensor);

@@ -141,8 +141,9 @@ Result<> Tuner::decide(std::span<Job> jobs, const Progress& progress) {
     }
     note_time();
   }
-  for (size_t begin = 0; begin < jobs.size(); begin += kCheckedAtOnce) {
-    const std::span<Job> some = jobs.subspan(begin, std::min(kCheckedAtOnce, jobs.size() - begin));
+  for (size_t begin = 0, count; begin < jobs.size(); begin += count) {
+    count = checked_together(jobs.subspan(begin));
+    const std::span<Job> some = jobs.subspan(begin, count);
     LATHE_TRY(
         prepare_checks(some, 0.9 + 0.05 * static_cast<double>(begin) / static_cast<double>(jobs.size()), progress));
     for (Job& job : some) {
@@ -178,13 +179,26 @@ Result<> Tuner::compile(std::span<Job> jobs, const Progress& progress) {
       [&](double fraction) { return progress("compiling kernels", 0.1 + 0.4 * fraction); }, options_.most_threads);
 }
 
+// Makes the smaller problems of the first jobs: of as many as give work to all cores, and whose operands are within
+// what measuring may take.
+size_t Tuner::checked_together(std::span<Job> jobs) const {
+  size_t count = 0;
+  for (size_t bytes = 0; count < std::min(kCheckedAtOnce, jobs.size()); ++count) {
+    Job& job = jobs[count];
+    if (!job.measured) continue;
+    job.small = std::make_unique<Matches>(cut_down(job.problem()), job.matches->tactics());
+    bytes += operand_bytes(job.small->problem());
+    if (count > 0 && bytes > options_.most_measuring) break;
+  }
+  return count;
+}
+
 // What the fastest candidates are checked with: plain evaluations, and their device code for the smaller problems.
 Result<> Tuner::prepare_checks(std::span<Job> jobs, double done, const Progress& progress) {
   std::vector<Job*> wanted;
   for (Job& job : jobs) {
     if (!job.measured) continue;
     LATHE_ASSIGN(const QueueTurn turn, QueueTurn::take(*queue_));
-    job.small = std::make_unique<Matches>(cut_down(job.problem()), job.matches->tactics());
     LATHE_ASSIGN(job.data, TrialData::make(job.small->problem(), TrialData::Use::check, *options_.device, *queue_));
     wanted.push_back(&job);
   }

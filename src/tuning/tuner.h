@@ -107,6 +107,7 @@ class Tuner {
   void look_up(Job& job) const;
   Result<> decide(std::span<Job> jobs, const Progress& progress);
   Result<> compile(std::span<Job> jobs, const Progress& progress);
+  size_t checked_together(std::span<Job> jobs) const;
   Result<> prepare_checks(std::span<Job> jobs, double done, const Progress& progress);
   Result<> compile(Matches& matches, const Candidate& candidate);
   Result<bool> measure(Job& job);

@@ -21,11 +21,16 @@ TEST(Artifacts, RequestsThatAreRefused) {
   const std::string deep(1 << 20, '[');
   const std::string nine = R"({"onnx": "a", "profiles": [{"x": {"min": [1,1,1,1,1,1,1,1,1], "opt": [], "max": []}}]})";
   const std::pair<std::string, const char*> cases[] = {
-      {"", "not a JSON object"},
-      {"[]", "not a JSON object"},
-      {deep, "not a JSON object"},
-      {R"({"onnx": )" + deep + std::string(deep.size(), ']') + "}", "\"onnx\" of the request"},
-      {R"({"onnx": "a", "profiles": )" + deep + std::string(deep.size(), ']') + "}", "\"profiles\" of the request"},
+      {"", "must be a JSON object"},
+      {"[]", "must be a JSON object"},
+      {deep, "must be a JSON object"},
+      {R"({"onnx": )" + deep + std::string(deep.size(), ']') + "}", "nested too deeply"},
+      {R"({"onnx": "a", "profiles": {"x": []}})", "\"profiles\" of the request"},
+      {R"({"onnx": "a", "profiles": [{"x": {"min": [1], "opt": [1]}}]})", "\"profiles\" of the request"},
+      {R"({"onnx": "a", "plugins": [1]})", "\"plugins\" of the request cannot be [1]"},
+      {R"({"onnx": 1})", "\"onnx\" of the request cannot be 1"},
+      {R"({"onnx": "a", "tf32": "true"})", "\"tf32\" of the request cannot be \"true\""},
+      {R"({"onnx": "a", "threads": -1})", "\"threads\" of the request cannot be -1"},
       {nine, "\"profiles\" of the request"},
       {"{}", "has no \"onnx\""},
       {R"({"onnx": "a", "colour": 1})", "no \"colour\""},

@@ -8,21 +8,17 @@
 #include "lathe.h"
 #include "onnx/model_bytes.h"
 #include "robustness/allocation_sweep.h"
+#include "robustness/count_errors.h"
 
 namespace nvinfer1 {
 namespace {
 
+using lathe::CountErrors;
 using lathe::onnx::graph;
 using lathe::onnx::ints_attribute;
 using lathe::onnx::model;
 using lathe::onnx::node;
 using lathe::onnx::value_info;
-
-class CountErrors final : public ILogger {
- public:
-  void log(Severity severity, const char*) noexcept override { errors += severity <= Severity::kERROR; }
-  int errors = 0;
-};
 
 std::string convolution_model() {
   const std::vector<float> weights(size_t{8} * 4 * 3 * 3, 0.25f), scale(36 * 2, 0.5f);

@@ -9,17 +9,13 @@
 #include "lathe_wrapper.h"
 #include "onnx/model_bytes.h"
 #include "robustness/allocation_sweep.h"
+#include "robustness/count_errors.h"
 
 namespace nvinfer1 {
 namespace {
 
+using lathe::CountErrors;
 using namespace lathe::onnx;  // what writes the model
-
-class CountErrors final : public ILogger {
- public:
-  void log(Severity severity, const char*) noexcept override { errors += severity <= Severity::kERROR; }
-  int errors = 0;
-};
 
 template <class T>
 std::unique_ptr<T> own(T* object) {

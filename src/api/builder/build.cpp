@@ -21,6 +21,7 @@
 #include "api/builder/weight_streaming.h"
 #include "api/json.h"
 #include "api/network/network.h"
+#include "api/network/unread_weights.h"
 #include "api/plan_keys.h"
 #include "api/runtime/cuda_engine.h"
 #include "api/runtime/engine_inspector.h"
@@ -284,15 +285,15 @@ Result<std::vector<std::byte>> Builder::build_for(const DefaultTarget& target, N
   options.passes.skip = settings.skipped_passes;
   options.passes.obey_pins = types.constraints == PrecisionConstraints::kOBEY;
   set_tuner(settings, *core_, backend, options);
+  UnreadWeights unread(definition);
   ProgressAdapter progress(settings.getProgressMonitor());
   MemoryMonitor memory(*options.log);
   std::string this_phase;
   options.progress = [&](std::string_view phase, double fraction) {
-    if (phase != this_phase) {
-      definition.forget_pages();
+    if (std::exchange(this_phase, phase) != phase) {
+      unread.forget();
       return_free_memory();
     }
-    this_phase = phase;
     if (settings.has(nv::BuilderFlag::kMONITOR_MEMORY)) memory.enter(phase);
     return progress(phase, fraction);
   };

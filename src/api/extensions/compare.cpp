@@ -4,10 +4,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "api/convert.h"
-#include "api/json.h"
+#include "api/json_value.h"
 #include "api/report_text.h"
 #include "api/runtime/execution_context.h"
 #include "base/divide.h"
@@ -22,6 +21,7 @@ namespace {
 namespace nv = nvinfer1;
 using api::Json;
 using api::json_object;
+using api::JsonValue;
 
 struct Options {
   double rtol = 1e-3;
@@ -32,17 +32,17 @@ struct Options {
 Result<Options> parse_options(const char* text) {
   Options options;
   if (!text || !*text) return options;
-  const auto json = nlohmann::json::parse(text, nullptr, false);
-  if (!json.is_object()) return fail(ErrorCode::invalid_argument, "the options are not a JSON object: {}", text);
-  for (const auto& [key, value] : json.items()) {
-    if (key == "doubles" && value.is_boolean()) {
-      options.doubles = value;
+  using Kind = JsonValue::Kind;
+  LATHE_ASSIGN(const JsonValue given, JsonValue::parse_object("the options", text));
+  for (const auto& [key, value] : given.members()) {
+    if (key == "doubles" && value.is(Kind::boolean)) {
+      options.doubles = value.truth();
       continue;
     }
-    if ((key != "rtol" && key != "atol") || !value.is_number())
+    if ((key != "rtol" && key != "atol") || !value.is(Kind::number))
       return fail(ErrorCode::invalid_argument, "option '{}' is unknown, or its value of another type", key);
-    if (value.get<double>() < 0) return fail(ErrorCode::invalid_argument, "option '{}' is negative", key);
-    (key == "rtol" ? options.rtol : options.atol) = value;
+    if (value.number() < 0) return fail(ErrorCode::invalid_argument, "option '{}' is negative", key);
+    (key == "rtol" ? options.rtol : options.atol) = value.number();
   }
   return options;
 }

@@ -16,7 +16,7 @@
 #include "api/network/conditional.h"
 #include "api/network/layer.h"
 #include "api/network/loop.h"
-#include "base/file.h"
+#include "onnx/model.h"
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"  // plugins of the V2 family
@@ -57,9 +57,11 @@ class NetworkDefinition final : public nv::INetworkDefinition, public nv::apiv::
   };
   using Reimport = std::function<Result<Imported>(const std::map<std::string, bool>& branches)>;
   // Files that a parser has mapped and weights lie in. Builds are done with what they have read of them.
-  void add_files(const std::vector<std::shared_ptr<const MappedFile>>& files) {
-    files_.insert(files_.end(), files.begin(), files.end());
+  void add_files(const onnx::Model& model) {
+    files_.insert(files_.end(), model.files.begin(), model.files.end());
+    copies_.push_back(model.copies);
   }
+  const std::vector<std::shared_ptr<onnx::AlignedCopies>>& copies() const { return copies_; }
   void forget_pages() const {
     for (const auto& file : files_) file->forget_pages();
   }
@@ -254,6 +256,7 @@ class NetworkDefinition final : public nv::INetworkDefinition, public nv::apiv::
   Reimport reimport_;
   std::shared_ptr<PluginImport> plugins_;
   std::vector<std::shared_ptr<const MappedFile>> files_;
+  std::vector<std::shared_ptr<onnx::AlignedCopies>> copies_;
   std::vector<std::unique_ptr<TensorView>> inputs_;
   std::vector<TensorView*> outputs_;
   std::vector<std::unique_ptr<Layer>> layers_;

@@ -35,7 +35,7 @@ Result<> Parser::import(const onnx::Model& model) {
   for (const std::string& warning : report->warnings) write(Severity::warning, warning);
   network_.set_plugins(plugins);
   network_.adopt_imported_nodes();
-  network_.add_files(model.files);
+  network_.add_files(model);
   if (!report->branches.empty()) reimport_from(model);
   return {};
 }

@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "base/file.h"
+#include "base/folder.h"
 #include "base/hex.h"
 
 namespace lathe::cuda {
@@ -107,13 +108,12 @@ void CubinCache::make_room(const std::string& folder) const {
   };
   std::vector<Entry> entries;
   size_t total = 0;
-  std::error_code error;
-  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-    std::error_code gone;  // others clear up, too
-    const size_t bytes = it->file_size(gone);
-    const fs::file_time_type used = it->last_write_time(gone);
-    if (gone) continue;
-    entries.push_back({it->path(), bytes, used});
+  for (const fs::path& path : entries_of(folder)) {
+    std::error_code is_gone, has_gone;  // others clear up, too
+    const size_t bytes = fs::file_size(path, is_gone);
+    const fs::file_time_type used = fs::last_write_time(path, has_gone);
+    if (is_gone || has_gone) continue;
+    entries.push_back({path, bytes, used});
     total += bytes;
   }
   const size_t share = limit_ / kFolders;

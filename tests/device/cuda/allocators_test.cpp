@@ -106,7 +106,13 @@ TEST_F(AllocatorsTest, OfARuntimeGiveEveryBlock) {
   EXPECT_EQ(calls_of("cuMemAlloc_v2", before), calls_of("cuMemFree_v2", before) + allocator.blocks());
   const size_t weights = static_cast<size_t>(engine_->getEngineStat(nv::EngineStat::kTOTAL_WEIGHTS_SIZE));
   EXPECT_GE(allocator.live(), weights + static_cast<size_t>(engine_->getDeviceMemorySizeV2()));
+  const size_t with_one = allocator.live();
+  std::unique_ptr<nv::IExecutionContext> second(engine_->createExecutionContext());
+  const size_t of_a_context = allocator.live() - with_one;
+  EXPECT_GE(of_a_context, static_cast<size_t>(engine_->getDeviceMemorySizeV2()));
   context_.reset();
+  EXPECT_EQ(allocator.live(), (weights + 15) / 16 * 16 + of_a_context);
+  second.reset();
   EXPECT_EQ(allocator.live(), (weights + 15) / 16 * 16);
   unload();
   EXPECT_EQ(allocator.live(), 0u);
@@ -161,23 +167,33 @@ TEST_F(AllocatorsTest, WrongMemoryIsRefused) {
   }
 }
 
-// S122.
+// S93, S122: layers are measured one after the other, and what they take at one time is within the limit.
 TEST_F(AllocatorsTest, OfABuilderGiveWhatMeasuringTakes) {
-  CountingAllocator allocator;
-  const std::unique_ptr<nv::IBuilder> builder(nv::createInferBuilder(log_));
-  builder->setGpuAllocator(&allocator);
-  const std::unique_ptr<nv::INetworkDefinition> network(builder->createNetworkV2(0));
-  nv::ITensor* x = network->addInput("x", nv::DataType::kFLOAT, nv::Dims2(4, kIn));
-  network->markOutput(*network->addSoftMax(*x)->getOutput(0));
-  const std::unique_ptr<nv::IBuilderConfig> config(builder->createBuilderConfig());
-  config->setMaxNbTactics(1);
-  setTarget(*config, "cuda");
-  setBuildBudget(*config, 30);
-  const size_t before = fake_cuda_calls();
-  const std::unique_ptr<nv::ICudaEngine> engine(builder->buildEngineWithConfig(*network, *config));
-  ASSERT_TRUE(engine) << log_.text;
-  EXPECT_GT(allocator.most(), 0u);
-  EXPECT_EQ(calls_of("cuMemAllocAsync", before), 0u);
+  const auto measure = [&](int layers, size_t most) {
+    CountingAllocator allocator;
+    const std::unique_ptr<nv::IBuilder> builder(nv::createInferBuilder(log_));
+    builder->setGpuAllocator(&allocator);
+    const std::unique_ptr<nv::INetworkDefinition> network(builder->createNetworkV2(0));
+    for (int i = 0; i < layers; ++i) {
+      const std::string name = "x" + std::to_string(i);
+      nv::ITensor* x = network->addInput(name.c_str(), nv::DataType::kFLOAT, nv::Dims2(4, kIn - i));
+      network->markOutput(*network->addSoftMax(*x)->getOutput(0));
+    }
+    const std::unique_ptr<nv::IBuilderConfig> config(builder->createBuilderConfig());
+    config->setMaxNbTactics(1);
+    config->setMemoryPoolLimit(nv::MemoryPoolType::kTACTIC_DRAM, most);
+    setTarget(*config, "cuda");
+    setBuildBudget(*config, 30);
+    const size_t before = fake_cuda_calls();
+    const std::unique_ptr<nv::ICudaEngine> engine(builder->buildEngineWithConfig(*network, *config));
+    EXPECT_TRUE(engine) << log_.text;
+    EXPECT_EQ(calls_of("cuMemAllocAsync", before), 0u);
+    return allocator.most();
+  };
+  const size_t most = measure(1, SIZE_MAX);
+  EXPECT_GT(most, 0u);
+  EXPECT_EQ(measure(4, most), most);
+  EXPECT_LE(measure(4, most / 2), most / 2);
 }
 
 // S98: a build without memory to measure in goes by the cost model, or fails and says so; nothing is left behind.

@@ -15,40 +15,46 @@ namespace {
 using namespace api;
 using artifacts::Artifact;
 using artifacts::ArtifactRequest;
+using artifacts::Difference;
 using artifacts::Look;
-using nlohmann::json;
 using Plan = std::unique_ptr<nv::IHostMemory>;
 
 // Of an artifact whose files are of no use, and why.
 constexpr const char* kFiles = "files";
 
-json changes_of(const Artifact& artifact, const json& key) {
-  json changes = artifacts::differences(artifact.note.is_object() ? artifact.note.value("key", json()) : json(), key);
+bool is_hit(const Artifact& artifact, const JsonValue& key) {
+  return artifact.problem.empty() && artifacts::differences(artifact.note["key"], key).empty();
+}
+
+// [{"part", "then", "now"}]
+Json changes_of(const Artifact& artifact, const JsonValue& key) {
+  Json changes = Json::array();
   if (!artifact.problem.empty())
-    changes.insert(changes.begin(), json{{"part", kFiles}, {"then", artifact.problem}, {"now", nullptr}});
+    changes.push_back(json_object({{"part", kFiles}, {"then", artifact.problem}, {"now", nullptr}}));
+  for (const Difference& change : artifacts::differences(artifact.note["key"], key))
+    changes.push_back(json_object({{"part", change.part}, {"then", change.then.json()}, {"now", change.now.json()}}));
   return changes;
 }
 
-void tell_miss(const std::filesystem::path& engine, const Artifact& artifact, const json& changes, Log& log) {
-  const bool is_new = artifact.note.is_null() && !std::filesystem::exists(engine);
+void tell_miss(const std::filesystem::path& engine, const Artifact& artifact, const JsonValue& key, Log& log) {
+  const bool is_new = artifact.note.is(JsonValue::Kind::null) && !std::filesystem::exists(engine);
   if (is_new) return log.print(Severity::info, "artifact '{}' is not there yet: it is built", engine.string());
-  for (const json& change : changes) {
-    const auto part = change["part"].get<std::string>();
-    const std::string why =
-        part == kFiles ? change["then"].get<std::string>()
-                       : fmt::format("{} was {}, and is {}", part, change["then"].dump(), change["now"].dump());
+  const auto tell = [&](std::string_view why) {
     log.print(Severity::info, "artifact '{}' is built again: {}", engine.string(), why);
-  }
+  };
+  if (!artifact.problem.empty()) tell(artifact.problem);
+  for (const Difference& change : artifacts::differences(artifact.note["key"], key))
+    tell(fmt::format("{} was {}, and is {}", change.part, change.then.json().text(), change.now.json().text()));
 }
 
 // The caller holds the lock.
-Result<Plan> build_and_write(const ArtifactRequest& request, nv::ILogger& logger, json key) {
+Result<Plan> build_and_write(const ArtifactRequest& request, nv::ILogger& logger, const JsonValue& key) {
   artifacts::Built built;
   Result<> done = artifacts::build(request, logger, built);
-  json note = {{"key", std::move(key)}, {"parser", std::move(built.parser)}, {"profiles", std::move(built.profiles)}};
+  Json note = json_object({{"key", key.json()}, {"parser", built.parser}, {"profiles", built.profiles.json()}});
   if (!done) {
     // What the parser said is kept; should that fail, too, the build's failure is what the caller is to know.
-    if (!note["parser"].empty()) (void)artifacts::write(request.engine(), {}, std::move(note));
+    if (built.parser.text() != Json::array().text()) (void)artifacts::write(request.engine(), {}, std::move(note));
     return fail(std::move(done).error());
   }
   const std::span plan(static_cast<const std::byte*>(built.plan->data()), built.plan->size());
@@ -59,24 +65,19 @@ Result<Plan> build_and_write(const ArtifactRequest& request, nv::ILogger& logger
 Result<nv::IHostMemory*> find_or_build(const ArtifactRequest& request, nv::ILogger& logger, int64_t most_bytes) {
   LoggerLog log(&logger);
   const std::filesystem::path engine = request.engine();
-  LATHE_ASSIGN(json key, artifacts::key_of(request));
-  const auto find = [&](Artifact& artifact) {
-    artifact = artifacts::look_at(engine, Look::at_bytes);
-    return changes_of(artifact, key);
-  };
-  Artifact artifact;
-  json changes = find(artifact);
+  LATHE_ASSIGN(const JsonValue key, artifacts::key_of(request));
+  Artifact artifact = artifacts::look_at(engine, Look::at_bytes);
   std::optional<FileLock> lock;
-  if (!changes.empty()) {
+  if (!is_hit(artifact, key)) {
     LATHE_ASSIGN(lock, artifacts::lock(engine, log));
-    changes = find(artifact);  // another one may have built it meanwhile
+    artifact = artifacts::look_at(engine, Look::at_bytes);  // another one may have built it meanwhile
   }
-  if (changes.empty()) {
+  if (is_hit(artifact, key)) {
     log.print(Severity::info, "artifact '{}' is used", engine.string());
     return new HostMemory(artifacts::use(artifact));
   }
-  tell_miss(engine, artifact, changes, log);
-  LATHE_ASSIGN(Plan plan, build_and_write(request, logger, std::move(key)));
+  tell_miss(engine, artifact, key, log);
+  LATHE_ASSIGN(Plan plan, build_and_write(request, logger, key));
   if (most_bytes > 0) artifacts::prune(request.root(), static_cast<uint64_t>(most_bytes), engine);
   return plan.release();
 }
@@ -84,8 +85,8 @@ Result<nv::IHostMemory*> find_or_build(const ArtifactRequest& request, nv::ILogg
 template <class Body>
 nv::IHostMemory* json_report(const char* where, Body&& body) noexcept {
   return report_text(where, [&]() -> Result<std::string> {
-    LATHE_ASSIGN(const json report, body());
-    return report.dump(2, ' ', false, json::error_handler_t::replace);
+    LATHE_ASSIGN(const Json report, body());
+    return report.indented();
   });
 }
 
@@ -108,27 +109,27 @@ nv::IHostMemory* artifactPlan(const char* requestJson, nv::ILogger& logger, int6
 }
 
 nv::IHostMemory* artifactExplainJson(const char* requestJson) noexcept {
-  return json_report("lathe::artifactExplainJson", [&]() -> Result<json> {
+  return json_report("lathe::artifactExplainJson", [&]() -> Result<Json> {
     LATHE_ASSIGN(const ArtifactRequest request, artifacts::parse_request(requestJson));
-    LATHE_ASSIGN(json key, artifacts::key_of(request));
-    json changes = changes_of(artifacts::look_at(request.engine(), Look::at_bytes), key);
-    return json{{"engine", request.engine().string()},
-                {"hit", changes.empty()},
-                {"differences", std::move(changes)},
-                {"key", std::move(key)}};
+    LATHE_ASSIGN(const JsonValue key, artifacts::key_of(request));
+    const Artifact artifact = artifacts::look_at(request.engine(), Look::at_bytes);
+    return json_object({{"engine", request.engine().string()},
+                        {"hit", is_hit(artifact, key)},
+                        {"differences", changes_of(artifact, key)},
+                        {"key", key.json()}});
   });
 }
 
 nv::IHostMemory* artifactsJson(const char* directory, bool verify) noexcept {
-  return json_report("lathe::artifactsJson", [&]() -> Result<json> {
+  return json_report("lathe::artifactsJson", [&]() -> Result<Json> {
     LATHE_ASSIGN(const std::string folder, folder_of(directory));
-    json found = json::array();
+    Json found = Json::array();
     for (const Artifact& artifact : artifacts::list(folder, verify ? Look::at_bytes : Look::at_sizes))
-      found.push_back({{"engine", artifact.engine.string()},
-                       {"bytes", artifact.bytes},
-                       {"used", artifact.used},
-                       {"problem", artifact.problem.empty() ? json() : json(artifact.problem)},
-                       {"key", artifact.note.is_object() ? artifact.note.value("key", json()) : json()}});
+      found.push_back(json_object({{"engine", artifact.engine.string()},
+                                   {"bytes", artifact.bytes},
+                                   {"used", artifact.used},
+                                   {"problem", artifact.problem.empty() ? Json(nullptr) : Json(artifact.problem)},
+                                   {"key", artifact.note["key"].json()}}));
     return found;
   });
 }

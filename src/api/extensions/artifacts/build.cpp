@@ -10,7 +10,6 @@
 namespace lathe::api::artifacts {
 namespace {
 
-using nlohmann::json;
 using nvinfer1::OptProfileSelector;
 
 // Passes lines on, and keeps warnings and errors.
@@ -22,36 +21,43 @@ class KeepingLogger final : public nv::ILogger {
     if (severity > Severity::kWARNING) return;
     try {
       const std::lock_guard lock(mutex_);
-      kept_.push_back({{"severity", severity == Severity::kWARNING ? "warning" : "error"}, {"message", message}});
+      kept_.push_back(
+          json_object({{"severity", severity == Severity::kWARNING ? "warning" : "error"}, {"message", message}}));
     } catch (const std::exception&) {
       return;  // without memory the line is logged all the same
     }
   }
-  json take() {
+  Json take() {
     const std::lock_guard lock(mutex_);
-    return std::exchange(kept_, json::array());
+    return std::exchange(kept_, Json::array());
   }
 
  private:
   nv::ILogger& next_;
   std::mutex mutex_;
-  json kept_ = json::array();
+  Json kept_ = Json::array();
 };
 
 Error failed(std::string_view what) { return fail(ErrorCode::invalid_state, "{} ({})", what, last_error()).value(); }
 
 // Of sizes that parse_request() has checked.
-nv::Dims dims_of(const json& sizes) {
+nv::Dims dims_of(const JsonValue& sizes) {
   nv::Dims dims{};
-  dims.nbDims = static_cast<int32_t>(sizes.size());
-  for (size_t i = 0; i < sizes.size(); ++i) dims.d[i] = sizes[i].get<int64_t>();
+  for (const JsonValue& size : sizes.elements()) dims.d[dims.nbDims++] = size.integer().value_or(0);
   return dims;
 }
 
+Json to_json(const std::vector<int64_t>& sizes) {
+  Json array = Json::array();
+  for (const int64_t size : sizes) array.push_back(size);
+  return array;
+}
+
 // Profiles of the request; else one that fixes open first dimensions to the batch.
-Result<json> profiles_of(const ArtifactRequest& request, const nv::INetworkDefinition& network) {
-  if (!request.profiles.empty()) return request.profiles;
-  json profile = json::object();
+Result<JsonValue> profiles_of(const ArtifactRequest& request, const nv::INetworkDefinition& network) {
+  if (!request.profiles.elements().empty()) return request.profiles;
+  Json profile = Json::object();
+  bool is_empty = true;
   for (int32_t i = 0; i < network.getNbInputs(); ++i) {
     const nv::ITensor& input = *network.getInput(i);
     const nv::Dims dims = input.getDimensions();
@@ -62,17 +68,21 @@ Result<json> profiles_of(const ArtifactRequest& request, const nv::INetworkDefin
       return fail(ErrorCode::profile_invalid,
                   "input '{}' has open dimensions besides the first: say which sizes are wanted in \"profiles\"",
                   input.getName());
-    profile[input.getName()] = {{"min", sizes}, {"opt", sizes}, {"max", sizes}};
+    const Json fixed = to_json(sizes);
+    profile.add(input.getName(), json_object({{"min", fixed}, {"opt", fixed}, {"max", fixed}}));
+    is_empty = false;
   }
-  return profile.empty() ? json::array() : json::array({profile});
+  Json profiles = Json::array();
+  if (!is_empty) profiles.push_back(profile);
+  return JsonValue::parse(profiles.text());
 }
 
-Result<> add_profile(nv::IBuilder& builder, nv::IBuilderConfig& config, const json& inputs) {
+Result<> add_profile(nv::IBuilder& builder, nv::IBuilderConfig& config, const JsonValue& inputs) {
   nv::IOptimizationProfile* const profile = builder.createOptimizationProfile();
   if (!profile) return fail(failed("the profile cannot be made"));
   constexpr std::pair<const char*, OptProfileSelector> kSelectors[] = {
       {"min", OptProfileSelector::kMIN}, {"opt", OptProfileSelector::kOPT}, {"max", OptProfileSelector::kMAX}};
-  for (const auto& [name, sizes] : inputs.items())
+  for (const auto& [name, sizes] : inputs.members())
     for (const auto& [word, select] : kSelectors)
       if (!profile->setDimensions(name.c_str(), select, dims_of(sizes[word])))
         return fail(failed(fmt::format("the profile's sizes of input '{}' are not taken", name)));
@@ -117,7 +127,7 @@ Result<> build(const ArtifactRequest& request, nv::ILogger& logger, Built& built
   if (!config) return fail(failed("the configuration cannot be made"));
   LATHE_TRY(configure(request, *config));
   LATHE_ASSIGN(built.profiles, profiles_of(request, *network));
-  for (const json& profile : built.profiles) LATHE_TRY(add_profile(*builder, *config, profile));
+  for (const JsonValue& profile : built.profiles.elements()) LATHE_TRY(add_profile(*builder, *config, profile));
   built.plan.reset(builder->buildSerializedNetwork(*network, *config));
   if (!built.plan) return fail(failed(fmt::format("the engine of '{}' cannot be built", request.onnx)));
   return {};

@@ -10,8 +10,8 @@ namespace lathe::api::artifacts {
 
 struct Built {
   std::unique_ptr<nvinfer1::IHostMemory> plan;
-  nlohmann::json parser = nlohmann::json::array();    // what it said: [{"severity", "message"}]
-  nlohmann::json profiles = nlohmann::json::array();  // that were used, as a request has them
+  Json parser = Json::array();  // what it said: [{"severity", "message"}]
+  JsonValue profiles;           // that were used, as a request has them
 };
 
 // Builds the engine into `built`; what goes wrong is logged, and the error repeats it. What the parser said is there

@@ -15,91 +15,87 @@
 namespace lathe::api::artifacts {
 namespace {
 
-using nlohmann::json;
+using Kind = JsonValue::Kind;
 
-json text_or_null(const json& object, const char* name) {
-  const auto found = object.find(name);
-  return found == object.end() || !found->is_string() || found->get<std::string>().empty() ? json() : *found;
-}
+Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
 
-json detail_of(const json& checks, std::string_view name) {
-  for (const json& check : checks)
-    if (check["name"] == name && check["ok"] == true) return check["detail"];
-  return {};
+Json detail_of(const JsonValue& checks, std::string_view name) {
+  for (const JsonValue& check : checks.elements())
+    if (check["name"].text() == name && check["ok"].truth()) return check["detail"].json();
+  return nullptr;
 }
 
 // The machine's device that the target names, by what `lathe doctor` finds; null where it is elsewhere.
-json find_device(const json& devices, const std::string& target) {
-  for (const json& device : devices)
-    if (device["name"] == target || device["target"] == target) return device;
-  for (const json& device : devices)
-    if (device["name"].get<std::string>().starts_with(target)) return device;
-  return json::object();
+const JsonValue& find_device(const JsonValue& devices, const std::string& target) {
+  static const JsonValue kNone;
+  for (const JsonValue& device : devices.elements())
+    if (device["name"].text() == target || device["target"].text() == target) return device;
+  for (const JsonValue& device : devices.elements())
+    if (device["name"].text().starts_with(target)) return device;
+  return kNone;
 }
 
-Result<> add_machine(const std::string& target, json& key) {
+Result<> add_machine(const std::string& target, Json& key) {
   const std::unique_ptr<nvinfer1::IHostMemory> report(doctorJson());
-  const json found = report ? json::parse(static_cast<const char*>(report->data()), nullptr, false) : json();
-  if (!found.is_object()) return fail(ErrorCode::internal, "the report of this machine is no JSON");
-  const json device = find_device(found["devices"], target);
+  if (!report) return fail(ErrorCode::internal, "this machine's report cannot be made: {}", lastError());
+  LATHE_ASSIGN(const JsonValue found, JsonValue::parse(static_cast<const char*>(report->data())));
+  const JsonValue& device = find_device(found["devices"], target);
   const bool is_host = target.starts_with("cpu");
-  key["os"] = found["os"];
-  key["gpu"] = text_or_null(device, "product");
-  key["compute_capability"] = text_or_null(device, "compute_capability");
-  key["driver"] = is_host ? json() : detail_of(found["checks"], "CUDA driver");
-  key["cuda"] = is_host ? json() : detail_of(found["checks"], "NVRTC");
+  key.add("os", found["os"].json());
+  key.add("gpu", text_or_null(device["product"].text()));
+  key.add("compute_capability", text_or_null(device["compute_capability"].text()));
+  key.add("driver", is_host ? Json(nullptr) : detail_of(found["checks"], "CUDA driver"));
+  key.add("cuda", is_host ? Json(nullptr) : detail_of(found["checks"], "NVRTC"));
   return {};
 }
 
 // The model's file, and those of external data, by content, for they may be moved.
-Result<> add_model(const std::string& path, json& key) {
+Result<> add_model(const std::string& path, Json& key) {
   LATHE_ASSIGN(const std::shared_ptr<const MappedFile> file, MappedFile::open(path));
-  key["onnx_md5"] = to_hex(md5_of(file->bytes()));
-  key["onnx_bytes"] = file->bytes().size();
+  key.add("onnx_md5", to_hex(md5_of(file->bytes())));
+  key.add("onnx_bytes", file->bytes().size());
   LATHE_ASSIGN(const onnx::Model model, onnx::read_model_file(path));
   const std::string own = to_hex(digest_of(file->bytes()));
   std::set<std::string> external;
   for (const auto& mapped : model.files) external.insert(to_hex(digest_of(mapped->bytes())));
   external.erase(own);
-  key["external_data"] = external;
+  key.add("external_data", std::vector(external.begin(), external.end()));
   return {};
 }
 
 }  // namespace
 
-Result<json> key_of(const ArtifactRequest& request) {
-  json key = {{"library", library_version().to_string()},
-              {"interface", NV_TENSORRT_MAJOR},
-              {"framework", request.framework.empty() ? json() : json(request.framework)},
-              {"target", request.target},
-              {"precision", request.precision},
-              {"batch", request.batch},
-              {"profiles", request.profiles},
-              {"tf32", request.tf32},
-              {"level", request.level < 0 ? json() : json(request.level)},
-              {"threads", request.threads == 0 ? json() : json(request.threads)},
-              {"refit", request.refit},
-              {"plugins", json::object()}};
+Result<JsonValue> key_of(const ArtifactRequest& request) {
+  Json plugins = Json::object();
+  for (const std::string& plugin : std::set(request.plugins.begin(), request.plugins.end())) {
+    LATHE_ASSIGN(const std::shared_ptr<const MappedFile> file, MappedFile::open(plugin));
+    plugins.add(plugin, to_hex(digest_of(file->bytes())));
+  }
+  Json key = json_object({{"library", library_version().to_string()},
+                          {"interface", NV_TENSORRT_MAJOR},
+                          {"framework", text_or_null(request.framework)},
+                          {"target", request.target},
+                          {"precision", request.precision},
+                          {"batch", request.batch},
+                          {"profiles", request.profiles.json()},
+                          {"tf32", request.tf32},
+                          {"level", request.level < 0 ? Json(nullptr) : Json(request.level)},
+                          {"threads", request.threads == 0 ? Json(nullptr) : Json(request.threads)},
+                          {"refit", request.refit},
+                          {"plugins", plugins}});
   LATHE_TRY(add_machine(request.target, key));
   LATHE_TRY(add_model(request.onnx, key));
-  for (const std::string& plugin : request.plugins) {
-    LATHE_ASSIGN(const std::shared_ptr<const MappedFile> file, MappedFile::open(plugin));
-    key["plugins"][plugin] = to_hex(digest_of(file->bytes()));
-  }
-  return key;
+  return JsonValue::parse(key.text());
 }
 
-json differences(const json& then, const json& now) {
+std::vector<Difference> differences(const JsonValue& then, const JsonValue& now) {
   std::set<std::string> parts;
-  for (const json* key : {&then, &now})
-    if (key->is_object())
-      for (const auto& [name, value] : key->items()) parts.insert(name);
-  json found = json::array();
-  for (const std::string& part : parts) {
-    const json before = then.is_object() ? then.value(part, json()) : json(), after = now.value(part, json());
-    const bool is_new = !then.is_object() || !then.contains(part);
-    if (before != after || is_new) found.push_back({{"part", part}, {"then", before}, {"now", after}});
-  }
+  for (const JsonValue* key : {&then, &now})
+    for (const JsonValue::Member& part : key->members()) parts.insert(part.name);
+  std::vector<Difference> found;
+  for (const std::string& part : parts)
+    if (const JsonValue& before = then[part], &after = now[part]; !then.has(part) || before != after)
+      found.push_back({part, before, after});
   return found;
 }
 

@@ -8,9 +8,14 @@ namespace lathe::api::artifacts {
 
 // An object; what is not known, or does not matter for the device, is null. Fails where the model or a plugin cannot be
 // read.
-Result<nlohmann::json> key_of(const ArtifactRequest& request);
+Result<JsonValue> key_of(const ArtifactRequest& request);
 
-// [{"part", "then", "now"}]: where two keys differ; empty where they do not.
-nlohmann::json differences(const nlohmann::json& then, const nlohmann::json& now);
+struct Difference {
+  std::string part;
+  JsonValue then, now;
+};
+
+// Where two keys differ; empty where they do not.
+std::vector<Difference> differences(const JsonValue& then, const JsonValue& now);
 
 }  // namespace lathe::api::artifacts

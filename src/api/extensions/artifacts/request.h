@@ -3,18 +3,17 @@
 #pragma once
 
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
-#include "base/result.h"
+#include "api/json_value.h"
 
 namespace lathe::api::artifacts {
 
 struct ArtifactRequest {
   std::string onnx, directory, precision = "fp32", target, framework;
   int64_t batch = 1;
-  nlohmann::json profiles = nlohmann::json::array();
+  JsonValue profiles{JsonValue::Kind::array};
   bool tf32 = true;
   int64_t level = -1;  // of optimization; the builder's default
   double budget_seconds = -1;

@@ -5,7 +5,7 @@
 #include <chrono>
 #include <set>
 
-#include "api/extensions/artifacts/parse_json.h"
+#include "base/folder.h"
 #include "base/hash.h"
 #include "base/hex.h"
 
@@ -13,11 +13,9 @@ namespace lathe::api::artifacts {
 namespace {
 
 namespace fs = std::filesystem;
-using nlohmann::json;
+using Kind = JsonValue::Kind;
 
 constexpr auto kPatience = std::chrono::hours(24);  // of those who wait for a builder
-constexpr int kIndent = 2;
-constexpr bool kAsUtf8 = false;  // not as ASCII with escapes
 constexpr auto kNone = std::chrono::milliseconds(0);
 
 fs::path with_ending(const fs::path& engine, std::string_view ending) {
@@ -32,31 +30,29 @@ uint64_t size_of(const fs::path& file) {
   return error ? 0 : bytes;
 }
 
-bool is_object_at(const json& note, const char* name) { return note.contains(name) && note[name].is_object(); }
-
 // Why the artifact is of no use; of one that was read, sets its plan.
 std::string check(Artifact& artifact, Look look) {
-  const json& note = artifact.note;
-  if (!is_object_at(note, "key") || !is_object_at(note, "plan")) return "its JSON file is missing or damaged";
+  const JsonValue& plan = artifact.note["plan"];
+  if (!artifact.note["key"].is(Kind::object) || !plan.is(Kind::object)) return "its JSON file is missing or damaged";
   std::error_code error;
   if (!fs::exists(artifact.engine, error)) return "the engine is missing";
-  if (note["plan"].value("bytes", json()) != size_of(artifact.engine))
+  if (plan["bytes"].integer() != static_cast<int64_t>(size_of(artifact.engine)))
     return "the engine has another size than was written";
   if (look == Look::at_sizes) return "";
   auto file = MappedFile::open(artifact.engine.string());
   if (!file) return "the engine cannot be read";
-  if (note["plan"].value("digest", json()) != to_hex(digest_of((*file)->bytes())))
+  if (plan["digest"].text() != to_hex(digest_of((*file)->bytes())))
     return "the engine's bytes are not those that were written";
   artifact.plan = *std::move(file);
   return "";
 }
 
-json read_note(const fs::path& path) {
+JsonValue read_note(const fs::path& path) {
   const auto file = MappedFile::open(path.string());
   if (!file) return {};
   const std::span<const std::byte> bytes = (*file)->bytes();
-  json note = parse_json({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
-  return note.is_object() ? note : json();
+  Result<JsonValue> note = JsonValue::parse({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  return note && note->is(Kind::object) ? *std::move(note) : JsonValue();
 }
 
 Result<FileLock> take_lock(const fs::path& engine, std::chrono::milliseconds patience) {
@@ -93,16 +89,15 @@ Artifact look_at(const fs::path& engine, Look look) {
 }
 
 std::vector<Artifact> list(const fs::path& directory, Look look) {
-  constexpr int kDepth = 2;  // <precision>/bs<batch>/<model>.engine, and nothing else that lies in the folder
-  std::set<fs::path> engines;
-  std::error_code error;
-  for (fs::recursive_directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
-    if (it.depth() != kDepth) continue;
-    it.disable_recursion_pending();
-    if (!it->path().parent_path().filename().string().starts_with("bs")) continue;
-    const fs::path path = it->path().extension() == ".json" ? fs::path(it->path()).replace_extension() : it->path();
-    if (path.extension() == ".engine") engines.insert(path);
-  }
+  std::set<fs::path> engines;  // <precision>/bs<batch>/<model>.engine, and nothing else that lies in the folder
+  for (const fs::path& precision : entries_of(directory))
+    for (const fs::path& batch : entries_of(precision)) {
+      if (!batch.filename().string().starts_with("bs")) continue;
+      for (fs::path file : entries_of(batch)) {
+        if (file.extension() == ".json") file.replace_extension();
+        if (file.extension() == ".engine") engines.insert(std::move(file));
+      }
+    }
   std::vector<Artifact> found;
   for (const fs::path& engine : engines) found.push_back(look_at(engine, look));
   return found;
@@ -114,11 +109,11 @@ std::vector<std::byte> use(const Artifact& artifact) {
   return {artifact.plan->bytes().begin(), artifact.plan->bytes().end()};
 }
 
-Result<> write(const fs::path& engine, std::span<const std::byte> plan, json note) {
+Result<> write(const fs::path& engine, std::span<const std::byte> plan, Json note) {
   for (const fs::path& file : {engine, note_of(engine)}) remove_leftovers(file.string());
   if (plan.empty()) remove_files(engine);
-  note["plan"] = {{"bytes", plan.size()}, {"digest", to_hex(digest_of(plan))}};
-  const std::string text = note.dump(kIndent, ' ', kAsUtf8, json::error_handler_t::replace) + "\n";
+  note.add("plan", json_object({{"bytes", plan.size()}, {"digest", to_hex(digest_of(plan))}}));
+  const std::string text = note.indented() + "\n";
   if (!plan.empty()) LATHE_TRY(write_file_atomically(engine.string(), plan));
   return write_file_atomically(note_of(engine).string(), std::as_bytes(std::span(text)));
 }

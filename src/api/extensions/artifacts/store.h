@@ -5,9 +5,9 @@
 
 #include <filesystem>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <vector>
 
+#include "api/json_value.h"
 #include "base/file.h"
 #include "base/file_lock.h"
 #include "base/log.h"
@@ -18,7 +18,7 @@ struct Artifact {
   std::filesystem::path engine;
   uint64_t bytes = 0;                      // of its files
   int64_t used = 0;                        // seconds since 1970
-  nlohmann::json note;                     // the JSON file's content, an object; null where it is damaged or missing
+  JsonValue note;                          // the JSON file's content, an object; null where it is damaged or missing
   std::string problem;                     // why it is of no use; empty where it is
   std::shared_ptr<const MappedFile> plan;  // whose bytes were verified; null where they were not, or differ
 };
@@ -34,7 +34,7 @@ std::vector<Artifact> list(const std::filesystem::path& directory, Look look);
 // The plan that look_at() has verified, whatever others have done with the file since; it counts as used now.
 std::vector<std::byte> use(const Artifact& artifact);
 // Both files, the engine first; without a plan the note alone, and no engine. The caller holds the lock.
-Result<> write(const std::filesystem::path& engine, std::span<const std::byte> plan, nlohmann::json note);
+Result<> write(const std::filesystem::path& engine, std::span<const std::byte> plan, Json note);
 
 // Makes the folder. Of all processes one builds an engine; a builder that dies gives the lock back. Tells when others
 // have it, and waits.

@@ -107,7 +107,7 @@ Result<> Quantizer::load(const std::string& path, int32_t threads) {
   if (threads < 0) return fail(ErrorCode::invalid_argument, "{} threads; 0 means all", threads);
   LATHE_ASSIGN(file_, MappedFile::open(path));
   const std::string folder = std::filesystem::path(path).parent_path().string();
-  LATHE_ASSIGN(model_, onnx::read_model(file_->bytes(), {.directory = folder.empty() ? "." : folder}, file_));
+  LATHE_ASSIGN(model_, onnx::read_model(file_, {.directory = folder.empty() ? "." : folder}));
   LATHE_TRY(onnx::import_model(model_, network_));
   if (is_quantized(network_))
     return fail(ErrorCode::invalid_argument,

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "api/utf8.h"
+
+namespace lathe::api {
+
+size_t utf8_bytes(std::string_view text) {
+  const auto byte = [&](size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
+  const unsigned first = byte(0);
+  if (first < 0x80) return 1;
+  const size_t count = first >= 0xc2 && first < 0xe0 ? 2 : first >= 0xe0 && first < 0xf0 ? 3 : first < 0xf5 ? 4 : 0;
+  if (first < 0xc2 || count == 0) return 0;
+  for (size_t i = 1; i < count; ++i)
+    if ((byte(i) & 0xc0) != 0x80) return 0;
+  // Longer than needed, half of a pair, or past the last character.
+  if ((first == 0xe0 && byte(1) < 0xa0) || (first == 0xed && byte(1) >= 0xa0) || (first == 0xf0 && byte(1) < 0x90) ||
+      (first == 0xf4 && byte(1) >= 0x90))
+    return 0;
+  return count;
+}
+
+std::string to_utf8(unsigned code) {
+  if (code < 0x80) return {static_cast<char>(code)};
+  std::string bytes;
+  unsigned rest = code, most = 0x3f;  // what fits into the first byte
+  for (; rest > most; rest >>= 6, most >>= 1) bytes.insert(bytes.begin(), static_cast<char>(0x80 | (rest & 0x3f)));
+  return static_cast<char>(~(2 * most + 1) | rest) + bytes;
+}
+
+}  // namespace lathe::api

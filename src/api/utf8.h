@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace lathe::api {
+
+// Bytes of the UTF-8 character that `text` starts with; 0 when there is none.
+size_t utf8_bytes(std::string_view text);
+// `code`: at most 0x10ffff, and no half of a surrogate pair.
+std::string to_utf8(unsigned code);
+
+}  // namespace lathe::api
