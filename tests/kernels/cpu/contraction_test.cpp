@@ -52,8 +52,8 @@ void compare(const Attributes& attributes, std::vector<Tensor> inputs, std::mt19
   std::vector<TestTensor> strided;
   std::vector<TensorArg> args;
   strided.reserve(2);
-  for (const std::vector<Tensor>& tensors : {inputs, emission->packed})
-    for (const Tensor& tensor : tensors) args.push_back(strided.emplace_back(TestTensor::copy_of(tensor, random)).arg);
+  for (const Packed& packed : emission->packed) inputs.push_back(packed.content);
+  for (const Tensor& tensor : inputs) args.push_back(strided.emplace_back(TestTensor::copy_of(tensor, random)).arg);
   TestTensor output = TestTensor::copy_of(*Tensor::allocate((*expected)[0].dtype(), (*expected)[0].dims()), random);
   run_kernel(*make_kernel("contraction", emission->params), args, {output.arg}, pick_between(random, 0, 1) ? 1 : 3);
   if (!::testing::Test::HasFatalFailure()) expect_same(output.checked_content(), (*expected)[0], to_text(attributes));
