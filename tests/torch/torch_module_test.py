@@ -54,6 +54,15 @@ class Modules(Cases):
             with self.assertRaises(TypeError):
                 call()
 
+    def test_tensors_by_name_in_any_order(self):
+        class Sum(torch.nn.Module):
+            def forward(self, a, b, *, c):
+                return a - 2 * b + 3 * c
+        model, (a, b, c) = Sum().eval(), torch.randn(3, 4)
+        fast = lathe.torch.compile(model, (), {'c': c, 'b': b, 'a': a})
+        for have in (fast(c=c, b=b, a=a), fast(a=a, b=b, c=c), fast(a, b, c=c), fast(a, c=c, b=b)):
+            self.assert_same(have, model(a, b, c=c))
+
     def test_saved_and_loaded(self):
         model = Counting().eval()
         x = torch.randn(5, 4)

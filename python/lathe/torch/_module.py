@@ -33,15 +33,17 @@ def compile(model: torch.nn.Module, args: Sequence[Any] = (), kwargs: Mapping[st
     makes it an error. Raises Error for models in training mode, whose outputs would need gradients, and what the library refuses.
     """
     chosen = Options.of(options)
-    args, kwargs = tuple(args), dict(kwargs or {})
+    signature = inspect.signature(model.forward)
+    # What is given by name comes in the order of forward(), as it does in exported programs.
+    bound = signature.bind(*args, **kwargs or {})
+    args, kwargs = bound.args, bound.kwargs
     training = [name or type(model).__name__ for name, module in model.named_modules() if module.training]
     if training:
         raise Error(f'{training[0]} is in training mode, and engines are for inference: call model.eval() first')
     program, examples = export(model, args, kwargs, dynamic or {})
     lowered = lower(program, examples, chosen, functools.partial(built, is_whole=True))
     tell(lowered.stays, chosen)
-    names = [name for name, each in inspect.signature(model.forward).parameters.items()
-             if each.kind is each.POSITIONAL_OR_KEYWORD]
+    names = [name for name, each in signature.parameters.items() if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)]
     return Module(lowered, model, program, Call(args, kwargs, names), dynamic or {}, chosen)
 
 
