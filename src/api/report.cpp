@@ -112,7 +112,7 @@ void Reporter::deliver(nv::ErrorCode code, const char* text) const noexcept {
   Severity severity = code == nv::ErrorCode::kINTERNAL_ERROR ? Severity::kINTERNAL_ERROR : Severity::kERROR;
   if (const plugin::RecorderSlot::Held recorder = hold_recorder()) {
     recorder->reportError(code, text);
-    severity = Severity::kVERBOSE;  // it is the recorder's to tell of the error
+    if (!recorder->hasOverflowed()) severity = Severity::kVERBOSE;  // it is the recorder's to tell of the error
   }
   if (nv::ILogger* logger = this->logger()) logger->log(severity, text);
 }

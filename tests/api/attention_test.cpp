@@ -5,7 +5,7 @@
 #include <functional>
 #include <random>
 
-#include "api/small_engine.h"
+#include "api/network_fixture.h"
 
 namespace nvinfer1 {
 namespace {
@@ -49,7 +49,7 @@ V reference(const Sizes& s, const V& q, const V& k, const V& v, bool softmax, co
 bool sees_all(int64_t, int64_t, int64_t, int64_t) { return true; }
 float adds_nothing(int64_t, int64_t, int64_t, int64_t) { return 0; }
 
-class AttentionTest : public testing::Test {
+class AttentionTest : public NetworkTest {
  protected:
   V random(int64_t count) {
     V values(static_cast<size_t>(count));
@@ -81,16 +81,12 @@ class AttentionTest : public testing::Test {
   }
   V run(IAttention& attention, int64_t count) {
     V y(static_cast<size_t>(count), -77);
-    attention.getOutput(0)->setName("y");
-    network->markOutput(*attention.getOutput(0));
+    mark(attention.getOutput(0), "y");
     if (open_dims) config->addOptimizationProfile(profile);
-    lathe::setBuildBudget(*config, 0);
     config->clearFlag(BuilderFlag::kTF32);  // in which GPUs multiply with ten bits
-    const std::unique_ptr<IHostMemory> plan(builder->buildSerializedNetwork(*network, *config));
-    EXPECT_NE(plan, nullptr) << logger.last();
-    if (!plan) return y;
-    const std::unique_ptr<ICudaEngine> engine(runtime->deserializeCudaEngine(plan->data(), plan->size()));
-    const std::unique_ptr<IExecutionContext> context(engine->createExecutionContext());
+    const bool is_made = make_context();
+    EXPECT_TRUE(is_made) << logger.last();
+    if (!is_made) return y;
     for (const Given& tensor : given) {
       EXPECT_TRUE(context->setInputShape(tensor.name, tensor.dims)) << logger.last();
       EXPECT_TRUE(context->setTensorAddress(tensor.name, tensor.data)) << logger.last();
@@ -110,14 +106,9 @@ class AttentionTest : public testing::Test {
     void* data;
   };
   bool open_dims = true;
-  Errors logger;
   std::mt19937 generator{7};
   V q, k, v;
   std::vector<Given> given;
-  std::unique_ptr<IBuilder> builder{createInferBuilder(logger)};
-  std::unique_ptr<INetworkDefinition> network{builder->createNetworkV2(0)};
-  std::unique_ptr<IBuilderConfig> config{builder->createBuilderConfig()};
-  std::unique_ptr<IRuntime> runtime{createInferRuntime(logger)};
   IOptimizationProfile* profile = builder->createOptimizationProfile();
 };
 

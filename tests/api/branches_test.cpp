@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "NvOnnxParser.h"
-#include "api/small_engine.h"
+#include "api/network_fixture.h"
 #include "onnx/model_bytes.h"
 
 namespace nvinfer1 {
@@ -29,39 +29,21 @@ std::string squeezing_model() {
                       {value_info("y", 1, {}), value_info("sum", 1, {})}}));
 }
 
-struct Squeezing : testing::Test {
+struct Squeezing : NetworkTest {
   void SetUp() override {
     const std::string bytes = squeezing_model();  // the parser keeps what it needs of it
     ASSERT_TRUE(parser->parse(bytes.data(), bytes.size())) << logger.last();
-    IOptimizationProfile* profile = builder->createOptimizationProfile();
-    for (const auto which : {OptProfileSelector::kMIN, OptProfileSelector::kOPT, OptProfileSelector::kMAX}) {
-      profile->setDimensions("x", which, Dims2(1, 3));
-      profile->setDimensions("a", which, Dims2(which == OptProfileSelector::kMAX ? 3 : 2, 3));
-      profile->setDimensions("b", which, Dims2(which == OptProfileSelector::kMAX ? 4 : 2, 3));
-    }
-    ASSERT_EQ(config->addOptimizationProfile(profile), 0);
-    lathe::setBuildBudget(*config, 0);
+    const Dims2 one(1, 3), two(2, 3);
+    add_profile({{"x", one, one, one}, {"a", two, two, Dims2(3, 3)}, {"b", two, two, Dims2(4, 3)}});
   }
 
-  std::unique_ptr<IHostMemory> build() {
-    return std::unique_ptr<IHostMemory>(builder->buildSerializedNetwork(*network, *config));
-  }
-
-  Errors logger;
-  std::unique_ptr<IBuilder> builder{createInferBuilder(logger)};
-  std::unique_ptr<INetworkDefinition> network{builder->createNetworkV2(0)};
   std::unique_ptr<nvonnxparser::IParser> parser{nvonnxparser::createParser(*network, logger)};
-  std::unique_ptr<IBuilderConfig> config{builder->createBuilderConfig()};
 };
 
 TEST_F(Squeezing, TheProfileDecidesAfterParsing) {
   EXPECT_EQ(network->getOutput(0)->getDimensions().nbDims, 2);
   parser.reset();
-  const std::unique_ptr<IHostMemory> plan = build();
-  ASSERT_NE(plan, nullptr) << logger.last();
-  const std::unique_ptr<IRuntime> runtime(createInferRuntime(logger));
-  const std::unique_ptr<ICudaEngine> engine(runtime->deserializeCudaEngine(plan->data(), plan->size()));
-  ASSERT_NE(engine, nullptr);
+  ASSERT_TRUE(make_context()) << logger.last();
   const Dims y = engine->getTensorShape("y");
   EXPECT_EQ(y.nbDims, 1);
   EXPECT_EQ(y.d[0], 3);
@@ -83,7 +65,7 @@ TEST_F(Squeezing, WarningsComeOnce) {
 TEST_F(Squeezing, AChangedNetworkIsRefused) {
   IUnaryLayer* more = network->addUnary(*network->getOutput(0), UnaryOperation::kABS);
   network->markOutput(*more->getOutput(0));
-  EXPECT_EQ(build(), nullptr);
+  EXPECT_FALSE(make_context());
   EXPECT_NE(logger.last().find("LATHE-3001"), std::string::npos) << logger.last();
   EXPECT_NE(logger.last().find("'If_3' takes its other branch"), std::string::npos) << logger.last();
 }

@@ -3,14 +3,14 @@
 #include <cmath>
 #include <random>
 
-#include "api/small_engine.h"
+#include "api/network_fixture.h"
 
 namespace nvinfer1 {
 namespace {
 
 constexpr const char* kCache = "TRT-8503-EntropyCalibration2\nhidden: 3d010204\nx: 3ccda905\n";  // 4 and 3.2 / 127
 
-class CalibrationCaches : public testing::Test {
+class CalibrationCaches : public NetworkTest {
  protected:
   static constexpr int64_t kRows = 4, kColumns = 16;
 
@@ -20,13 +20,10 @@ class CalibrationCaches : public testing::Test {
     for (auto* values : {&w_, &v_, &x_})
       for (float& value : *values) value = normal(random) * (values == &x_ ? 1.0f : 0.2f);
     logger.most = ILogger::Severity::kWARNING;
-    lathe::setBuildBudget(*config, 0);
     ITensor* x = network->addInput("x", DataType::kFLOAT, Dims2(kRows, kColumns));
     ITensor* hidden = network->addActivation(*multiply(*x, w_), ActivationType::kRELU)->getOutput(0);
     hidden->setName("hidden");
-    ITensor* y = multiply(*hidden, v_);
-    y->setName("y");
-    network->markOutput(*y);
+    mark(multiply(*hidden, v_), "y");
   }
   ITensor* multiply(ITensor& x, const std::vector<float>& weights) {
     ITensor* w =
@@ -39,11 +36,9 @@ class CalibrationCaches : public testing::Test {
         ->getOutput(0);
   }
   std::vector<float> build_and_run() {
-    const std::unique_ptr<IHostMemory> plan(builder->buildSerializedNetwork(*network, *config));
-    EXPECT_NE(plan, nullptr) << logger.last();
-    if (!plan) return {};
-    const std::unique_ptr<ICudaEngine> engine(runtime->deserializeCudaEngine(plan->data(), plan->size()));
-    const std::unique_ptr<IExecutionContext> context(engine->createExecutionContext());
+    const bool is_made = make_context();
+    EXPECT_TRUE(is_made) << logger.last();
+    if (!is_made) return {};
     std::vector<float> y(x_.size());
     EXPECT_TRUE(context->setTensorAddress("x", x_.data()) && context->setTensorAddress("y", y.data()));
     EXPECT_TRUE(context->enqueueV3(nullptr)) << logger.last();
@@ -64,11 +59,6 @@ class CalibrationCaches : public testing::Test {
   }
 
   std::vector<float> w_ = std::vector<float>(kColumns * kColumns), v_ = w_, x_ = std::vector<float>(kRows * kColumns);
-  Errors logger;
-  std::unique_ptr<IBuilder> builder{createInferBuilder(logger)};
-  std::unique_ptr<INetworkDefinition> network{builder->createNetworkV2(0)};
-  std::unique_ptr<IBuilderConfig> config{builder->createBuilderConfig()};
-  std::unique_ptr<IRuntime> runtime{createInferRuntime(logger)};
 };
 
 TEST_F(CalibrationCaches, QuantiseTheNetwork) {

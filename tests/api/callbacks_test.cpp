@@ -4,7 +4,7 @@
 #include <functional>
 #include <stdexcept>
 
-#include "api/small_engine.h"
+#include "api/network_fixture.h"
 
 namespace nvinfer1 {
 namespace {
@@ -51,7 +51,7 @@ struct Writer : IStreamWriter {
 };
 
 // sum = x + x, n from 1 to 8; hidden = |x| is a debug tensor; places = nonzero(hidden).
-class Callbacks : public testing::Test {
+class Callbacks : public NetworkTest {
  protected:
   void SetUp() override {
     ITensor* x = network->addInput("x", DataType::kFLOAT, Dims{1, {-1}});
@@ -61,21 +61,10 @@ class Callbacks : public testing::Test {
     ASSERT_TRUE(network->markUnfusedTensorsAsDebugTensors());
     mark(network->addElementWise(*x, *x, ElementWiseOperation::kSUM)->getOutput(0), "sum");
     mark(network->addNonZero(*hidden, DataType::kINT64)->getOutput(0), "places");
-    IOptimizationProfile* profile = builder->createOptimizationProfile();
-    profile->setDimensions("x", OptProfileSelector::kMIN, Dims{1, {1}});
-    profile->setDimensions("x", OptProfileSelector::kOPT, Dims{1, {4}});
-    profile->setDimensions("x", OptProfileSelector::kMAX, Dims{1, {8}});
-    ASSERT_EQ(config->addOptimizationProfile(profile), 0);
-    lathe::setBuildBudget(*config, 0);
-  }
-  void mark(ITensor* tensor, const char* name) {
-    tensor->setName(name);
-    network->markOutput(*tensor);
+    add_profile({{"x", Dims{1, {1}}, Dims{1, {4}}, Dims{1, {8}}}});
   }
   void load() {
-    engine.reset(builder->buildEngineWithConfig(*network, *config));
-    ASSERT_NE(engine, nullptr) << logger.last();
-    context.reset(engine->createExecutionContext());
+    ASSERT_TRUE(make_context()) << logger.last();
     ASSERT_TRUE(context->setInputShape("x", Dims{1, {4}}));
     ASSERT_TRUE(context->setInputTensorAddress("x", x));
     ASSERT_TRUE(context->setTensorAddress("sum", sum.get()));
@@ -104,12 +93,6 @@ class Callbacks : public testing::Test {
     expect_told([&] { return context->enqueueV3(nullptr); }, answer, callback);
   }
 
-  Errors logger;
-  std::unique_ptr<IBuilder> builder{createInferBuilder(logger)};
-  std::unique_ptr<INetworkDefinition> network{builder->createNetworkV2(0)};
-  std::unique_ptr<IBuilderConfig> config{builder->createBuilderConfig()};
-  std::unique_ptr<ICudaEngine> engine;
-  std::unique_ptr<IExecutionContext> context;
   alignas(256) const float x[8] = {1, -2, 0, 3};
   std::shared_ptr<void> sum = context_memory(256), places = context_memory(256);
 };
@@ -199,7 +182,7 @@ TEST_F(Callbacks, ProgressMonitors) {
   EXPECT_TRUE(logger.text.empty()) << logger.last();
 }
 
-// Of what a recorder answers nothing is believed, and it may make calls of its own.
+// Of what a recorder answers nothing but that it overflows is believed, and it may make calls of its own.
 TEST_F(Callbacks, ErrorRecorders) {
   struct Recorder : IErrorRecorder {
     int32_t getNbErrors() const noexcept override { return -1; }
@@ -222,6 +205,8 @@ TEST_F(Callbacks, ErrorRecorders) {
   recorder.context = context.get();
   EXPECT_FALSE(context->setInputShape("x", Dims{1, {99}}));
   EXPECT_EQ(recorder.reports, 2);
+  EXPECT_EQ(logger.text.size(), 2u) << "it says that it has no room for more";
+  logger.text.clear();
   EXPECT_EQ(context->getErrorRecorder(), &recorder);
   expect_runs();
   context->setErrorRecorder(nullptr);

@@ -62,7 +62,6 @@ class ClassThreads : public EngineTest {
   }
 
   std::unique_ptr<IHostMemory> plan;
-  std::unique_ptr<ICudaEngine> engine;
 };
 
 // Shared: IRuntime, ICudaEngine, IHostMemory, and functions of lathe.h.

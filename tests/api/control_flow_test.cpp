@@ -3,14 +3,14 @@
 #include <cstring>
 #include <deque>
 
-#include "api/small_engine.h"
+#include "api/network_fixture.h"
 
 namespace nvinfer1 {
 namespace {
 
 using V = std::vector<float>;
 
-class ControlFlow : public testing::Test {
+class ControlFlow : public NetworkTest {
  protected:
   ITensor& input(const char* name, const Dims& dims, DataType type = DataType::kFLOAT) {
     return *network->addInput(name, type, dims);
@@ -30,25 +30,7 @@ class ControlFlow : public testing::Test {
   ITensor& product(ITensor& a, ITensor& b) {
     return *network->addMatrixMultiply(a, MatrixOperation::kNONE, b, MatrixOperation::kNONE)->getOutput(0);
   }
-  void mark(ITensor& tensor, const char* name) {
-    tensor.setName(name);
-    network->markOutput(tensor);
-  }
-  void profile(const char* name, const Dims& least, const Dims& most) {
-    IOptimizationProfile* profile = builder->createOptimizationProfile();
-    profile->setDimensions(name, OptProfileSelector::kMIN, least);
-    profile->setDimensions(name, OptProfileSelector::kOPT, most);
-    profile->setDimensions(name, OptProfileSelector::kMAX, most);
-    config->addOptimizationProfile(profile);
-  }
-  bool build() {
-    lathe::setBuildBudget(*config, 0);
-    const std::unique_ptr<IHostMemory> plan(builder->buildSerializedNetwork(*network, *config));
-    if (!plan) return false;
-    engine.reset(runtime->deserializeCudaEngine(plan->data(), plan->size()));
-    if (engine) context.reset(engine->createExecutionContext());
-    return context != nullptr;
-  }
+  void profile(const char* name, const Dims& least, const Dims& most) { add_profile({{name, least, most, most}}); }
   template <class T>
   void set(const char* name, std::vector<T>& values) {
     EXPECT_TRUE(context->setTensorAddress(name, values.data())) << logger.last();
@@ -60,15 +42,8 @@ class ControlFlow : public testing::Test {
     return values;
   }
 
-  Errors logger;
   std::deque<V> floats;
   std::deque<int32_t> integers;
-  std::unique_ptr<IBuilder> builder{createInferBuilder(logger)};
-  std::unique_ptr<INetworkDefinition> network{builder->createNetworkV2(0)};
-  std::unique_ptr<IBuilderConfig> config{builder->createBuilderConfig()};
-  std::unique_ptr<IRuntime> runtime{createInferRuntime(logger)};
-  std::unique_ptr<ICudaEngine> engine;
-  std::unique_ptr<IExecutionContext> context;
 };
 
 // h' = tanh(x[t] + h w) over an open number of steps, which the trip count and the length come from.
@@ -94,11 +69,11 @@ TEST_F(ControlFlow, ARecurrentNetwork) {
   h->setInput(1, next);
   ILoopOutputLayer* all = loop->addLoopOutput(next, LoopOutput::kCONCATENATE);
   all->setInput(1, *steps->getOutput(0));
-  mark(*all->getOutput(0), "all");
-  mark(*loop->addLoopOutput(*h->getOutput(0), LoopOutput::kLAST_VALUE)->getOutput(0), "last");
+  mark(all->getOutput(0), "all");
+  mark(loop->addLoopOutput(*h->getOutput(0), LoopOutput::kLAST_VALUE)->getOutput(0), "last");
   EXPECT_EQ(all->getOutput(0)->getDimensions().d[0], -1);
   profile("x", Dims3(1, 1, 2), Dims3(6, 1, 2));
-  ASSERT_TRUE(build()) << logger.last();
+  ASSERT_TRUE(make_context()) << logger.last();
   for (const int64_t n : {1, 4, 6}) {
     V x_values, want, state = {0, 0}, last(2);
     for (int64_t i = 0; i < 2 * n; ++i) x_values.push_back(0.3f * static_cast<float>(i % 5) - 0.5f);
@@ -129,10 +104,10 @@ TEST_F(ControlFlow, ConditionsEndLoopsEarly) {
   for (const auto& [kind, name] : {std::pair{LoopOutput::kCONCATENATE, "all"}, {LoopOutput::kREVERSE, "reversed"}}) {
     ILoopOutputLayer* all = loop->addLoopOutput(*power->getOutput(0), kind);
     all->setInput(1, integer(5));
-    mark(*all->getOutput(0), name);
+    mark(all->getOutput(0), name);
   }
-  mark(*loop->addLoopOutput(*power->getOutput(0), LoopOutput::kLAST_VALUE)->getOutput(0), "last");
-  ASSERT_TRUE(build()) << logger.last();
+  mark(loop->addLoopOutput(*power->getOutput(0), LoopOutput::kLAST_VALUE)->getOutput(0), "last");
+  ASSERT_TRUE(make_context()) << logger.last();
   V most = {9}, reversed(5), last(1);
   set("limit", most);
   set("reversed", reversed);
@@ -165,8 +140,8 @@ TEST_F(ControlFlow, OneSideOfAConditionalIsComputed) {
   EXPECT_EQ(output->getInput(2), nullptr);
   EXPECT_EQ(output->getConditional(), conditional);
   logger.text.clear();
-  mark(*output->getOutput(0), "y");
-  ASSERT_TRUE(build()) << logger.last();
+  mark(output->getOutput(0), "y");
+  ASSERT_TRUE(make_context()) << logger.last();
   V values = {1, 2, 3, 4};
   auto yes = std::make_unique<bool>(true);
   set("x", values);
@@ -190,8 +165,8 @@ TEST_F(ControlFlow, ConditionalsInLoops) {
                                                            numbers(Dims2(2, 2), {0, 1, 1, 0}), MatrixOperation::kNONE);
   ITensor& both = apply(ElementWiseOperation::kSUM, inside, row);
   sum->setInput(1, *conditional->addOutput(*mixed->getOutput(0), both)->getOutput(0));
-  mark(*loop->addLoopOutput(*sum->getOutput(0), LoopOutput::kLAST_VALUE)->getOutput(0), "y");
-  ASSERT_TRUE(build()) << logger.last();
+  mark(loop->addLoopOutput(*sum->getOutput(0), LoopOutput::kLAST_VALUE)->getOutput(0), "y");
+  ASSERT_TRUE(make_context()) << logger.last();
   V values = {1, 2, -3, 1, 5, 7, -1, 0};
   set("x", values);
   EXPECT_EQ(run("y", 2), (V{9, 8}));  // {1,1} -> swap -> {6,8} -> swap {8,6} -> {9,8}
@@ -207,10 +182,10 @@ TEST_F(ControlFlow, CarriedValuesMayGrow) {
   longer->setAxis(0);
   all->setInput(1, *longer->getOutput(0));
   ITensor& last = *loop->addLoopOutput(*all->getOutput(0), LoopOutput::kLAST_VALUE)->getOutput(0);
-  mark(*network->addReduce(last, ReduceOperation::kSUM, 1, false)->getOutput(0), "y");
+  mark(network->addReduce(last, ReduceOperation::kSUM, 1, false)->getOutput(0), "y");
   EXPECT_EQ(all->getOutput(0)->getDimensions().d[0], -1);
   EXPECT_EQ(all->getOutput(0)->getDimensions().d[1], 3);
-  ASSERT_TRUE(build()) << logger.last();
+  ASSERT_TRUE(make_context()) << logger.last();
   V values = {1, 2, 3, 4, 5, 6};
   set("x", values);
   EXPECT_EQ(run("y", 3), (V{20, 28, 36}));
@@ -223,9 +198,9 @@ TEST_F(ControlFlow, ErrorsNameLoopAndLayer) {
   IRecurrenceLayer* y = loop->addRecurrence(x);
   y->setName("carried");
   ITensor& last = *loop->addLoopOutput(*y->getOutput(0), LoopOutput::kLAST_VALUE)->getOutput(0);
-  mark(last, "y");
+  mark(&last, "y");
   const auto fails_by = [&](const std::string& reason) {
-    EXPECT_FALSE(build()) << reason;
+    EXPECT_FALSE(make_context()) << reason;
     EXPECT_NE(logger.last().find(reason), std::string::npos) << logger.last();
   };
   fails_by("loop 'rounds' has no trip limit");
@@ -237,21 +212,21 @@ TEST_F(ControlFlow, ErrorsNameLoopAndLayer) {
   y->setInput(1, *network->addCast(next, DataType::kINT32)->getOutput(0));
   fails_by("the type and the number of dimensions must stay");
   y->setInput(1, next);
-  EXPECT_TRUE(build()) << logger.last();
+  EXPECT_TRUE(make_context()) << logger.last();
   EXPECT_EQ(loop->addTripLimit(integer(3), TripLimit::kCOUNT), nullptr);
   EXPECT_NE(logger.last().find("has a trip limit of this kind"), std::string::npos) << logger.last();
   EXPECT_EQ(loop->addTripLimit(integer(3), static_cast<TripLimit>(9)), nullptr);
   EXPECT_EQ(loop->addLoopOutput(x, static_cast<LoopOutput>(9)), nullptr);
-  mark(next, "inner");
+  mark(&next, "inner");
   fails_by("but network output 'inner' outside of the loop reads it: add a loop output");
   network->unmarkOutput(next);
   IIfConditional* conditional = network->addIfConditional();
   conditional->setName("either");
   ITensor& chosen = *conditional->addOutput(x, x)->getOutput(0);
-  mark(chosen, "chosen");
+  mark(&chosen, "chosen");
   fails_by("conditional 'either' has no condition; call setCondition()");
   conditional->setCondition(*network->addCast(integer(1), DataType::kBOOL)->getOutput(0));
-  EXPECT_TRUE(build()) << logger.last();
+  EXPECT_TRUE(make_context()) << logger.last();
 }
 
 }  // namespace

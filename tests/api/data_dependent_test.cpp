@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "api/small_engine.h"
+#include "api/network_fixture.h"
 
 namespace nvinfer1 {
 namespace {
@@ -35,31 +35,15 @@ struct Keeping : IOutputAllocator {
 };
 
 // places = nonzero(x[n, 3]), n from 1 to 8; twice = x + x.
-class DataDependent : public testing::Test {
+class DataDependent : public NetworkTest {
  protected:
   void SetUp() override {
     ITensor* x = network->addInput("x", DataType::kFLOAT, Dims2(-1, 3));
-    ITensor* places = network->addNonZero(*x, DataType::kINT64)->getOutput(0);
-    places->setName("places");
-    network->markOutput(*places);
-    IOptimizationProfile* profile = builder->createOptimizationProfile();
-    profile->setDimensions("x", OptProfileSelector::kMIN, Dims2(1, 3));
-    profile->setDimensions("x", OptProfileSelector::kOPT, Dims2(4, 3));
-    profile->setDimensions("x", OptProfileSelector::kMAX, Dims2(8, 3));
-    ASSERT_EQ(config->addOptimizationProfile(profile), 0);
-    lathe::setBuildBudget(*config, 0);
-    engine.reset(builder->buildEngineWithConfig(*network, *config));
-    ASSERT_NE(engine, nullptr) << logger.last();
-    context.reset(engine->createExecutionContext());
-    ASSERT_NE(context, nullptr) << logger.last();
+    mark(network->addNonZero(*x, DataType::kINT64)->getOutput(0), "places");
+    add_profile({{"x", Dims2(1, 3), Dims2(4, 3), Dims2(8, 3)}});
+    ASSERT_TRUE(make_context()) << logger.last();
   }
 
-  Errors logger;
-  std::unique_ptr<IBuilder> builder{createInferBuilder(logger)};
-  std::unique_ptr<INetworkDefinition> network{builder->createNetworkV2(0)};
-  std::unique_ptr<IBuilderConfig> config{builder->createBuilderConfig()};
-  std::unique_ptr<ICudaEngine> engine;
-  std::unique_ptr<IExecutionContext> context;
   alignas(256) const float x[24] = {0, 1, 0, 2, 0, 3};
 };
 

@@ -198,12 +198,14 @@ TEST_F(Honoured, MemoryIsMonitored) {
   load();
   EXPECT_NE(report().find("\"memory\": []"), std::string::npos) << report();
   config->setFlag(BuilderFlag::kMONITOR_MEMORY);
+  lathe::setBuildBudget(*config, 5);  // measured where the device's memory is
   load();
   EXPECT_GT(log.count(ILogger::Severity::kINFO, "MiB resident"), 1u);
   EXPECT_NE(report().find("\"peak_bytes\""), std::string::npos);
+  EXPECT_EQ(std::regex_search(report(), std::regex("\"device_peak_bytes\": [1-9]")), on_gpu()) << report();
 }
 
-// S94, S97.
+// S94, S97, S132.
 TEST_F(Honoured, WorkspaceIsLimited) {
   if (on_gpu()) GTEST_SKIP() << "no kernel is refused here; tests/kernels/cuda/memory_limit_test.cpp has those of GPUs";
   const std::vector<float> w(8 * 8 * 9, 0.25f);
@@ -216,6 +218,10 @@ TEST_F(Honoured, WorkspaceIsLimited) {
   config->setMemoryPoolLimit(MemoryPoolType::kWORKSPACE, 0);
   load();
   EXPECT_NE(report().find("bytes of workspace, 0 are allowed"), std::string::npos) << report();
+  for (const size_t most : {1, 1 << 10, 1 << 14, 1 << 18}) {
+    config->setMemoryPoolLimit(MemoryPoolType::kWORKSPACE, most);
+    load();
+  }
 }
 
 // S93, S96, S129, S132: what does not fit is skipped and said so, and the build succeeds.
@@ -231,8 +237,7 @@ TEST_F(Honoured, MeasuringTakesNoMoreThanItMay) {
   EXPECT_TRUE(run({1, 2, 3, 4}));
 }
 
-// S95, S129, S130: what there is, until something is set.
-// S94.
+// S94, S95, S129, S130: what there is, until something is set.
 TEST_F(Honoured, PoolsBeginWithWhatThereIs) {
   if (on_real_gpu()) GTEST_SKIP() << "knows the emulated GPU's memory";
   const size_t bytes = on_gpu()
@@ -243,8 +248,15 @@ TEST_F(Honoured, PoolsBeginWithWhatThereIs) {
   EXPECT_EQ(config->getMemoryPoolLimit(MemoryPoolType::kDLA_MANAGED_SRAM), size_t{1} << 20);
   EXPECT_EQ(config->getMemoryPoolLimit(MemoryPoolType::kDLA_LOCAL_DRAM), size_t{1} << 30);
   EXPECT_EQ(config->getMemoryPoolLimit(MemoryPoolType::kDLA_GLOBAL_DRAM), size_t{1} << 29);
-  config->setMemoryPoolLimit(MemoryPoolType::kWORKSPACE, 12345);
-  EXPECT_EQ(config->getMemoryPoolLimit(MemoryPoolType::kWORKSPACE), 12345u);
+  const size_t shared = config->getMemoryPoolLimit(MemoryPoolType::kTACTIC_SHARED_MEMORY);
+  EXPECT_EQ(shared == SIZE_MAX, !on_gpu()) << shared;
+  for (int pool = 0; pool < EnumMax<MemoryPoolType>(); ++pool) {
+    const auto which = static_cast<MemoryPoolType>(pool);
+    config->setMemoryPoolLimit(which, (size_t{1} << 20) + static_cast<size_t>(pool));
+    EXPECT_EQ(config->getMemoryPoolLimit(which), (size_t{1} << 20) + static_cast<size_t>(pool));
+  }
+  config->setMemoryPoolLimit(MemoryPoolType::kTACTIC_SHARED_MEMORY, 1);  // of which no kernel could run
+  EXPECT_EQ(log.count(ILogger::Severity::kERROR, "1 bytes of shared memory"), 1u);
 }
 
 // S168, S174; what kernels compute is tests/kernels/distributive.graph.

@@ -22,7 +22,6 @@ class Inspector : public EngineTest {
   Json json() const { return Json::parse(inspector->getEngineInformation(LayerInformationFormat::kJSON)); }
   std::string lines() const { return inspector->getEngineInformation(LayerInformationFormat::kONELINE); }
 
-  std::unique_ptr<ICudaEngine> engine;
   std::unique_ptr<IEngineInspector> inspector;
 };
 

@@ -2,13 +2,13 @@
 // Caches that the application keeps between runs: one address for what is read and what is written.
 #include <cstring>
 
-#include "api/small_engine.h"
+#include "api/network_fixture.h"
 
 namespace nvinfer1 {
 namespace {
 
 // after = before with update written at place; sum = after + after. Whether something else reads `before`, too.
-class KeyValueCache : public testing::Test {
+class KeyValueCache : public NetworkTest {
  protected:
   static constexpr int kRows = 4, kValues = 2 * kRows;
 
@@ -20,16 +20,7 @@ class KeyValueCache : public testing::Test {
     mark(after, "after");
     ITensor* other = is_read_elsewhere ? before : after;
     mark(network->addElementWise(*after, *other, ElementWiseOperation::kSUM)->getOutput(0), "sum");
-    lathe::setBuildBudget(*config, 0);
-    engine.reset(builder->buildEngineWithConfig(*network, *config));
-    ASSERT_NE(engine, nullptr) << logger.last();
-    context.reset(engine->createExecutionContext());
-    ASSERT_NE(context, nullptr) << logger.last();
-  }
-
-  void mark(ITensor* tensor, const char* name) {
-    tensor->setName(name);
-    network->markOutput(*tensor);
+    ASSERT_TRUE(make_context()) << logger.last();
   }
 
   void run(float* before, float* after, std::vector<float> rows, int64_t place) {
@@ -41,12 +32,6 @@ class KeyValueCache : public testing::Test {
     ASSERT_TRUE(context->enqueueV3(nullptr)) << logger.last();
   }
 
-  Errors logger;
-  std::unique_ptr<IBuilder> builder{createInferBuilder(logger)};
-  std::unique_ptr<INetworkDefinition> network{builder->createNetworkV2(0)};
-  std::unique_ptr<IBuilderConfig> config{builder->createBuilderConfig()};
-  std::unique_ptr<ICudaEngine> engine;
-  std::unique_ptr<IExecutionContext> context;
   float sum[kValues] = {};
 };
 

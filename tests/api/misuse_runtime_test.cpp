@@ -183,7 +183,7 @@ TEST_F(MisuseTest, ContextMemory) {
   refuses("none", [&] { return context->enqueueV3(nullptr); });
   refuses("negative", [&] { context->setDeviceMemoryV2(inside, -1); });
   refuses("misaligned", [&] { context->setDeviceMemoryV2(inside + 8, bytes); });
-  answers("too small", [&] { context->setDeviceMemoryV2(inside, bytes / 2); });
+  answers("too small", [&] { context->setDeviceMemoryV2(inside, bytes - 1); });
   refuses("too small", [&] { return context->enqueueV3(nullptr); });
   answers("enough", [&] { context->setDeviceMemoryV2(inside, bytes); });
   EXPECT_TRUE(context->enqueueV3(nullptr)) << logger.last();

@@ -2,13 +2,13 @@
 // Tensors that lie over each other: a run that would give wrong results is refused, and what the engine allows works.
 #include <algorithm>
 
-#include "api/small_engine.h"
+#include "api/network_fixture.h"
 
 namespace nvinfer1 {
 namespace {
 
 // sum[n] = a + b and product[n] = a * b, n from 0 to 64; places = nonzero(b), and found are the elements of a there.
-class Overlap : public testing::Test {
+class Overlap : public NetworkTest {
  protected:
   static constexpr int kMost = 64;
 
@@ -20,17 +20,9 @@ class Overlap : public testing::Test {
     ITensor* places = network->addNonZero(*b, DataType::kINT64)->getOutput(0);
     mark(places, "places");
     mark(network->addGather(*a, *places, 0)->getOutput(0), "found");
-    IOptimizationProfile* profile = builder->createOptimizationProfile();
-    for (const char* name : {"a", "b"}) {
-      profile->setDimensions(name, OptProfileSelector::kMIN, Dims{1, {0}});
-      profile->setDimensions(name, OptProfileSelector::kOPT, Dims{1, {8}});
-      profile->setDimensions(name, OptProfileSelector::kMAX, Dims{1, {kMost}});
-    }
-    ASSERT_EQ(config->addOptimizationProfile(profile), 0);
-    lathe::setBuildBudget(*config, 0);
-    engine.reset(builder->buildEngineWithConfig(*network, *config));
-    ASSERT_NE(engine, nullptr) << logger.last();
-    context.reset(engine->createExecutionContext());
+    const Dims none{1, {0}}, some{1, {8}}, most{1, {kMost}};
+    add_profile({{"a", none, some, most}, {"b", none, some, most}});
+    ASSERT_TRUE(make_context()) << logger.last();
     if (!on_real_gpu()) std::fill(at(0), at(1024), 0.0f);
     set_sizes(8);
     place("a", 0);
@@ -41,10 +33,6 @@ class Overlap : public testing::Test {
     place("found", 500);
   }
 
-  void mark(ITensor* tensor, const char* name) {
-    tensor->setName(name);
-    network->markOutput(*tensor);
-  }
   void set_sizes(int n) {
     for (const char* name : {"a", "b"}) ASSERT_TRUE(context->setInputShape(name, Dims{1, {n}})) << logger.last();
   }
@@ -64,12 +52,6 @@ class Overlap : public testing::Test {
     logger.text.clear();
   }
 
-  Errors logger;
-  std::unique_ptr<IBuilder> builder{createInferBuilder(logger)};
-  std::unique_ptr<INetworkDefinition> network{builder->createNetworkV2(0)};
-  std::unique_ptr<IBuilderConfig> config{builder->createBuilderConfig()};
-  std::unique_ptr<ICudaEngine> engine;
-  std::unique_ptr<IExecutionContext> context;
   // The device's, where addresses are used as they are; 16 bytes are 4 floats.
   std::shared_ptr<void> memory = context_memory(4096);
 };
@@ -188,25 +170,19 @@ TEST_F(Overlap, OfCopiesIsNone) {
   EXPECT_EQ(product, std::vector<float>(8, 6));
 }
 
+using OverlapOfPairs = NetworkTest;
+
 // An output at the address of the input that it updates; its other neighbours stay refused.
-TEST(OverlapOfPairs, IsAllowed) {
-  Errors logger;
-  const std::unique_ptr<IBuilder> builder(createInferBuilder(logger));
-  const std::unique_ptr<INetworkDefinition> network(builder->createNetworkV2(0));
-  const std::unique_ptr<IBuilderConfig> config(builder->createBuilderConfig());
-  lathe::setBuildBudget(*config, 0);
+TEST_F(OverlapOfPairs, IsAllowed) {
   for (const char* pair : {"1", "2"}) {
     const auto name = [&](const char* stem) { return std::string(stem) + pair; };
     ITensor* before = network->addInput(name("before").c_str(), DataType::kFLOAT, Dims4(1, 1, 4, 4));
     ITensor* update = network->addInput(name("update").c_str(), DataType::kFLOAT, Dims4(1, 1, 1, 4));
     ITensor* place = network->addInput(name("place").c_str(), DataType::kINT64, Dims{1, {1}});
     ITensor* after = network->addKVCacheUpdate(*before, *update, *place, KVCacheMode::kLINEAR)->getOutput(0);
-    after->setName(name("after").c_str());
-    network->markOutput(*after);
+    mark(after, name("after").c_str());
   }
-  const std::unique_ptr<ICudaEngine> engine(builder->buildEngineWithConfig(*network, *config));
-  ASSERT_NE(engine, nullptr) << logger.last();
-  const std::unique_ptr<IExecutionContext> context(engine->createExecutionContext());
+  ASSERT_TRUE(make_context()) << logger.last();
   const std::shared_ptr<void> memory = context_memory(4096), places = context_memory(64);
   if (!on_real_gpu()) std::fill_n(static_cast<int64_t*>(places.get()), 8, 0);
   const auto put = [&](const char* name, int i) {

@@ -49,7 +49,6 @@ class Profiles : public EngineTest {
     ASSERT_TRUE(context.enqueueV3(nullptr)) << logger.last();
     for (size_t r = 0; r < static_cast<size_t>(rows); ++r) ASSERT_NEAR(y[2 * r], 0.99987661, 1e-6) << r;
   }
-  std::unique_ptr<ICudaEngine> engine;
 };
 
 TEST_F(Profiles, AreTold) {

@@ -14,7 +14,7 @@ struct Recorder : IErrorRecorder {
   int32_t getNbErrors() const noexcept override { return static_cast<int32_t>(codes.size()); }
   ErrorCode getErrorCode(int32_t i) const noexcept override { return codes[static_cast<size_t>(i)]; }
   ErrorDesc getErrorDesc(int32_t i) const noexcept override { return texts[static_cast<size_t>(i)].c_str(); }
-  bool hasOverflowed() const noexcept override { return false; }
+  bool hasOverflowed() const noexcept override { return codes.size() > most; }
   void clear() noexcept override { codes.clear(), texts.clear(); }
   bool reportError(ErrorCode code, ErrorDesc text) noexcept override {
     codes.push_back(code);
@@ -25,6 +25,7 @@ struct Recorder : IErrorRecorder {
   RefCount decRefCount() noexcept override { return --references; }
   std::vector<ErrorCode> codes;
   std::vector<std::string> texts;
+  size_t most = SIZE_MAX;
   int references = 0;
 };
 
@@ -35,6 +36,10 @@ class Recorders : public EngineTest {
     engine = load(*build());
     context.reset(engine->createExecutionContext());
     sibling.reset(engine->createExecutionContext());
+  }
+  void TearDown() override {  // while the recorders are there
+    for (auto* each : {&context, &sibling}) each->reset();
+    engine.reset();
   }
   // `call` fails, and `recorder` (null: the logger) alone is told, once.
   template <class Call>
@@ -48,8 +53,7 @@ class Recorders : public EngineTest {
   static void fail(IExecutionContext& context) { EXPECT_EQ(context.getTensorAddress("nobody"), nullptr); }
 
   Recorder outer, inner;
-  std::unique_ptr<ICudaEngine> engine;
-  std::unique_ptr<IExecutionContext> context, sibling;
+  std::unique_ptr<IExecutionContext> sibling;
 };
 
 // S78, S79.
@@ -100,6 +104,22 @@ TEST_F(Recorders, LetGoWhenTheirObjectsEnd) {
   expect_at(&outer, [&] { fail(*sibling); });
   sibling.reset();
   EXPECT_EQ(outer.references, 0);
+}
+
+// What a recorder has no room for is not lost.
+TEST_F(Recorders, ThatOverflowLeaveErrorsToTheLogger) {
+  outer.most = 1;
+  context->setErrorRecorder(&outer);
+  fail(*context);
+  EXPECT_FALSE(outer.hasOverflowed());
+  EXPECT_TRUE(logger.text.empty()) << logger.last();
+  fail(*context);
+  EXPECT_TRUE(outer.hasOverflowed());
+  ASSERT_EQ(logger.text.size(), 1u);
+  EXPECT_NE(logger.last().find("nobody"), std::string::npos) << logger.last();
+  outer.clear();
+  fail(*context);
+  EXPECT_EQ(logger.text.size(), 1u);
 }
 
 TEST_F(Recorders, OfBuildersHearOfNetworksAndConfigurations) {

@@ -18,7 +18,6 @@ class RuntimeConfigTest : public EngineTest {
     logger.most = ILogger::Severity::kWARNING;
     logger.text.clear();
   }
-  std::unique_ptr<ICudaEngine> engine;
   Config settings;
 };
 

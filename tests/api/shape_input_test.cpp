@@ -5,7 +5,7 @@
 
 #include <numeric>
 
-#include "api/small_engine.h"
+#include "api/network_fixture.h"
 
 namespace nvinfer1 {
 namespace {
@@ -14,15 +14,14 @@ constexpr OptProfileSelector kSelectors[] = {OptProfileSelector::kMIN, OptProfil
                                              OptProfileSelector::kMAX};
 
 // y = reshape(x[n, 4], target), where the application gives `target`.
-class ShapeInput : public testing::Test {
+class ShapeInput : public NetworkTest {
  protected:
   void declare(DataType type) {
     ITensor* x = network->addInput("x", DataType::kFLOAT, Dims2(-1, 4));
     ITensor* target = network->addInput("target", type, Dims{1, {2}});
     IShuffleLayer* shuffle = network->addShuffle(*x);
     shuffle->setInput(1, *target);
-    shuffle->getOutput(0)->setName("y");
-    network->markOutput(*shuffle->getOutput(0));
+    mark(shuffle->getOutput(0), "y");
     EXPECT_TRUE(target->isShapeTensor());
     EXPECT_FALSE(x->isShapeTensor());
     const int64_t rows[] = {1, 2, 8}, low[] = {1, 1}, middle[] = {2, 4}, high[] = {32, 32};
@@ -32,30 +31,13 @@ class ShapeInput : public testing::Test {
       EXPECT_TRUE(profile->setShapeValuesV2("target", kSelectors[i], values[i], 2));
     }
     EXPECT_EQ(config->addOptimizationProfile(profile), 0);
-    lathe::setBuildBudget(*config, 0);
   }
-  void load() {
-    const std::unique_ptr<IHostMemory> plan(builder->buildSerializedNetwork(*network, *config));
-    ASSERT_NE(plan, nullptr) << logger.last();
-    engine.reset(runtime->deserializeCudaEngine(plan->data(), plan->size()));
-    ASSERT_NE(engine, nullptr) << logger.last();
-    context.reset(engine->createExecutionContext());
-    ASSERT_NE(context, nullptr) << logger.last();
-  }
-
-  Errors logger;
-  std::unique_ptr<IBuilder> builder{createInferBuilder(logger)};
-  std::unique_ptr<INetworkDefinition> network{builder->createNetworkV2(0)};
-  std::unique_ptr<IBuilderConfig> config{builder->createBuilderConfig()};
-  std::unique_ptr<IRuntime> runtime{createInferRuntime(logger)};
   IOptimizationProfile* profile = builder->createOptimizationProfile();
-  std::unique_ptr<ICudaEngine> engine;
-  std::unique_ptr<IExecutionContext> context;
 };
 
 TEST_F(ShapeInput, EnginesTellOfThem) {
   declare(DataType::kINT64);
-  load();
+  ASSERT_TRUE(make_context()) << logger.last();
   EXPECT_TRUE(engine->isShapeInferenceIO("target"));
   EXPECT_FALSE(engine->isShapeInferenceIO("x"));
   EXPECT_EQ(engine->getTensorLocation("target"), TensorLocation::kHOST);
@@ -71,7 +53,7 @@ TEST_F(ShapeInput, EnginesTellOfThem) {
 
 TEST_F(ShapeInput, ValuesAreReadOnTheHost) {
   declare(DataType::kINT64);
-  load();
+  ASSERT_TRUE(make_context()) << logger.last();
   std::vector<float> x(32), y(32);
   std::iota(x.begin(), x.end(), 0.0f);
   int64_t target[] = {2, 4};
@@ -98,7 +80,7 @@ TEST_F(ShapeInput, ValuesAreReadOnTheHost) {
 
 TEST_F(ShapeInput, ValuesOutsideTheProfileOrTheDataAreRefused) {
   declare(DataType::kINT64);
-  load();
+  ASSERT_TRUE(make_context()) << logger.last();
   float x[32] = {}, y[32];
   int64_t target[] = {64, 1};
   EXPECT_TRUE(context->setInputShape("x", Dims2(2, 4)));
@@ -116,7 +98,7 @@ TEST_F(ShapeInput, ValuesOutsideTheProfileOrTheDataAreRefused) {
 
 TEST_F(ShapeInput, MayBeOf32Bits) {
   declare(DataType::kINT32);
-  load();
+  ASSERT_TRUE(make_context()) << logger.last();
   float x[8] = {1, 2, 3, 4, 5, 6, 7, 8}, y[8] = {};
   const int32_t target[] = {1, 8};
   EXPECT_TRUE(context->setInputShape("x", Dims2(2, 4)));

@@ -2,29 +2,17 @@
 // Types of few bits through the public interface: constants, layers, inputs and outputs.
 #include <cstring>
 
-#include "api/small_engine.h"
+#include "api/network_fixture.h"
 
 namespace nvinfer1 {
 namespace {
 
 // A network of its own, whose inputs and outputs are given and taken as bytes.
-class StorageTypes : public testing::Test {
+class StorageTypes : public NetworkTest {
  protected:
   ITensor& scalar(float value) {
     kept.push_back(std::make_unique<float>(value));
     return *network->addConstant(Dims{0, {}}, Weights{DataType::kFLOAT, kept.back().get(), 1})->getOutput(0);
-  }
-  void mark(ITensor& tensor, const char* name) {
-    tensor.setName(name);
-    network->markOutput(tensor);
-  }
-  bool build() {
-    lathe::setBuildBudget(*config, 0);
-    std::unique_ptr<IHostMemory> plan(builder->buildSerializedNetwork(*network, *config));
-    if (!plan) return false;
-    engine.reset(runtime->deserializeCudaEngine(plan->data(), plan->size()));
-    if (engine) context.reset(engine->createExecutionContext());
-    return context != nullptr;
   }
   template <class T>
   std::vector<T> output(const char* name, size_t count) {
@@ -34,14 +22,7 @@ class StorageTypes : public testing::Test {
     return values;
   }
 
-  Errors logger;
   std::vector<std::unique_ptr<float>> kept;
-  std::unique_ptr<IBuilder> builder{createInferBuilder(logger)};
-  std::unique_ptr<INetworkDefinition> network{builder->createNetworkV2(0)};
-  std::unique_ptr<IBuilderConfig> config{builder->createBuilderConfig()};
-  std::unique_ptr<IRuntime> runtime{createInferRuntime(logger)};
-  std::unique_ptr<ICudaEngine> engine;
-  std::unique_ptr<IExecutionContext> context;
 };
 
 using V = std::vector<float>;
@@ -61,8 +42,8 @@ TEST_F(StorageTypes, AreQuantizedDequantizedAndCast) {
     EXPECT_EQ(q->getOutput(0)->getType(), type);
     IDequantizeLayer* y = network->addDequantize(*q->getOutput(0), scalar(0.5f), DataType::kFLOAT);
     ASSERT_NE(y, nullptr) << logger.last();
-    mark(*y->getOutput(0), "y");
-    ASSERT_TRUE(build()) << logger.last();
+    mark(y->getOutput(0), "y");
+    ASSERT_TRUE(make_context()) << logger.last();
     float values[] = {0.2f, 0.3f, 0.75f, -100, 1.1f, 2, 3, 1000};
     ASSERT_TRUE(context->setTensorAddress("x", values));
     EXPECT_EQ(output<float>("y", 8), want) << static_cast<int>(type);
@@ -75,9 +56,9 @@ TEST_F(StorageTypes, AreInputsAndOutputsAsTheyLie) {
   EXPECT_EQ(x.getType(), DataType::kINT4);
   auto* turned = network->addShuffle(x);
   turned->setFirstTranspose(Permutation{{1, 0}});
-  mark(*turned->getOutput(0), "t");
-  mark(*network->addCast(f, lathe::kFP8_E5M2)->getOutput(0), "e");
-  ASSERT_TRUE(build()) << logger.last();
+  mark(turned->getOutput(0), "t");
+  mark(network->addCast(f, lathe::kFP8_E5M2)->getOutput(0), "e");
+  ASSERT_TRUE(make_context()) << logger.last();
   EXPECT_EQ(engine->getTensorDataType("x"), DataType::kINT4);
   EXPECT_EQ(engine->getTensorDataType("e"), lathe::kFP8_E5M2);
   EXPECT_EQ(context->getMaxOutputSize("t"), 5);
@@ -100,9 +81,9 @@ TEST_F(StorageTypes, WeightsArePackedAndScaledByBlocks) {
   IDequantizeLayer* y = network->addDequantize(w, s, DataType::kFLOAT);
   ASSERT_NE(y, nullptr) << logger.last();
   EXPECT_TRUE(y->setBlockShape(Dims2(2, -1)));
-  mark(*y->getOutput(0), "y");
-  mark(*network->addCast(three, DataType::kFLOAT)->getOutput(0), "odd");
-  ASSERT_TRUE(build()) << logger.last();
+  mark(y->getOutput(0), "y");
+  mark(network->addCast(three, DataType::kFLOAT)->getOutput(0), "odd");
+  ASSERT_TRUE(make_context()) << logger.last();
   float last[3] = {};
   ASSERT_TRUE(context->setTensorAddress("odd", last));
   EXPECT_EQ(output<float>("y", 8), (V{1, 2, 3, -1, -16, 14, -14, -2}));
@@ -117,8 +98,8 @@ TEST_F(StorageTypes, BlocksThatAreUnevenAreRefused) {
   IDequantizeLayer* y = network->addDequantize(w, s, DataType::kFLOAT);
   ASSERT_NE(y, nullptr) << logger.last();
   EXPECT_TRUE(y->setBlockShape(Dims2(3, 2)));
-  mark(*y->getOutput(0), "y");
-  EXPECT_FALSE(build());
+  mark(y->getOutput(0), "y");
+  EXPECT_FALSE(make_context());
   EXPECT_NE(logger.last().find("2 blocks of 3 elements do not make up dimension 0"), std::string::npos)
       << logger.last();
 }

@@ -195,6 +195,12 @@ constexpr OpCase kCases[] = {
     {"random", "x: i64[a, b]; s: i64[1]", "%d = shape(%x) %y = random{dtype=@}(%d, %s)"},
     {"random", "x: i64[a, b]; s: i64[1]", "%d = shape(%x) %y = random{op=normal, dtype=@}(%d, %s)"},
     {"random", "d: i64[2]=5; s: i64[1]", "%y = random{dtype=@}(%d, %s)"},
+    {"numpy_random", "x: i64[a, b]; s: i64[1]", "%d = shape(%x) %y = numpy_random(%d, %s)", kAll,
+     "one number depends on all before it"},
+    {"bitcast", "x: @[a, b]", "%v = elementwise{op=add}(%x, %x) %y = bitcast{to=i32}(%v)"},
+    {"bitcast", "x: @[a, b]", "%v = elementwise{op=add}(%x, %x) %y = bitcast{to=u8}(%v)"},
+    {"determinant", "x: @[a, 3, 3]", "%y = determinant(%x)"},
+    {"determinant", "x: @[a, b, b]", "%y = determinant(%x)", kFloats, "matrices of no known size"},
     {"fresh_seed", "x: f32[a]", "%y = fresh_seed()", kAll, "one number, which the context counts"},
 };
 

@@ -31,6 +31,43 @@ TEST_F(PluginV3, IsMadeAgainFromItsFields) {
   EXPECT_EQ(g_alive, alive_);
 }
 
+// What the layer says comes before what its plugin does. On a CPU there is no memory to be asked for.
+TEST_F(PluginV3, KnowsItsSurroundingsAndTellsOfItself) {
+  class Curious final : public ScalePlugin {
+   public:
+    using ScalePlugin::ScalePlugin;
+    HostPlugin* copy() const override { return new Curious(*this); }
+    int32_t getOutputShapes(const DimsExprs* inputs, int32_t, const DimsExprs*, int32_t, DimsExprs* outputs, int32_t,
+                            IExprBuilder&) noexcept override {
+      outputs[0] = inputs[0];
+      EXPECT_FALSE(inputs[0].d[0]->isConstant());
+      EXPECT_TRUE(inputs[0].d[1]->isConstant());
+      return inputs[0].d[1]->getConstantValue() == 3 ? 0 : 1;
+    }
+    const char* getMetadataString() noexcept override { return "scales by 2"; }
+    IPluginV3* attachToContext(IPluginResourceContext* where) noexcept override {
+      EXPECT_EQ(where->getGpuAllocator(), nullptr);
+      return ScalePlugin::attachToContext(where);
+    }
+  };
+  TestCreator<Curious> creator("Curious");
+  ASSERT_TRUE(runtime->getPluginRegistry().registerCreator(creator, "test"));
+  config->setProfilingVerbosity(ProfilingVerbosity::kDETAILED);
+  Curious plugin("Curious", 2, Lie::none);
+  IPluginV3Layer* layer = add(plugin);
+  ASSERT_NE(layer, nullptr) << logger.last();
+  for (const char* const told : {"scales by 2", "said by the application"}) {
+    ASSERT_TRUE(build() && load() && run({1, 2, 3})) << logger.last();
+    EXPECT_EQ(result("y0"), (std::vector<float>{2, 4, 6}));
+    const std::unique_ptr<IEngineInspector> inspector(engine->createEngineInspector());
+    const std::string text = inspector->getEngineInformation(LayerInformationFormat::kJSON);
+    EXPECT_NE(text.find("\"Metadata\": \"" + std::string(told) + "\""), std::string::npos) << text;
+    layer->setMetadata("said by the application");
+  }
+  context.reset(), engine.reset();
+  EXPECT_TRUE(runtime->getPluginRegistry().deregisterCreator(creator));
+}
+
 TEST_F(PluginV3, EachContextHasItsOwnClone) {
   ScalePlugin plugin("Scale", 2, Lie::none);
   ASSERT_TRUE(add(plugin) && build() && load()) << logger.last();

@@ -2,6 +2,7 @@
 // The thread rules: engines are shared, contexts are not; loading, creating and running may all happen at once.
 #include <thread>
 
+#include "fixtures/guarded_memory.h"
 #include "lowering/engine_fixture.h"
 
 namespace lathe {
@@ -102,7 +103,8 @@ TEST(Context, RefusesTooLittleAndMisalignedUserMemory) {
   EXPECT_EQ(context->set_memory(memory.mutable_as<std::byte>() + 1, needed).error().code, ErrorCode::invalid_argument);
   ASSERT_TRUE(context->set_memory(memory.mutable_data(), needed - 1));
   EXPECT_EQ(context->run().error().code, ErrorCode::memory_too_small);
-  ASSERT_TRUE(context->set_memory(memory.mutable_data(), needed));
+  GuardedVector<std::byte> enough(needed);  // behind which nothing may be touched
+  ASSERT_TRUE(context->set_memory(enough.data(), needed));
   const Result<> ran = context->run();
   EXPECT_TRUE(ran) << ran.error().to_string();
   const auto owner = *Context::create(engine);

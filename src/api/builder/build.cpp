@@ -108,8 +108,11 @@ Json arena_bytes(const plan::Plan& plan) {
 Json describe(const MemoryMonitor& memory) {
   Json phases = Json::array();
   for (const MemoryMonitor::Phase& phase : memory.phases())
-    phases.push_back(
-        json_object({{"phase", phase.name}, {"resident_bytes", phase.resident}, {"peak_bytes", phase.peak}}));
+    phases.push_back(json_object({{"phase", phase.name},
+                                  {"resident_bytes", phase.resident},
+                                  {"peak_bytes", phase.peak},
+                                  {"device_bytes", phase.device},
+                                  {"device_peak_bytes", phase.device_peak}}));
   return phases;
 }
 
@@ -315,7 +318,7 @@ Result<std::vector<std::byte>> Builder::build_for(const DefaultTarget& target, N
   if (built->report.tuned > 0) note_measured_device(settings, backend);
   note_weight_streaming(settings, built->plan, *options.log);
   if (settings.has(nv::BuilderFlag::kDEBUG)) built->plan.metadata.emplace_back(kDebugSyncKey, "true");
-  note_for_runtime(definition, built->plan);
+  LATHE_TRY(note_for_runtime(definition, built->plan));
   for (const auto& [name, format] : formats) built->plan.metadata.emplace_back(std::string(kFormatKey) + name, format);
   built->plan.metadata.emplace_back(kVerbosityKey, name_of(settings.getProfilingVerbosity()));
   if (settings.getProfilingVerbosity() == nv::ProfilingVerbosity::kDETAILED)

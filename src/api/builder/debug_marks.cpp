@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/builder/debug_marks.h"
 
+#include "api/network/plugin_layer.h"
 #include "api/plan_keys.h"
+#include "plugin/building_plugin.h"
 
 namespace lathe::api {
 namespace {
@@ -15,6 +17,14 @@ std::vector<const TensorView*> debug_tensors(const nv::INetworkDefinition& netwo
   return tensors;
 }
 
+// What the application says of a layer, else what its plugin does.
+Result<std::string> metadata_of(const nv::ILayer& layer) {
+  const auto* const own = dynamic_cast<const PluginLayer*>(&layer);
+  if (*layer.getMetadata() || !own) return layer.getMetadata();
+  LATHE_ASSIGN(const auto asked, plugin::BuildingPlugin::of(*own->held().plugin, layer.getName()));
+  return asked.metadata();
+}
+
 }  // namespace
 
 Result<ir::Graph> graph_with_debug_outputs(NetworkDefinition& network) {
@@ -25,7 +35,7 @@ Result<ir::Graph> graph_with_debug_outputs(NetworkDefinition& network) {
   return copy;
 }
 
-void note_for_runtime(const NetworkDefinition& definition, plan::Plan& plan) {
+Result<> note_for_runtime(const NetworkDefinition& definition, plan::Plan& plan) {
   const nv::INetworkDefinition& network = definition;
   const auto note = [&](std::string_view key, std::string_view item, std::string_view value) {
     plan.metadata.emplace_back(std::string(key) + std::string(item), value);
@@ -33,9 +43,12 @@ void note_for_runtime(const NetworkDefinition& definition, plan::Plan& plan) {
   for (const TensorView* tensor : debug_tensors(network))
     note(kDebugTensorKey, tensor->name(), tensor->is_output() ? kIsOutput : kIsHidden);
   if (definition.unfused_are_debug()) plan.metadata.emplace_back(kDebugUnfusedKey, "true");
-  for (int32_t l = 0; l < network.getNbLayers(); ++l)
-    if (const nv::ILayer& layer = *network.getLayer(l); *layer.getMetadata())
-      note(kLayerMetadataKey, layer.getName(), layer.getMetadata());
+  for (int32_t l = 0; l < network.getNbLayers(); ++l) {
+    const nv::ILayer& layer = *network.getLayer(l);
+    LATHE_ASSIGN(const std::string metadata, metadata_of(layer));
+    if (!metadata.empty()) note(kLayerMetadataKey, layer.getName(), metadata);
+  }
+  return {};
 }
 
 }  // namespace lathe::api

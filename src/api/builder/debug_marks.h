@@ -9,6 +9,6 @@ namespace lathe::api {
 
 // A copy of the graph, in which debug tensors are outputs; those that were none are the last.
 Result<ir::Graph> graph_with_debug_outputs(NetworkDefinition& network);
-void note_for_runtime(const NetworkDefinition& network, plan::Plan& plan);
+Result<> note_for_runtime(const NetworkDefinition& network, plan::Plan& plan);
 
 }  // namespace lathe::api

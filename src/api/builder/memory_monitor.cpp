@@ -7,6 +7,8 @@
 #include <malloc.h>
 #endif
 
+#include "base/memory_tally.h"
+
 namespace lathe::api {
 namespace {
 
@@ -23,10 +25,13 @@ size_t bytes_of(std::string_view key) {
 
 void MemoryMonitor::enter(std::string_view phase) {
   if (!phases_.empty() && phases_.back().name == phase) return;
-  phases_.push_back({std::string(phase), bytes_of("VmRSS:"), bytes_of("VmHWM:")});
+  phases_.push_back(
+      {std::string(phase), bytes_of("VmRSS:"), bytes_of("VmHWM:"), device_tally().live(), device_tally().peak()});
   const auto mebibytes = [](size_t bytes) { return static_cast<double>(bytes) / (1 << 20); };
-  log_.print(Severity::info, "[MemUsage] {}: {:.0f} MiB resident, {:.0f} MiB at most so far", phase,
-             mebibytes(phases_.back().resident), mebibytes(phases_.back().peak));
+  const Phase& now = phases_.back();
+  log_.print(Severity::info,
+             "[MemUsage] {}: {:.0f} MiB resident, {:.0f} MiB at most so far; GPU {:.0f} MiB, {:.0f} MiB at most", phase,
+             mebibytes(now.resident), mebibytes(now.peak), mebibytes(now.device), mebibytes(now.device_peak));
 }
 
 void return_free_memory() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// BuilderFlag::kMONITOR_MEMORY: what memory the process holds in each phase of a build.
+// BuilderFlag::kMONITOR_MEMORY: what memory the process holds in each phase of a build, and this library of GPUs.
 #pragma once
 
 #include <string>
@@ -14,8 +14,9 @@ class MemoryMonitor {
  public:
   struct Phase {
     std::string name;
-    size_t resident = 0;  // bytes when it began
-    size_t peak = 0;      // most bytes so far
+    size_t resident = 0;                 // bytes when it began
+    size_t peak = 0;                     // most bytes so far
+    size_t device = 0, device_peak = 0;  // the same of GPUs' memory
   };
 
   explicit MemoryMonitor(Log& log) : log_(log) {}

@@ -61,6 +61,8 @@ std::vector<std::string> command_line(const fs::path& folder) {
           "-fvisibility=hidden",  // and no symbols, for objects lie in plans, of which tests change every byte
           "-shared",
           "-s",
+          "-fno-exceptions",
+          "-fno-asynchronous-unwind-tables",
           "-w",
           "-DLATHE_EMULATED",
           "-include",
