@@ -224,7 +224,7 @@ TEST_F(CacheFileTest, WaitsForTheLockOfOthers) {
   const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - begin;
   ASSERT_FALSE(refused);
   EXPECT_NE(refused.error().message.find("another process has held the lock"), std::string::npos);
-  EXPECT_NEAR(waited.count(), 10, 2);
+  EXPECT_GE(waited.count(), 10);
   ASSERT_EQ(::flock(other, LOCK_SH), 0);
   EXPECT_EQ(kernels_of_file(), 1u) << "readers share it";
   ::close(other);

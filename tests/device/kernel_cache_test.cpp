@@ -40,22 +40,19 @@ TEST(KernelCache, CompilesEachKernelOnce) {
 
 TEST(KernelCache, OfManyThreadsOneCompiles) {
   KernelCache cache(kEnvironment);
-  std::atomic<int> compiled = 0, inside = 0, most = 0;
+  std::atomic<int> compiled = 0;
   std::vector<std::thread> threads;
   for (int i = 0; i < 16; ++i)
     threads.emplace_back([&, i] {
       const Result<DeviceCode> code = cache.get(key_of(i % 2), [&]() -> Result<std::vector<std::byte>> {
         ++compiled;
-        most = std::max<int>(most, ++inside);
-        std::this_thread::sleep_for(std::chrono::milliseconds(50));
-        --inside;
+        while (compiled < 2) std::this_thread::yield();  // for ever, where different kernels wait for each other
         return code_of(i % 2);
       });
       EXPECT_TRUE(code && std::ranges::equal(code->bytes, code_of(i % 2)));
     });
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(compiled, 2);
-  EXPECT_EQ(most, 2) << "different kernels wait for each other";
 }
 
 TEST(KernelCache, WhatWasNotUsedForLongestGoes) {

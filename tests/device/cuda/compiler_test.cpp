@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <thread>
@@ -245,11 +246,15 @@ TEST_F(NvrtcTest, CompiledCodeIsKept) {
   const auto first = (*compiler())->compile(kSource);
   ASSERT_OK(first);
   EXPECT_EQ(files(), 1u);
-  const auto start = std::chrono::steady_clock::now();
-  const auto again = (*compiler())->compile(kSource);
-  ASSERT_OK(again);
-  EXPECT_EQ(*first, *again);
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(200));
+  auto least = std::chrono::steady_clock::duration::max();
+  for (int i = 0; i < 10 && least >= std::chrono::milliseconds(200); ++i) {  // the machine may be busy
+    const auto start = std::chrono::steady_clock::now();
+    const auto again = (*compiler())->compile(kSource);
+    least = std::min(least, std::chrono::steady_clock::now() - start);
+    ASSERT_OK(again);
+    EXPECT_EQ(*first, *again);
+  }
+  EXPECT_LT(least, std::chrono::milliseconds(200));
   ASSERT_OK((*compiler("cuda-sm_80"))->compile(kSource));
   EXPECT_EQ(files(), 2u);
 }

@@ -1,0 +1,112 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Times the refit of all weights of an engine on the CPU beside copying the same bytes, and prints a table.
+
+  .venv/bin/python bench/refit.py [--rounds N]
+
+Both are the least of the rounds, which alternate; one thread each. Convolutions' weights are in the order of their kernels, products' too:
+"packed" is the share of bytes whose order a refit changes.
+"""
+import argparse
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+
+import numpy as np
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "build/python"))
+import lathe.tensorrt as trt  # noqa: E402
+
+LOGGER = trt.Logger(trt.Logger.ERROR)
+
+
+def transformer(network, layers=6, width=768, hidden=3072):
+    """Products and normalisations of a transformer: as many weights, without what has none."""
+    random = np.random.default_rng(0)
+    held, x = [], network.add_input("x", trt.float32, (16, width))
+
+    def weights(name, *shape):
+        held.append(random.standard_normal(shape, np.float32) * np.float32(shape[0] ** -0.5))
+        layer = network.add_constant(shape, held[-1])
+        network.set_weights_name(trt.Weights(held[-1]), name)
+        return layer.get_output(0)
+
+    def product(x, name, *shape):
+        y = network.add_matrix_multiply(x, trt.MatrixOperation.NONE, weights(name, *shape), trt.MatrixOperation.NONE).get_output(0)
+        return network.add_elementwise(y, weights(name + ".bias", 1, shape[1]), trt.ElementWiseOperation.SUM).get_output(0)
+    for i in range(layers):
+        y = x
+        for part in ("query", "key", "value", "out"):
+            y = product(y, f"{i}.{part}", width, width)
+        y = network.add_activation(product(y, f"{i}.up", width, hidden), trt.ActivationType.RELU).get_output(0)
+        x = network.add_elementwise(x, product(y, f"{i}.down", hidden, width), trt.ElementWiseOperation.SUM).get_output(0)
+    network.mark_output(x)
+    return held
+
+
+def resnet(network, folder):
+    path = folder / "resnet50.onnx"
+    subprocess.run([sys.executable, ROOT / "tools/models/write.py", "resnet50", "--out", path], check=True, capture_output=True)
+    parser = trt.OnnxParser(network, LOGGER)
+    if not parser.parse_from_file(str(path)):
+        raise SystemExit(parser.get_error(0))
+    return parser
+
+
+def engine_of(make):
+    builder = trt.Builder(LOGGER)
+    network, config = builder.create_network(0), builder.create_builder_config()
+    held = make(network)
+    config.set_flag(trt.BuilderFlag.REFIT)
+    config._build_budget = 0.0
+    plan = builder.build_serialized_network(network, config)
+    del held
+    return trt.Runtime(LOGGER).deserialize_cuda_engine(plan)
+
+
+def seconds(work):
+    begin = time.perf_counter()
+    work()
+    return time.perf_counter() - begin
+
+
+def measure(engine, rounds):
+    refitter = trt.Refitter(engine, LOGGER)
+    refitter.max_threads = 1
+    random = np.random.default_rng(1)
+    new = {}
+    for name in refitter.get_all_weights():
+        prototype = refitter.get_weights_prototype(name)
+        new[name] = random.standard_normal(prototype.size, np.float32)
+        if not refitter.set_named_weights(name, trt.Weights(new[name])):
+            raise SystemExit(name)
+    copies = [np.zeros_like(each) for each in new.values()]
+
+    def copy():
+        for to, each in zip(copies, new.values()):
+            np.copyto(to, each)
+
+    def refit():
+        if not refitter.refit_cuda_engine():
+            raise SystemExit("refit failed")
+    refit()
+    times = [(seconds(copy), seconds(refit)) for _ in range(rounds)]
+    return sum(each.nbytes for each in copies), *(min(column) for column in zip(*times))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=15)
+    rounds = parser.parse_args().rounds
+    print("| network | MB | copy, ms | refit, ms | refit / copy |\n|---|--:|--:|--:|--:|")
+    with tempfile.TemporaryDirectory() as folder:
+        for name, make in (("ResNet-50", lambda network: resnet(network, pathlib.Path(folder))), ("transformer", transformer)):
+            size, copied, refitted = measure(engine_of(make), rounds)
+            print(f"| {name} | {size / 1e6:.0f} | {copied * 1e3:.1f} | {refitted * 1e3:.1f} | {refitted / copied:.2f} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
