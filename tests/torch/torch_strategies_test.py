@@ -73,9 +73,10 @@ class Strategies(Cases):
     def test_a_plan_that_is_made_meanwhile(self):
         part = self.part_of(self.compiled['module'])
         part.rebuild = lambda sizes: self.of_wider
-        with lathe.torch.strategies(specialization=SPECIALIZATION.NONE):
+        with lathe.torch.strategies(cuda_graphs=GRAPHS.WHOLE_GRAPH_CAPTURE):
             result = part(self.wider)
-            self.assertEqual(part._context.get_runtime_config().dynamic_shapes_kernel_specialization_strategy, SPECIALIZATION.NONE)
+            self.assertEqual(part.plan, self.of_wider)
+            self.assertEqual(part._context.get_runtime_config().cuda_graph_strategy, GRAPHS.WHOLE_GRAPH_CAPTURE)
         self.assert_same(result[0] if isinstance(result, list) else result, self.model(self.wider))
 
     # S225, S237: nothing is compiled for a CPU, so that no file is written.
