@@ -135,8 +135,8 @@ def tests_that_mention(program, all_classes):
     found = collections.defaultdict(set)
     for path in sources(program):
         text = path.read_text()
-        for test in re.finditer(r"^TEST(?:_F|_P)?\((\w+), (\w+)\) (?=\{)", text, re.MULTILINE):
-            words = set(re.findall(r"(?:\.|->)(\w+)\(", text[test.end():closing(text, test.end())]))
+        for test in re.finditer(r"^TEST(?:_F|_P)?\((\w+), (\w+)\) \{(.*?)^\}", text, re.MULTILINE | re.DOTALL):
+            words = set(re.findall(r"(?:\.|->)(\w+)\(", test[3]))
             for each in filter(by_library, all_classes):
                 for method in words & each.virtual:
                     found[f"{each.name}::{method}"].add(f"{test[1]}.{test[2]}")
@@ -176,7 +176,7 @@ def refusals():
 
 def page(devices, all_classes):
     known, rows = refusals(), []
-    works, total = collections.Counter(), 0
+    counts = {device: collections.Counter() for device in devices}
     untested = collections.defaultdict(list)
     for each in sorted(all_classes.values(), key=lambda each: each.name):
         rows += ["", f"## {each.name}", "", "| method | " + " | ".join(devices) + " |", "| --- |" + " --- |" * len(devices)]
@@ -184,13 +184,23 @@ def page(devices, all_classes):
             name = f"{each.name}::{method}"
             cells = [known.get(name) or ("works" if name in found else "") for found in devices.values()]
             rows.append(f"| {method} | " + " | ".join(cells) + " |")
-            total += 1
-            works.update(device for device, cell in zip(devices, cells) if cell)
+            for device, cell in zip(devices, cells):
+                counts[device][cell] += 1
             if not cells[0]:
                 untested[each.name].append(method)
-    head = [f"{len(all_classes)} classes, {total} methods. Known by tests: " +
-            ", ".join(f"{works[device]} ({100 * works[device] / total:.1f} %) on the {device}" for device in devices) + "."]
-    return "\n".join(head + rows) + "\n", untested
+    return "\n".join(summary(len(all_classes), counts) + rows) + "\n", untested
+
+
+def summary(classes, counts):
+    """`works` is counted among all methods, and among those that are not refused, for which each has its reason."""
+    total = next(iter(counts.values())).total()
+    lines = [f"{classes} classes, {total} methods.", "", "| device | work | of all | of those that are not refused | refused | "
+             "no effect | no test |", "| --- | --- | --- | --- | --- | --- | --- |"]
+    for device, count in counts.items():
+        works, refused = count["works"], count["refused"]
+        lines.append(f"| {device} | {works} | {100 * works / total:.1f} % | {100 * works / (total - refused):.1f} % | {refused} | "
+                     f"{count['no effect']} | {count['']} |")
+    return lines
 
 
 def main():
