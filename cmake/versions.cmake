@@ -13,3 +13,11 @@ foreach(release 0_2 0_3)
                           LIBRARY_OUTPUT_DIRECTORY ${CMAKE_LIBRARY_OUTPUT_DIRECTORY}/versions/${folder})
   endforeach()
 endforeach()
+# Of generation 10, the one that leaves plans of before to their own runtimes.
+lathe_add_version(lathe_version_10_0_3_objects 0.3.0.0 10 LATHE_RECORD_FORMATS={${formats_0_3}})
+lathe_add_lean(lathe_lean_10_0_3 lathe_version_10_0_3_objects lathe_runtime_api_10_objects)
+lathe_add_dispatch(lathe_dispatch_10_0_3 lathe_version_10_0_3_objects lathe_dispatch_api_10_objects)
+foreach(library lathe_lean_10 lathe_dispatch_10)
+  set_target_properties(${library}_0_3 PROPERTIES OUTPUT_NAME ${library} EXCLUDE_FROM_ALL ON
+                        LIBRARY_OUTPUT_DIRECTORY ${CMAKE_LIBRARY_OUTPUT_DIRECTORY}/versions/0.3)
+endforeach()

@@ -3,6 +3,8 @@
 
 #include <atomic>
 
+#include "api/other_generation.h"
+
 namespace lathe::api {
 namespace {
 
@@ -15,20 +17,16 @@ constexpr bool has_versioned_logger(int32_t major) { return major >= 11; }
 // Before version 10, a number held one digit less.
 int32_t major_of(int32_t version) noexcept { return version / (version < 10000 ? 1000 : 10000); }
 
-// Where log() is in the table of a logger that a program of the other generation has: the first function, or, from
-// version 11 on, behind the two of IVersionedInterface and two destructors.
-constexpr size_t kOtherLogSlot = has_versioned_logger(kOwnMajor) ? 0 : 4;
-
-class OtherLogger final : public nv::ILogger {
+// A logger that a program of the other generation has.
+class LoggerOfCaller final : public nv::ILogger {
  public:
-  explicit OtherLogger(void* logger) : logger_(logger) {}
+  explicit LoggerOfCaller(void* logger) : logger_(static_cast<OtherLogger*>(logger)) {}
   void log(Severity severity, const char* text) noexcept override {
-    using Function = void (*)(void*, Severity, const char*);
-    if (logger_) (*static_cast<Function* const*>(logger_))[kOtherLogSlot](logger_, severity, text);
+    if (logger_) logger_->log(severity, text);
   }
 
  private:
-  void* logger_;
+  OtherLogger* logger_;
 };
 
 }  // namespace
@@ -37,7 +35,7 @@ bool is_own_generation(int32_t version) noexcept { return major_of(version) == k
 
 void* refuse_caller(const char* where, void* logger, int32_t version) noexcept {
   const int32_t major = major_of(version);
-  OtherLogger other(logger);
+  LoggerOfCaller other(logger);
   nv::ILogger* readable = nullptr;
   if (major > 0 && major <= kNewestMajor)
     readable =

@@ -15,6 +15,15 @@ bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 }  // namespace
 
+// Here, where members are a complete type.
+JsonValue::JsonValue() = default;
+JsonValue::JsonValue(Kind kind) : kind_(kind) {}
+JsonValue::JsonValue(const JsonValue& other) = default;
+JsonValue::JsonValue(JsonValue&& other) noexcept = default;
+JsonValue& JsonValue::operator=(const JsonValue& other) = default;
+JsonValue& JsonValue::operator=(JsonValue&& other) noexcept = default;
+JsonValue::~JsonValue() = default;
+
 // A recursive descent over the grammar of RFC 8259.
 class JsonReader {
  public:
@@ -234,6 +243,9 @@ Json JsonValue::json() const {
   return nullptr;
 }
 
-bool JsonValue::operator==(const JsonValue& other) const = default;
+bool JsonValue::operator==(const JsonValue& other) const {
+  return kind_ == other.kind_ && text_ == other.text_ && std::ranges::equal(elements_, other.elements_) &&
+         std::ranges::equal(members_, other.members_);
+}
 
 }  // namespace lathe::api

@@ -15,8 +15,13 @@ class JsonValue {
   enum class Kind : uint8_t { null, boolean, number, text, array, object };
   struct Member;
 
-  JsonValue() = default;                          // null
-  explicit JsonValue(Kind kind) : kind_(kind) {}  // without content
+  JsonValue();                    // null
+  explicit JsonValue(Kind kind);  // without content
+  JsonValue(const JsonValue& other);
+  JsonValue(JsonValue&& other) noexcept;
+  JsonValue& operator=(const JsonValue& other);
+  JsonValue& operator=(JsonValue&& other) noexcept;
+  ~JsonValue();
   // Fails with invalid_argument, saying what is wrong and where. Names occur once in an object. Nesting is limited, for
   // values are destroyed and written recursively.
   static Result<JsonValue> parse(std::string_view text);
@@ -49,7 +54,7 @@ class JsonValue {
 struct JsonValue::Member {
   std::string name;
   JsonValue value;
-  bool operator==(const Member& other) const = default;
+  bool operator==(const Member& other) const { return name == other.name && value == other.value; }
 };
 
 }  // namespace lathe::api

@@ -29,7 +29,7 @@ std::vector<Window> windows_of(const Plan& plan) {
     if (!constant.stripped && constant.bytes > 0) windows.emplace_back(constant.offset, constant.bytes);
   std::ranges::sort(windows);
   windows.erase(std::unique(windows.begin(), windows.end()), windows.end());
-  const std::vector<Window> whole = {{0, plan.weights.size()}};
+  std::vector<Window> whole = {{0, plan.weights.size()}};
   uint64_t end = 0;
   for (const auto& [offset, bytes] : windows) {
     const auto gap = plan.weights.subspan(std::min<uint64_t>(end, offset), offset - std::min<uint64_t>(end, offset));
@@ -144,8 +144,9 @@ class Sharer {
         form.bytes.size() / kMostDerived > from.bytes.size())
       return false;
     std::optional<Packing> found = packing_between(source.packing, member.packing);
-    if (found) packing = *std::move(found);
-    return found.has_value();
+    if (!found) return false;
+    packing = *std::move(found);
+    return true;
   }
 
   // Stored is the form of which most others follow, and of several such the one that most plans have.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the library calls of an application's: logger, error recorder, progress monitor, plugin, output allocator,
 // profiler, debug listener. Some of their tables differ between generations. Prints what came, for
-// generations_cli_test.py.
+// generations_cli_test.py. callbacks_client [library whose runtime loads and runs the engine]
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -101,7 +101,7 @@ std::unique_ptr<IHostMemory> build(Logger& logger, Progress& progress) {
 
 }  // namespace
 
-int main() {
+int main(int argc, char** argv) {
   Logger logger;
   Progress progress;
   const std::unique_ptr<IHostMemory> plan = build(logger, progress);
@@ -111,7 +111,10 @@ int main() {
   const std::unique_ptr<IRuntime> runtime(createInferRuntime(logger));
   TestCreator<ScalePlugin> creator("scale");
   print("creator is registered", runtime->getPluginRegistry().registerCreator(creator, "test"));
-  const std::unique_ptr<ICudaEngine> engine(runtime->deserializeCudaEngine(plan->data(), plan->size()));
+  const std::unique_ptr<IRuntime> loaded(argc > 1 ? runtime->loadRuntime(argv[1]) : nullptr);
+  if (argc > 1 && !loaded) return 1;
+  IRuntime& loader = loaded ? *loaded : *runtime;
+  const std::unique_ptr<ICudaEngine> engine(loader.deserializeCudaEngine(plan->data(), plan->size()));
   if (!engine) return 1;
   std::unique_ptr<IExecutionContext> context(engine->createExecutionContext());
   Outputs outputs;

@@ -94,12 +94,40 @@ class Generations(unittest.TestCase):
                     self.assertRegex(checked(program, "count", DIGITS).splitlines()[-1], r"^[1-9]\d* layers$")
 
     def test_the_application_is_called_as_its_generation_lays_it_out(self):
-        for generation in GENERATIONS:
-            with self.subTest(generation=generation):
-                self.assertEqual(checked(BUILD / f"bin/callbacks_client_{generation}").splitlines(), [
+        leans = {10: BUILD / "lib/liblathe_lean.so.0", 11: BUILD / "lib/liblathe_lean_10.so.0"}
+        # By the library's own runtime, and by one of the other generation.
+        for generation, lean in itertools.product(GENERATIONS, (False, True)):
+            with self.subTest(generation=generation, lean=lean):
+                self.assertEqual(checked(BUILD / f"bin/callbacks_client_{generation}", *[leans[generation]] * lean).splitlines(), [
                     "recorder hears of errors: yes", "recorder is let go: yes", "progress is told: yes",
                     "creator is registered: yes", "runs: yes", "y = 3 6 9", "listener: scaled -3.000000",
                     "profiler is told of layers: yes", "logger has lines: yes"])
+
+    # S20, S23, S179.
+    def test_engines_of_a_runtime_of_the_other_generation(self):
+        leans = {10: BUILD / "lib/liblathe_lean_10.so.0", 11: BUILD / "lib/liblathe_lean.so.0"}
+        answer = "y = -2 0 20, not zero at 0 2 of 2"
+        refitted = "y = -10 0 150, not zero at 0 2 of 2"
+        for generation, other in (GENERATIONS, GENERATIONS[::-1]):
+            gone = ["reads by an old reader: yes", "sizes agree: yes", answer, "all shapes are specified: yes", "implicit batch: no",
+                    "budgets: yes", "values of 32 bits are reported: yes"]
+            ranges = ["ranges are reported: yes", "no ranges: yes"]
+            with self.subTest(generation=generation):
+                lines = checked(BUILD / f"bin/other_generation_client_{generation}", leans[other], leans[generation]).splitlines()
+                self.assertEqual(lines, [
+                    "logger is the application's: yes",
+                    "a creator of the V2 family is left out: yes", "and not listed: yes", "nor registered: yes",
+                    "registry is the runtime's: yes",
+                    "sources have this interface's numbers: yes", "shapes are told: yes", "recorder hears of errors: yes",
+                    "recorder is let go: yes", "gives its plan: yes", "gives it as told: yes",
+                    "no cache at first: yes", "cache is set: yes", "cache is written and read: yes",
+                    "context has the settings: yes", "settings of other engines are refused: yes",
+                    "context knows its engine: yes", "no profiler at first: yes", "profiler is set: yes", answer,
+                    "profiler is told of layers: yes", "profiler is let go: yes", "inspector takes the context: yes",
+                    "inspector describes the engine: yes", *(gone if generation == 10 else []),
+                    "refitter has its logger: yes", "refitter names weights: yes", "refits: yes", "weights are told: yes",
+                    "unknown weights are reported: yes", *(ranges if generation == 10 else []), refitted,
+                    refitted, answer, f"errors: {4 if generation == 10 else 3}"])
 
     def test_what_only_generation_10_has_works_or_is_told_of(self):
         lines = checked(BUILD / "bin/weak_typing_client").splitlines()

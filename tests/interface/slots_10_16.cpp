@@ -6,6 +6,7 @@
 #include "NvInfer.h"
 #include "NvInferPlugin.h"
 #include "NvOnnxParser.h"
+#include "api/guest/function_order.h"
 #include "api/slot_of.h"
 
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
@@ -38,6 +39,10 @@ int main() {
   for (const nvinfer1::Slot& slot : nvinfer1::kSlots) {
     if (slot.actual == slot.expected) continue;
     std::printf("%s: slot %d, should be %d\n", slot.name, slot.actual, slot.expected);
+    ++wrong;
+  }
+  for (const std::string& name : lathe::api::guest::misplaced_functions()) {
+    std::printf("src/api/guest/functions.h: %s is elsewhere\n", name.c_str());
     ++wrong;
   }
   std::printf("%zu functions, %d in a wrong slot\n", std::size(nvinfer1::kSlots), wrong);

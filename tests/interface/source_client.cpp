@@ -2,7 +2,8 @@
 // A program as its users write it, compiled against the headers of either generation and linked with the libraries of
 // its names.
 // source_client build <plan> <libnvinfer_vc_plugin.so>: writes a plan for y = relu(x * 2), x of a size known when it
-// runs. source_client run <plan>: runs it. source_client count <ONNX model>: counts its layers.
+// runs. source_client run <plan>: runs it. source_client count <ONNX model>: counts its layers. source_client compile
+// <plan> <ONNX model>: writes a version-compatible plan of it, open sizes of its input being 4, without measuring.
 #include <cstdio>
 #include <fstream>
 #include <iterator>
@@ -43,6 +44,14 @@ std::unique_ptr<INetworkDefinition> make_network(IBuilder& builder) {
   return std::unique_ptr<INetworkDefinition>(builder.createNetworkV2(flags));
 }
 
+int write(IBuilder& builder, INetworkDefinition& network, IBuilderConfig& config, const char* file) {
+  const std::unique_ptr<IHostMemory> plan(builder.buildSerializedNetwork(network, config));
+  CHECK(plan);
+  std::ofstream(file, std::ios::binary)
+      .write(static_cast<const char*>(plan->data()), static_cast<std::streamsize>(plan->size()));
+  return 0;
+}
+
 int build(IBuilder& builder, const char* file, const char* plugin_library) {
   const auto plugins = builder.getPluginRegistry().loadLibrary(plugin_library);
   CHECK(plugins);
@@ -61,11 +70,24 @@ int build(IBuilder& builder, const char* file, const char* plugin_library) {
   profile->setDimensions("x", OptProfileSelector::kOPT, Dims{1, {4}});
   profile->setDimensions("x", OptProfileSelector::kMAX, Dims{1, {8}});
   CHECK(config->addOptimizationProfile(profile) == 0);
-  const std::unique_ptr<IHostMemory> plan(builder.buildSerializedNetwork(*network, *config));
-  CHECK(plan);
-  std::ofstream(file, std::ios::binary)
-      .write(static_cast<const char*>(plan->data()), static_cast<std::streamsize>(plan->size()));
-  return 0;
+  return write(builder, *network, *config, file);
+}
+
+int compile(IBuilder& builder, ILogger& logger, const char* file, const char* model) {
+  const std::unique_ptr<INetworkDefinition> network = make_network(builder);
+  const std::unique_ptr<nvonnxparser::IParser> parser(nvonnxparser::createParser(*network, logger));
+  CHECK(parser && parser->parseFromFile(model, 0));
+  Dims dims = network->getInput(0)->getDimensions();
+  for (int32_t i = 0; i < dims.nbDims; ++i)
+    if (dims.d[i] < 0) dims.d[i] = 4;
+  const std::unique_ptr<IBuilderConfig> config(builder.createBuilderConfig());
+  IOptimizationProfile* profile = builder.createOptimizationProfile();
+  for (const OptProfileSelector which : {OptProfileSelector::kMIN, OptProfileSelector::kOPT, OptProfileSelector::kMAX})
+    profile->setDimensions(network->getInput(0)->getName(), which, dims);
+  CHECK(config->addOptimizationProfile(profile) == 0);
+  config->setFlag(BuilderFlag::kVERSION_COMPATIBLE);
+  config->setBuilderOptimizationLevel(0);
+  return write(builder, *network, *config, file);
 }
 
 int run(ILogger& logger, const char* file) {
@@ -104,6 +126,8 @@ int main(int argc, char** argv) {
   const std::unique_ptr<IBuilder> builder(createInferBuilder(logger));
   CHECK(builder);
   if (mode == "count") return count(*builder, logger, argv[2]);
-  CHECK(mode == "build" && argc == 4);
+  CHECK(argc == 4);
+  if (mode == "compile") return compile(*builder, logger, argv[2], argv[3]);
+  CHECK(mode == "build");
   return build(*builder, argv[2], argv[3]);
 }

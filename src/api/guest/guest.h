@@ -16,8 +16,12 @@
 
 namespace lathe::api::guest {
 
+class OtherSide;
+struct ObjectClass;
+
 class Guest {
  public:
+  ~Guest();
   // A new runtime of the library. `host` is kept while objects of the guest live: they use its registry, say.
   static Result<nv::IRuntime*> start(std::shared_ptr<const Library> library, std::shared_ptr<const Reporter> reporter,
                                      std::shared_ptr<const void> host);
@@ -30,15 +34,19 @@ class Guest {
 
   const Reporter& reporter() const { return *reporter_; }
   const Library& library() const { return *library_; }
+  OtherSide* other_side() const { return other_side_.get(); }  // null where it is of this generation
+  // The copy for objects that have this table.
+  const Table& table(Table::Words original, size_t slots, std::span<const Patch> patches);
 
  private:
   Guest(std::shared_ptr<const Library> library, std::shared_ptr<const Reporter> reporter,
-        std::shared_ptr<const void> host)
-      : host_(std::move(host)), reporter_(std::move(reporter)), library_(std::move(library)) {}
-  const Table& table(Table::Words original, size_t slots, std::span<const Patch> patches);
+        std::shared_ptr<const void> host);
+  void* take_up(void* object, const ObjectClass& of);
+  void* adopt(void* object, const ObjectClass& of) noexcept;
 
   std::shared_ptr<const void> host_;
   std::shared_ptr<const Reporter> reporter_;
+  std::unique_ptr<OtherSide> other_side_;
   std::shared_ptr<const Library> library_;  // unmapped before what its objects used is let go
   std::atomic<size_t> objects_{0};
   std::mutex mutex_;
@@ -47,6 +55,9 @@ class Guest {
 
 // The runtime looks for plugins in the registry, too.
 void set_registry_parent(nv::IRuntime& runtime, nv::IPluginRegistry& registry);
+
+// A runtime of a guest as its own library knows it, for functions that are called by their names.
+nv::IRuntime& object_of_guest(nv::IRuntime& runtime);
 
 // The function that stands in tables instead of one that makes objects: those are the guest's, too.
 template <auto kMethod>

@@ -9,15 +9,13 @@
 #include <mutex>
 #include <system_error>
 
-#include "NvInferVersion.h"
+#include "api/other_generation.h"
 #include "base/file.h"
 #include "base/inflate.h"
 #include "plan/limits.h"
 
 namespace lathe::api::guest {
 namespace {
-
-constexpr uint32_t kGeneration = NV_TENSORRT_MAJOR;
 
 std::string errno_text() { return std::generic_category().message(errno); }
 
@@ -40,11 +38,12 @@ Images& images() {
 
 Result<> check_note(const LibraryNote& note, const std::string& what) {
   const Version version = note.library_version(), own = library_version();
-  if (note.generation != kGeneration)
-    return fail(ErrorCode::library_refused,
-                "{} is Lathe {} with interface {}, whose classes are laid out differently from those of {} that this "
-                "program uses; take that version's library for interface {}",
-                what, version.to_string(), note.generation, kGeneration, kGeneration);
+  if (note.generation != NV_TENSORRT_MAJOR && note.generation != kOtherGeneration)
+    return fail(
+        ErrorCode::library_refused,
+        "{} is Lathe {} with interface {}, and this Lathe {} knows 10 and 11; take that version's library for one "
+        "of these",
+        what, version.to_string(), note.generation, own.to_string());
   if (version > own)
     return fail(ErrorCode::library_refused,
                 "{} is Lathe {}, which is newer than this Lathe {}: a runtime loads those of versions up to its own. "

@@ -14,8 +14,8 @@
 
 namespace lathe::api::guest {
 
-// What the note of a library must say for it to be used here: a version from kOldestCompatible to this one, and this
-// generation of the interface. `what` names the library.
+// What the note of a library must say for it to be used here: a version from kOldestCompatible to this one, and a
+// generation of the interface that is known. `what` names the library.
 Result<> check_note(const LibraryNote& note, const std::string& what);
 
 class Library {

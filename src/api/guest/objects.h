@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "NvInferRuntime.h"
+#include "api/guest/facades.h"
 #include "api/guest/guest.h"
 
 namespace lathe::api::guest {
@@ -19,13 +20,39 @@ struct TableClass;
 #include "api/guest/objects.def"
 #undef LATHE_GUEST_OBJECT
 
-// The functions of V's table that make objects; and refusals of those that came after the level of a guest's interface.
+// Refusals of the functions of V's table that came after the level of a guest's interface.
 template <class V>
-std::vector<Patch> patches_of(uint32_t /*level*/) {
+std::vector<Patch> missing_in(uint32_t /*level*/) {
   return {};
 }
 template <>
-inline std::vector<Patch> patches_of<nv::apiv::VRuntime>(uint32_t) {
+inline std::vector<Patch> missing_in<nv::apiv::VExecutionContext>(uint32_t level) {
+  using V = nv::apiv::VExecutionContext;
+  if (level >= 2) return {};
+  return {refusal<&V::isStreamCapturable, "IExecutionContext::isStreamCapturable">()};
+}
+template <>
+inline std::vector<Patch> missing_in<nv::apiv::VRuntimeConfig>(uint32_t level) {
+  using V = nv::apiv::VRuntimeConfig;
+  if (level >= 2) return {};
+  return {refusal<&V::createRuntimeCache, "IRuntimeConfig::createRuntimeCache">(),
+          refusal<&V::setRuntimeCache, "IRuntimeConfig::setRuntimeCache">(),
+          refusal<&V::getRuntimeCache, "IRuntimeConfig::getRuntimeCache">(),
+          refusal<&V::setDynamicShapesKernelSpecializationStrategy,
+                  "IRuntimeConfig::setDynamicShapesKernelSpecializationStrategy">(),
+          refusal<&V::getDynamicShapesKernelSpecializationStrategy,
+                  "IRuntimeConfig::getDynamicShapesKernelSpecializationStrategy">(),
+          refusal<&V::setCudaGraphStrategy, "IRuntimeConfig::setCudaGraphStrategy">(),
+          refusal<&V::getCudaGraphStrategy, "IRuntimeConfig::getCudaGraphStrategy">()};
+}
+
+// The functions of V's table that make objects.
+template <class V>
+std::vector<Patch> creations_of() {
+  return {};
+}
+template <>
+inline std::vector<Patch> creations_of<nv::apiv::VRuntime>() {
   using V = nv::apiv::VRuntime;
   return {
     creation<static_cast<nv::ICudaEngine* (V::*)(const void*, std::size_t) noexcept>(&V::deserializeCudaEngine)>(),
@@ -36,7 +63,7 @@ inline std::vector<Patch> patches_of<nv::apiv::VRuntime>(uint32_t) {
   };
 }
 template <>
-inline std::vector<Patch> patches_of<nv::apiv::VCudaEngine>(uint32_t) {
+inline std::vector<Patch> creations_of<nv::apiv::VCudaEngine>() {
   using V = nv::apiv::VCudaEngine;
   return {
     creation<&V::serialize>(), creation<&V::createExecutionContext>(),
@@ -49,29 +76,24 @@ inline std::vector<Patch> patches_of<nv::apiv::VCudaEngine>(uint32_t) {
   };
 }
 template <>
-inline std::vector<Patch> patches_of<nv::apiv::VExecutionContext>(uint32_t level) {
-  using V = nv::apiv::VExecutionContext;
-  std::vector<Patch> patches = {creation<&V::getRuntimeConfig>()};
-  if (level < 2) patches.push_back(refusal<&V::isStreamCapturable, "IExecutionContext::isStreamCapturable">());
-  return patches;
+inline std::vector<Patch> creations_of<nv::apiv::VExecutionContext>() {
+  return {creation<&nv::apiv::VExecutionContext::getRuntimeConfig>()};
 }
 template <>
-inline std::vector<Patch> patches_of<nv::apiv::VRuntimeConfig>(uint32_t level) {
-  using V = nv::apiv::VRuntimeConfig;
-  if (level >= 2) return {creation<&V::createRuntimeCache>()};
-  return {refusal<&V::createRuntimeCache, "IRuntimeConfig::createRuntimeCache">(),
-          refusal<&V::setRuntimeCache, "IRuntimeConfig::setRuntimeCache">(),
-          refusal<&V::getRuntimeCache, "IRuntimeConfig::getRuntimeCache">(),
-          refusal<&V::setDynamicShapesKernelSpecializationStrategy,
-                  "IRuntimeConfig::setDynamicShapesKernelSpecializationStrategy">(),
-          refusal<&V::getDynamicShapesKernelSpecializationStrategy,
-                  "IRuntimeConfig::getDynamicShapesKernelSpecializationStrategy">(),
-          refusal<&V::setCudaGraphStrategy, "IRuntimeConfig::setCudaGraphStrategy">(),
-          refusal<&V::getCudaGraphStrategy, "IRuntimeConfig::getCudaGraphStrategy">()};
+inline std::vector<Patch> creations_of<nv::apiv::VRuntimeConfig>() {
+  return {creation<&nv::apiv::VRuntimeConfig::createRuntimeCache>()};
 }
 template <>
-inline std::vector<Patch> patches_of<nv::apiv::VRuntimeCache>(uint32_t) {
+inline std::vector<Patch> creations_of<nv::apiv::VRuntimeCache>() {
   return {creation<&nv::apiv::VRuntimeCache::serialize>()};
+}
+
+// Both; a refusal replaces what makes objects.
+template <class V>
+std::vector<Patch> patches_of(uint32_t level) {
+  std::vector<Patch> patches = creations_of<V>();
+  for (const Patch& refusal : missing_in<V>(level)) patches.push_back(refusal);
+  return patches;
 }
 
 // What `delete` calls: ends the object, and then the guest, if it was the last one.
@@ -91,16 +113,17 @@ typename TableClass<I>::Type* table_part(I& object) {
   return Inside::of(object);
 }
 
-// Gives the object its tables, which `find(part, slots, patches)` makes; nothing is changed where that throws.
-template <class I, class Find>
-void give_tables(I& object, uint32_t level, Find&& find) {
-  using V = typename TableClass<I>::Type;
-  const Patch destructor[] = {{kDeleteSlot, reinterpret_cast<void*>(&delete_object)}};
-  V* const part = table_part(object);
-  const Table& own = find(&object, kDeleteSlot + 1, destructor);
-  const Table& inner = find(part, slots_of<V>(), patches_of<V>(level));
-  own.give_to(&object);
-  inner.give_to(part);
-}
+// A class of objects, for code that is the same for all of them.
+struct ObjectClass {
+  size_t (*slots)();
+  std::vector<Patch> (*patches)(uint32_t level);
+  void* (*part)(void* object);
+  void* (*facade)(Guest& guest, void* object);
+};
+template <class I>
+constexpr ObjectClass kObjectClass = {
+    &slots_of<typename TableClass<I>::Type>, &patches_of<typename TableClass<I>::Type>,
+    [](void* object) -> void* { return table_part(*static_cast<I*>(object)); },
+    [](Guest& guest, void* object) -> void* { return make_facade(guest, *static_cast<I*>(object)); }};
 
 }  // namespace lathe::api::guest

@@ -36,6 +36,11 @@ size_t slots_of() {
 
 inline constexpr size_t kDeleteSlot = 1;  // in tables of classes whose first virtual function is the destructor
 
+// `delete`, of an object whose class has the destructor in front.
+inline void delete_by_table(void* object) noexcept {
+  (*static_cast<void (*const* const*)(void*)>(object))[kDeleteSlot](object);
+}
+
 // What stands in a copy instead of the other library's function, which need not exist.
 struct Patch {
   size_t slot;

@@ -93,7 +93,8 @@ void Runtime::pass_settings(nv::IRuntime& runtime, const guest::Library& library
   runtime.setTempfileControlFlags(tempfile_flags_);
   runtime.setTemporaryDirectory(temporary_directory_.empty() ? nullptr : temporary_directory_.c_str());
   runtime.setEngineHostCodeAllowed(host_code_allowed_);
-  call<nv::IRuntime&, int32_t>(library, "_ZN5lathe13setCpuThreadsERN8nvinfer18IRuntimeEi", runtime, core_->cpu_threads);
+  call<nv::IRuntime&, int32_t>(library, "_ZN5lathe13setCpuThreadsERN8nvinfer18IRuntimeEi",
+                               guest::object_of_guest(runtime), core_->cpu_threads);
 }
 
 guest::ImagePolicy Runtime::image_policy() const {
@@ -117,7 +118,7 @@ Result<> pass_trust(const TrustPolicy& trust, nv::IRuntime& runtime, const guest
   if (keys.empty()) return {};
   auto* const set =
       library.function<bool(nv::IRuntime&, const char*)>("_ZN5lathe14setTrustedKeysERN8nvinfer18IRuntimeEPKc");
-  if (set && set(runtime, keys.c_str())) return {};
+  if (set && set(guest::object_of_guest(runtime), keys.c_str())) return {};
   return fail(ErrorCode::plan_signature,
               "this runtime loads plans of trusted keys alone (lathe::setTrustedKeys), and Lathe {} cannot be told so",
               library.note().library_version().to_string());

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "api/guest/function_order.h"
 #include "api/guest/guest.h"
 #include "api/guest/installed.h"
 
@@ -34,6 +35,9 @@ TEST(GuestTable, KnowsPlacesAndLengths) {
   EXPECT_EQ(slots_of<OldThing>(), 4u);
   EXPECT_EQ(slots_of<NewThing>(), 6u);
 }
+
+// slots_10_16.cpp asks the same of generation 10.
+TEST(GuestTable, FunctionsAreListedInTheirOrder) { EXPECT_EQ(misplaced_functions(), std::vector<std::string>()); }
 
 struct Lines : nv::ILogger {
   void log(Severity severity, const char* message) noexcept override {

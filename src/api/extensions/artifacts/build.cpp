@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/extensions/artifacts/build.h"
 
+#include <algorithm>
 #include <mutex>
 
 #include "NvOnnxParser.h"
