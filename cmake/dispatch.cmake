@@ -12,9 +12,9 @@ function(lathe_add_small_objects name generation)
   add_library(${name} OBJECT ${ARGN})
   target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-Os> -ffunction-sections -fdata-sections
                          $<$<EQUAL:${generation},10>:-Wno-deprecated-declarations>)
-  # None of its messages has a fraction in it, whose formatting is an eighth of what the library is.
+  # None of its messages has a fraction in it, whose formatting is an eighth of what the library is, nor a number of 128 bits.
   target_compile_definitions(${name} PRIVATE LATHE_RUNTIMES_ALONE LATHE_WITHOUT_CUDA_HEADERS
-                             LATHE_TENSORRT_MAJOR=${generation} FMT_USE_FLOAT=0 FMT_USE_DOUBLE=0 FMT_USE_LONG_DOUBLE=0)
+                             LATHE_TENSORRT_MAJOR=${generation} FMT_USE_FLOAT=0 FMT_USE_DOUBLE=0 FMT_USE_LONG_DOUBLE=0 FMT_USE_INT128=0)
   target_include_directories(${name} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/include)
   target_link_libraries(${name} PRIVATE Threads::Threads)
   if(LATHE_UNITY AND LATHE_PYTHON)  # in the groups that they have in the other libraries
