@@ -47,7 +47,9 @@ std::string said(const std::string& script) {
 
 TEST(ChildProcess, TalksOverItsSocketAndInheritsNothingElse) {
   const int inherited = ::dup(STDERR_FILENO);  // without close-on-exec
-  EXPECT_EQ(said("ls -l /proc/$$/fd | grep -c /dev/null >&3; ls /proc/$$/fd | grep -vcE '^([0-3]|10|255)$' >&3"),
+  // The second without a pipe, of which the shell may still hold an end; what listed the folder is closed by then.
+  EXPECT_EQ(said("ls -l /proc/$$/fd | grep -c /dev/null >&3; n=0; for f in /proc/$$/fd/*; do case ${f##*/} in "
+                 "[0-3]|10|255) ;; *) [ -L $f ] && n=$((n + 1)); esac; done; echo $n >&3"),
             "3\n0\n");
   ::close(inherited);
 }
