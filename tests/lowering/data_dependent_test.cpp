@@ -238,6 +238,37 @@ TEST(DataDependent, EvaluationsThatDoNotFitTheirPlanAreRefused) {
   }
 }
 
+// Weights are packed for the rows that they have, though how many columns meet them is found out only while running.
+TEST(DataDependent, WeightsMeetColumnsOfComputedNumber) {
+  const auto network = [](std::string_view product) {
+    return fmt::format(R"(graph "g" {{
+    symbol n in [1, 8]
+    input %x: f32[n, 2, 3, 4]
+    %dims = shape{{end=3}}(%x)
+    %numbers = cast{{to=f32}}(%dims)
+    %leading = cast{{to=i64}}(%numbers)
+    %columns = constant{{value=i64[1]{{4}}}}()
+    %sizes = concat{{axis=0}}(%leading, %columns)
+    %a = reshape(%x, %sizes)
+    {}
+    output %y
+  }})",
+                       product);
+  };
+  const std::string_view rows = "{0.5, 1, -2, 3, -1, 0.25, 4, -3, 2, 1, -0.5, 0}";
+  for (const std::string& product :
+       {fmt::format("%w = constant{{value=f32[4, 3]{}}}()\n%y = matmul(%a, %w)", rows),
+        fmt::format("%w = constant{{value=f32[3, 4]{}}}()\n%y = matmul{{transpose_b=true}}(%a, %w)", rows),
+        fmt::format("%w = constant{{value=f32[3, 4]{}}}()\n%y = matmul{{transpose_a=true}}(%a, %w)", rows),
+        fmt::format("%w = constant{{value=f32[6, 2, 1, 1]{}}}()\n%y = convolution{{stride=[1, 1], pads_begin=[0, 0], "
+                    "pads_end=[0, 0], dilation=[1, 1]}}(%a, %w)",
+                    rows)}) {
+    SCOPED_TRACE(product);
+    expect_as_interpreted(network(product),
+                          {{random_tensor(DType::f32, {2, 2, 3, 4}, 1)}, {random_tensor(DType::f32, {5, 2, 3, 4}, 2)}});
+  }
+}
+
 // Nodes without a seed are neither computed while building nor merged; with one they are constants.
 TEST(DataDependent, RandomNumbersWithoutSeedDifferFromRunToRun) {
   const auto engine = build_engine(R"(graph "g" {

@@ -25,10 +25,17 @@ int64_t matrices_of(const Dims& dims) {
   return std::accumulate(dims.begin(), dims.end() - 2, int64_t{1}, std::multiplies<>());
 }
 
+// Of B where that is known while building: the columns of A may be found out only while running.
+OperandDim k_of(const Problem& problem) {
+  const auto& attrs = problem.attrs<MatmulAttrs>();
+  const Operand &a = problem.inputs[0], &b = problem.inputs[1];
+  return b.weights ? b.dim(b.dims.size() - (attrs.transpose_b ? 1 : 2))
+                   : a.dim(a.dims.size() - (attrs.transpose_a ? 2 : 1));
+}
+
 gemm::GemmShape shape_of(const Problem& problem) {
-  const Dims &out = problem.outputs[0].opt_dims, &a = problem.inputs[0].opt_dims;
-  const int64_t k = a[a.size() - (problem.attrs<MatmulAttrs>().transpose_a ? 2 : 1)];
-  return {matrices_of(out), out[out.size() - 2], out[out.size() - 1], k};
+  const Dims& out = problem.outputs[0].opt_dims;
+  return {matrices_of(out), out[out.size() - 2], out[out.size() - 1], k_of(problem).opt_extent};
 }
 
 // B is packed while running where it is not while building, and matrices of their own are products of their own.
@@ -88,9 +95,8 @@ Matched match_gemm(const Problem& problem) {
   if (a.rank() < 2 || b.rank() < 2) return refuse("a vector operand");
   if (out.strides.back() != Expr(1) && out.dims.back() != Expr(1))
     return refuse("the output's rows are not contiguous");
-  const Expr k = a.dims[a.dims.size() - (problem.attrs<MatmulAttrs>().transpose_a ? 2 : 1)];
   const Expr n = b.dims[b.dims.size() - (problem.attrs<MatmulAttrs>().transpose_b ? 2 : 1)];
-  if (k == Expr(0) || n == Expr(0)) return refuse("an empty dimension");
+  if (k_of(problem).extent == Expr(0) || n == Expr(0)) return refuse("an empty dimension");
   return match_form(problem, shape_of(problem), configs, emit);
 }
 

@@ -173,7 +173,8 @@ std::optional<std::string> describe(const Problem& given, Product& out) {
   Stack left = as_stack(a, true, attrs.transpose_a && a.rank() > 1, out.batch);
   Stack right = as_stack(b, false, attrs.transpose_b && b.rank() > 1, out.batch);
   out.m = left.rows, out.k = right.rows.is_constant() ? right.rows : left.columns, out.n = right.columns;
-  out.opt_k = a.opt_dims[a.opt_dims.size() - (attrs.transpose_a && a.rank() > 1 ? 2 : 1)];
+  const int64_t columns = a.opt_dims[a.opt_dims.size() - (attrs.transpose_a && a.rank() > 1 ? 2 : 1)];
+  out.opt_k = out.k.as_constant().value_or(columns);
   out.weights = b.constant != nullptr;
   if (out.weights) {
     if (auto reason = pack_strides(b, right, out)) return reason;
