@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "NvInfer.h"
+#include "interface/callbacks.h"
 #include "plugin/test_plugins.h"
 
 using namespace nvinfer1;
@@ -19,19 +20,6 @@ int g_lines = 0;
 class Logger final : public ILogger {
  public:
   void log(Severity severity, const char*) noexcept override { g_lines += severity <= Severity::kVERBOSE ? 1 : 0; }
-};
-
-class Recorder final : public IErrorRecorder {
- public:
-  int32_t getNbErrors() const noexcept override { return errors; }
-  ErrorCode getErrorCode(int32_t) const noexcept override { return ErrorCode::kINVALID_ARGUMENT; }
-  ErrorDesc getErrorDesc(int32_t) const noexcept override { return ""; }
-  bool hasOverflowed() const noexcept override { return false; }
-  void clear() noexcept override { errors = 0; }
-  bool reportError(ErrorCode, ErrorDesc) noexcept override { return ++errors < 0; }
-  RefCount incRefCount() noexcept override { return ++references; }
-  RefCount decRefCount() noexcept override { return --references; }
-  int32_t errors = 0, references = 0;
 };
 
 class Progress final : public IProgressMonitor {
@@ -53,12 +41,6 @@ class Outputs final : public IOutputAllocator {
   int64_t length = 0;
 };
 
-class Profiler final : public IProfiler {
- public:
-  void reportLayerTime(const char*, float ms) noexcept override { layers += ms >= 0 ? 1 : -1; }
-  int layers = 0;
-};
-
 class Listener final : public IDebugListener {
  public:
   bool processDebugTensor(const void* address, TensorLocation, DataType, const Dims&, const char* name,
@@ -68,8 +50,6 @@ class Listener final : public IDebugListener {
   }
   std::string seen;
 };
-
-void print(const char* what, bool value) { std::printf("%s: %s\n", what, value ? "yes" : "no"); }
 
 std::unique_ptr<IHostMemory> build(Logger& logger, Progress& progress) {
   const std::unique_ptr<IBuilder> builder(createInferBuilder(logger));

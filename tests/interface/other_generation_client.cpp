@@ -10,14 +10,13 @@
 #include <vector>
 
 #include "NvInfer.h"
+#include "interface/callbacks.h"
 
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 
 using namespace nvinfer1;
 
 namespace {
-
-void print(const char* what, bool value) { std::printf("%s: %s\n", what, value ? "yes" : "no"); }
 
 class Logger final : public ILogger {
  public:
@@ -27,25 +26,6 @@ class Logger final : public ILogger {
   }
   int errors = 0;
   std::string warning;
-};
-
-class Recorder final : public IErrorRecorder {
- public:
-  int32_t getNbErrors() const noexcept override { return errors; }
-  ErrorCode getErrorCode(int32_t) const noexcept override { return ErrorCode::kINVALID_ARGUMENT; }
-  ErrorDesc getErrorDesc(int32_t) const noexcept override { return ""; }
-  bool hasOverflowed() const noexcept override { return false; }
-  void clear() noexcept override { errors = 0; }
-  bool reportError(ErrorCode, ErrorDesc) noexcept override { return ++errors < 0; }
-  RefCount incRefCount() noexcept override { return ++references; }
-  RefCount decRefCount() noexcept override { return --references; }
-  int32_t errors = 0, references = 0;
-};
-
-class Profiler final : public IProfiler {
- public:
-  void reportLayerTime(const char*, float ms) noexcept override { layers += ms >= 0 ? 1 : -1; }
-  int layers = 0;
 };
 
 class Indices final : public IOutputAllocator {
