@@ -6,7 +6,9 @@
 
 namespace lathe::api {
 
-inline plan::Sharing sharing_of(VariantWeights weights) {
+inline Result<plan::Sharing> sharing_of(VariantWeights weights) {
+  if (weights < VariantWeights::kDERIVED || weights > VariantWeights::kSTORED)
+    return fail(ErrorCode::invalid_argument, "{} is no value of VariantWeights", static_cast<int32_t>(weights));
   return weights == VariantWeights::kSTORED ? plan::Sharing::equal : plan::Sharing::derived;
 }
 

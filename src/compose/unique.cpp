@@ -3,6 +3,7 @@
 #include "compose/unique.h"
 
 #include "compose/count_up.h"
+#include "compose/same_number.h"
 
 namespace lathe {
 namespace {
@@ -41,15 +42,6 @@ ir::Value* ascending_rows(ir::GraphBuilder& c, ir::Value* keys) {
   return loop ? loop->output(0) : begin;
 }
 
-// Whether elements of a and b differ; those that are both NaN do not.
-ir::Value* differ(ir::GraphBuilder& c, ir::Value* a, ir::Value* b) {
-  ir::Value* same = c.binary(Op::equal, a, b);
-  if (is_floating(a->dtype()))
-    same = c.binary(Op::logical_or, same,
-                    c.binary(Op::logical_and, c.unary(UnaryOp::is_nan, a), c.unary(UnaryOp::is_nan, b)));
-  return c.unary(UnaryOp::logical_not, same);
-}
-
 struct Counter {
   ir::GraphBuilder& c;
 
@@ -85,7 +77,7 @@ UniqueValues unique_values(ir::GraphBuilder& c, ir::Value* x, const Unique& how)
   ir::Value* places = count_up(c, c.shape_of(order));
   ir::Value* before = c.binary(Op::max, c.binary(Op::sub, places, 1.0), 0.0);
   ir::Value* sorted = c.gather(keys, order, 0);
-  ir::Value* differs = differ(c, sorted, c.gather(sorted, before, 0));
+  ir::Value* differs = c.unary(UnaryOp::logical_not, same_number(c, sorted, c.gather(sorted, before, 0)));
   if (keys->rank() > 1)
     differs = c.binary(Op::greater, c.reduce(ReduceOp::sum, c.cast(differs, DType::i64), {1}, false), 0.0);
   ir::Value* begins = c.binary(Op::logical_or, differs, c.binary(Op::equal, places, 0.0));  // a value, in sorted order

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Numbers for numbers, by a list of pairs.
+#include "compose/same_number.h"
 #include "onnx/importer.h"
 
 namespace lathe::onnx {
@@ -55,12 +56,7 @@ void import_label_encoder(NodeContext& c) {
                      keys.volume(), name_of(keys.dtype()), name_of(x->dtype()), values.volume());
   ir::Value* each = c.reshape(c.constant(keys), {-1});
   ir::Value* wide = c.unsqueeze(x, {x->rank()});
-  ir::Value* is_it = c.binary(Op::equal, wide, each);
-  if (is_floating(x->dtype())) {
-    ir::Value* both = c.binary(Op::logical_and, c.unary(UnaryOp::is_nan, wide), c.unary(UnaryOp::is_nan, each));
-    is_it = c.binary(Op::logical_or, is_it, both);
-  }
-  ir::Value* hits = c.cast(is_it, DType::i32);
+  ir::Value* hits = c.cast(same_number(c, wide, each), DType::i32);
   ArgReduceAttrs last;
   last.axis = -1, last.keepdims = false, last.select_last = true;
   ir::Value* found = c.gather(c.reshape(c.constant(values), {-1}), c.add(last, {hits}), 0);

@@ -9,6 +9,7 @@
 #include "NvInfer.h"
 #include "NvInferPlugin.h"
 #include "NvOnnxParser.h"
+#include "interface/callbacks.h"
 #include "interface/v2_plugin.h"
 
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
@@ -58,8 +59,6 @@ Built make_network(IBuilder& builder, bool strongly_typed) {
   network->markOutput(*layer->getOutput(0));
   return {std::move(network), layer};
 }
-
-void print(const char* what, bool value) { std::printf("%s: %s\n", what, value ? "yes" : "no"); }
 
 void networks(IBuilder& builder) {
   Built built = make_network(builder, kWeakly);

@@ -28,7 +28,6 @@
 #include "api/runtime/gpu_allocator.h"
 #include "api/runtime/libraries.h"
 #include "api/runtime/memory_log.h"
-#include "api/sharing.h"
 #include "lathe.h"
 #include "lowering/step_cost.h"
 #include "plan/amend.h"
@@ -248,7 +247,7 @@ Result<std::vector<std::byte>> Builder::build(nv::INetworkDefinition& network, n
   if (!others.empty()) {
     std::vector<std::span<const std::byte>> variants = {bytes};
     variants.insert(variants.end(), others.begin(), others.end());
-    LATHE_ASSIGN(bytes, plan::merge_plans(variants, sharing_of(settings.variant_weights)));
+    LATHE_ASSIGN(bytes, plan::merge_plans(variants, settings.sharing));
   }
   LATHE_TRY(apply_compatibility(settings, bytes, definition.reporter().log()));
   return bytes;

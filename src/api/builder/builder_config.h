@@ -15,6 +15,7 @@
 #include "device/family.h"
 #include "lathe.h"
 #include "passes/pass.h"
+#include "plan/shared_weights.h"
 #include "quantization/calibration_cache.h"
 
 namespace lathe::api {
@@ -24,8 +25,8 @@ struct OwnSettings {
   double budget_seconds = -1;
   int64_t host_budget = 0;  // bytes; 0 = no limit
   DefaultTarget target = default_target();
-  std::vector<std::string> more_targets;  // the plan has a variant for each, too
-  VariantWeights variant_weights = VariantWeights::kDERIVED;
+  std::vector<std::string> more_targets;           // the plan has a variant for each, too
+  plan::Sharing sharing = plan::Sharing::derived;  // of the weights of variants
   int32_t cpu_threads = 0;
   CompilerOptions toolchain;     // for device code
   DType precision = DType::f32;  // what f32 may be narrowed to

@@ -4,6 +4,7 @@
 
 #include "api/builder/builder_config.h"
 #include "api/own_settings.h"
+#include "api/sharing.h"
 #include "device/family.h"
 #include "lathe.h"
 #include "plan/variants.h"
@@ -91,9 +92,7 @@ bool setTargets(nv::IBuilderConfig& config, const char* targets) noexcept {
 
 bool setVariantWeights(nv::IBuilderConfig& config, VariantWeights weights) noexcept {
   return api::guarded(entry(config), "setVariantWeights", [&]() -> Result<> {
-    if (weights < VariantWeights::kDERIVED || weights > VariantWeights::kSTORED)
-      return fail(ErrorCode::invalid_argument, "{} is no value of VariantWeights", static_cast<int32_t>(weights));
-    static_cast<BuilderConfig&>(config).variant_weights = weights;
+    LATHE_ASSIGN(static_cast<BuilderConfig&>(config).sharing, api::sharing_of(weights));
     return {};
   });
 }

@@ -16,19 +16,19 @@ nv::IHostMemory* mergePlans(const void* const* plans, const std::size_t* sizes, 
 
 nv::IHostMemory* mergePlans(const void* const* plans, const std::size_t* sizes, int32_t nbPlans,
                             VariantWeights weights) noexcept {
-  return api::guarded(
-      api::silent(), "lathe::mergePlans", static_cast<nv::IHostMemory*>(nullptr), [&]() -> Result<nv::IHostMemory*> {
-        if (!plans || !sizes || nbPlans < 1) return fail(ErrorCode::invalid_argument, "there is no plan to merge");
-        if (weights < VariantWeights::kDERIVED || weights > VariantWeights::kSTORED)
-          return fail(ErrorCode::invalid_argument, "{} is no value of VariantWeights", static_cast<int32_t>(weights));
-        std::vector<std::span<const std::byte>> all;
-        for (int32_t i = 0; i < nbPlans; ++i) {
-          if (!plans[i]) return fail(ErrorCode::invalid_argument, "plan {} is null", i);
-          all.emplace_back(static_cast<const std::byte*>(plans[i]), sizes[i]);
-        }
-        LATHE_ASSIGN(std::vector<std::byte> merged, plan::merge_plans(all, api::sharing_of(weights)));
-        return new api::HostMemory(std::move(merged));
-      });
+  return api::guarded(api::silent(), "lathe::mergePlans", static_cast<nv::IHostMemory*>(nullptr),
+                      [&]() -> Result<nv::IHostMemory*> {
+                        if (!plans || !sizes || nbPlans < 1)
+                          return fail(ErrorCode::invalid_argument, "there is no plan to merge");
+                        LATHE_ASSIGN(const plan::Sharing sharing, api::sharing_of(weights));
+                        std::vector<std::span<const std::byte>> all;
+                        for (int32_t i = 0; i < nbPlans; ++i) {
+                          if (!plans[i]) return fail(ErrorCode::invalid_argument, "plan {} is null", i);
+                          all.emplace_back(static_cast<const std::byte*>(plans[i]), sizes[i]);
+                        }
+                        LATHE_ASSIGN(std::vector<std::byte> merged, plan::merge_plans(all, sharing));
+                        return new api::HostMemory(std::move(merged));
+                      });
 }
 
 }  // namespace lathe
