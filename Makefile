@@ -11,7 +11,7 @@ DATE := $(shell date +%F)
 # What a user of Lathe needs; tests and developers' programs are built where they are run.
 PROGRAMS := lathe_cli trtexec example_classify
 
-.PHONY: help format packages python demo-python setup configure build everything test demo demo-text wheel lint bench gpu-check test-exports test-torch clean
+.PHONY: help format packages python demo-python setup configure build everything test demo demo-text wheel lint bench gpu-check test-exports test-torch test-releases clean
 help:
 	@echo "make demo    a trained network becomes an engine and answers on real input"
 	@echo "             (DEVICE=cuda: on a GPU)"
@@ -24,6 +24,7 @@ help:
 	@echo "make test-exports    exports many architectures with PyTorch (installs it: 6 GB) and compares their engines with it;"
 	@echo "                     DEVICES='cpu cuda' says where, LATHE_EXPORTS_PYTHON names a Python that has PyTorch already"
 	@echo "make test-torch  compiles many architectures with torch.compile(backend=\"lathe\") and lathe.torch (installs PyTorch: 6 GB)"
+	@echo "make test-releases   builds every release and runs its plans in all later ones; minutes for each"
 	@echo "make gpu-check   on a GPU: checks every kernel, times kernels and networks, prints tables"
 	@echo "make clean   removes what was built (PRESET=debug|asan|tsan chooses another build)"
 
@@ -69,7 +70,6 @@ demo-text: setup build
 
 lint: setup build
 	@cmake/setup.sh lint
-	@cmake --build $(BUILD) --parallel $(JOBS) --target bench_networks bench_kernels
 	@$(PYTHON) cmake/lint.py --build $(BUILD)
 
 format:
@@ -87,6 +87,9 @@ test-exports: everything
 test-torch: everything
 	@[ -n "$(LATHE_EXPORTS_PYTHON)" ] || cmake/setup.sh build exports
 	@LATHE_BUILD_DIR=$(abspath $(BUILD)) $(or $(LATHE_EXPORTS_PYTHON),.cache/exports/bin/python) tools/exports/test_torch.py
+
+test-releases: everything
+	@$(PYTHON) tests/compat/releases.py --build $(BUILD)
 
 bench: setup build
 	@$(PYTHON) bench/vs_onnxruntime.py

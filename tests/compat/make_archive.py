@@ -143,24 +143,37 @@ def shapes_of(given):
     return ",".join(f"{name}:{'x'.join(map(str, values.shape))}" for name, values in given.items() if values.ndim)
 
 
-def make(build, folder):
-    gpu = {"LATHE_CUDA_DRIVER": str(build / "fake_cuda/libfake_cuda_driver.so"), "LATHE_NVRTC": str(build / "fake_cuda/libnvrtc.so")}
+def shape_options(n):
+    if not any(d.dim_param for i in n.inputs for d in i.type.tensor_type.shape.dim):
+        return []
+    return [f"--{which}Shapes={shapes_of(n.given)}" for which in ("min", "opt", "max")]
+
+
+def networks():
+    """Name, network and what the reference evaluation gives of each, always the same."""
     for seed, network in enumerate(NETWORKS):
         n = Network(seed)
         network(n)
-        model = n.model()
-        results = ReferenceEvaluator(model).run(None, n.given)
+        yield network, n, ReferenceEvaluator(n.model()).run(None, n.given)
+
+
+def build_plan(build, model, n, device, plan, *options):
+    """Has the programs of the folder `build` make a version-compatible plan for a device of DEVICES."""
+    gpu = {"LATHE_CUDA_DRIVER": str(build / "fake_cuda/libfake_cuda_driver.so"), "LATHE_NVRTC": str(build / "fake_cuda/libnvrtc.so")}
+    with tempfile.TemporaryDirectory() as cache:
+        subprocess.run([build / "bin/lathe", "build", model, "-o", plan, "--buildBudget=0", f"--target={DEVICES[device][0]}", "--noTF32",
+                        *shape_options(n), *options], check=True, stdout=subprocess.DEVNULL,
+                       env=os.environ | {"LATHE_CACHE_DIR": cache, **(gpu if device == "cuda" else {})})
+
+
+def make(build, folder):
+    for network, n, results in networks():
         with tempfile.TemporaryDirectory() as there:
-            onnx.save(model, f"{there}/model.onnx")
-            for device, (target, networks) in DEVICES.items():
-                if network not in networks:
-                    continue
-                shapes = [f"--{which}Shapes={shapes_of(n.given)}" for which in ("min", "opt", "max")]
-                subprocess.run([build / "bin/lathe", "build", f"{there}/model.onnx", "-o", f"{there}/plan", "--buildBudget=0",
-                                f"--target={target}", "--noTF32", "--versionCompatible", "--excludeLeanRuntime",
-                                *(shapes if any(d.dim_param for i in n.inputs for d in i.type.tensor_type.shape.dim) else [])],
-                               check=True, env=os.environ | {"LATHE_CACHE_DIR": there, **(gpu if device == "cuda" else {})})
-                (folder / f"{network.__name__}.{device}.plan").write_bytes(pathlib.Path(f"{there}/plan").read_bytes())
+            onnx.save(n.model(), f"{there}/model.onnx")
+            for device, (_, chosen) in DEVICES.items():
+                if network in chosen:
+                    build_plan(build, f"{there}/model.onnx", n, device, folder / f"{network.__name__}.{device}.plan",
+                               "--versionCompatible", "--excludeLeanRuntime")
         np.savez_compressed(folder / f"{network.__name__}.npz", **{f"in:{name}": values for name, values in n.given.items()},
                             **{f"out:{info.name}": np.asarray(values) for info, values in zip(n.outputs, results)})
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Plans of one version in the libraries of others: this one, and 0.2 and 0.3, which programs.cmake links. 0.2 reads this one's
-version-compatible plans, 0.3 has other formats of records, and leaves them to the runtime that they bring, or that it is given.
+"""Plans of one version in the libraries of others: this one, and the next two, which cmake/versions.cmake links. The next reads this one's
+version-compatible plans, the one after it has other formats of records, and leaves them to the runtime that they bring, or that it is given.
 Each answer has the bits of that of the plan's own version. Plans for GPUs run on the stand-in for one, or, with LATHE_TEST_DEVICE=cuda:0,
 on the real one."""
 import itertools
@@ -19,10 +19,13 @@ import unittest
 import numpy as np
 
 BUILD = pathlib.Path(os.environ["LATHE_BUILD_DIR"])
+CACHE = (BUILD / "CMakeCache.txt").read_text()
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DIGITS = ROOT / "examples/digits/digits.onnx"
 SHAPES = [f"--{which}Shapes=image:4x1x8x8" for which in ("min", "opt", "max")]
-FOLDERS = {"0.1": BUILD / "lib", "0.2": BUILD / "lib/versions/0.2", "0.3": BUILD / "lib/versions/0.3"}
+MINOR = int(re.search(r"^CMAKE_PROJECT_VERSION:STATIC=0\.(\d+)\.0$", CACHE, re.MULTILINE).group(1))
+NOW, NEXT, LATER = (f"0.{MINOR + further}" for further in range(3))
+FOLDERS = {NOW: BUILD / "lib", NEXT: BUILD / "lib/versions/next", LATER: BUILD / "lib/versions/later"}
 GPU = {"LATHE_CUDA_DRIVER": str(BUILD / "fake_cuda/libfake_cuda_driver.so"), "LATHE_NVRTC": str(BUILD / "fake_cuda/libnvrtc.so")}
 DEVICES = {"cpu": {}, "cuda": {} if os.environ.get("LATHE_TEST_DEVICE") == "cuda:0" else GPU}
 
@@ -31,7 +34,7 @@ def run(*command, **variables):
     return subprocess.run([str(word) for word in command], capture_output=True, text=True, env=os.environ | variables)
 
 
-IS_RELEASE = "CMAKE_BUILD_TYPE:STRING=Release\n" in (BUILD / "CMakeCache.txt").read_text()
+IS_RELEASE = "CMAKE_BUILD_TYPE:STRING=Release\n" in CACHE
 
 
 def library(version, kind):
@@ -95,13 +98,13 @@ class Versions(unittest.TestCase):
     # S10, S11, S18, S47.
     def test_what_a_plan_holds(self):
         for device in DEVICES:
-            sizes = {kind: self.plans["0.1", device, kind].stat().st_size for kind in ("plain", "held", "bare")}
+            sizes = {kind: self.plans[NOW, device, kind].stat().st_size for kind in ("plain", "held", "bare")}
             self.assertEqual(sizes["plain"], sizes["bare"])
             stripped = self.folder / "stripped.so"
-            subprocess.run(["strip", "-o", stripped, library("0.1", "lathe_lean")], check=True)
+            subprocess.run(["strip", "-o", stripped, library(NOW, "lathe_lean")], check=True)
             self.assertLess(sizes["held"] - sizes["bare"], stripped.stat().st_size)
             self.assertGreater(sizes["held"] - sizes["bare"], stripped.stat().st_size / 4)
-            done = run(BUILD / "bin/lathe", "inspect", self.plans["0.1", device, "held"], "--json", self.folder / "held.json")
+            done = run(BUILD / "bin/lathe", "inspect", self.plans[NOW, device, "held"], "--json", self.folder / "held.json")
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertIn("later versions run it, too", done.stdout)
             report = json.loads((self.folder / "held.json").read_text())
@@ -109,8 +112,8 @@ class Versions(unittest.TestCase):
             self.assertEqual(section["trust"], "host code")
             self.assertEqual(section["bytes"] + 64 >= sizes["held"] - sizes["bare"] >= section["bytes"], True)
             self.assertRegex(section["digest"], "^[0-9a-f]{64}$")
-            self.assertEqual((report["version"], report["version_compatible"]), ("0.1.0.0", True))
-            kinds = [struct.unpack_from("<I", self.plans["0.1", device, kind].read_bytes(), 256)[0] for kind in
+            self.assertEqual((report["version"], report["version_compatible"]), (f"{NOW}.0.0", True))
+            kinds = [struct.unpack_from("<I", self.plans[NOW, device, kind].read_bytes(), 256)[0] for kind in
                      ("plain", "held", "bare")]
             self.assertEqual(kinds, [0, 1, 1])
 
@@ -127,7 +130,7 @@ class Versions(unittest.TestCase):
         """How many routes gave the answer: by the runtime in the plan, by a runtime that is given, directly, and as a plain plan."""
         plans = {content: self.plans[written, device, content] for content in ("plain", "held", "bare")}
         runtime = library(version, kind)
-        others = version == "0.3" != written  # which has other formats
+        others = version == LATER != written  # which has other formats
         done = self.run_plan(runtime, plans["held"], device, "--allow")
         self.check_answer(done, written, device)
         before, during, after = self.mapped(done)
@@ -145,7 +148,7 @@ class Versions(unittest.TestCase):
         return 3 + (written == version)
 
     # S177: the kernels of each level, which are packed in the lean runtime, and linked in the whole library.
-    @unittest.skipUnless(" lathe_packed_kernels\n" in run("nm", library("0.1", "lathe_lean")).stdout, "kernels are not packed")
+    @unittest.skipUnless(" lathe_packed_kernels\n" in run("nm", library(NOW, "lathe_lean")).stdout, "kernels are not packed")
     def test_packed_kernels(self):
         for level in ("baseline", "avx2", "avx512"):
             plan = self.folder / f"{level}.engine"
@@ -153,13 +156,13 @@ class Versions(unittest.TestCase):
             self.assertEqual(done.returncode, 0, done.stderr)
             answers = set()
             for kind, options in (("lathe", []), ("lathe_lean", []), ("lathe_lean", ["--no-memfd"])):
-                done = self.run_plan(library("0.1", kind), plan, "cpu", *options, LATHE_CPU_ISA=level)
+                done = self.run_plan(library(NOW, kind), plan, "cpu", *options, LATHE_CPU_ISA=level)
                 self.assertEqual(done.returncode, 0, done.stderr)
                 answers.add(self.answer())
             self.assertEqual(len(answers), 1)
-        plan = self.plans["0.1", "cpu", "plain"]
-        self.check_refusal(self.run_plan(library("0.1", "lathe_lean"), plan, "cpu", "--no-code"), "the code of kernels", "cannot be mapped")
-        self.check_answer(self.run_plan(library("0.1", "lathe"), plan, "cpu", "--no-code"), "0.1", "cpu")
+        plan = self.plans[NOW, "cpu", "plain"]
+        self.check_refusal(self.run_plan(library(NOW, "lathe_lean"), plan, "cpu", "--no-code"), "the code of kernels", "cannot be mapped")
+        self.check_answer(self.run_plan(library(NOW, "lathe"), plan, "cpu", "--no-code"), NOW, "cpu")
 
     # S5: processor time of loading and running once, each the least of several processes. What shares the processor's caches and
     # threads can only add to it: where the first ones are too slow, further ones tell whether they always are.
@@ -167,10 +170,10 @@ class Versions(unittest.TestCase):
     def test_what_an_embedded_runtime_takes(self):
         def seconds(plan, *options):
             before = resource.getrusage(resource.RUSAGE_CHILDREN)
-            self.assertEqual(self.run_plan(library("0.3", "lathe"), plan, "cpu", *options).returncode, 0)
+            self.assertEqual(self.run_plan(library(LATER, "lathe"), plan, "cpu", *options).returncode, 0)
             after = resource.getrusage(resource.RUSAGE_CHILDREN)
             return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-        plain, held = self.plans["0.3", "cpu", "plain"], self.plans["0.1", "cpu", "held"]
+        plain, held = self.plans[LATER, "cpu", "plain"], self.plans[NOW, "cpu", "held"]
         usual, own = [], []
         while len(own) < 8 or (min(own) - min(usual) >= 0.030 and len(own) < 60):
             usual.append(seconds(plain))
@@ -183,13 +186,13 @@ class Versions(unittest.TestCase):
     def test_what_is_refused(self):
         for device in DEVICES:
             for kind in ("lathe", "lathe_lean", "lathe_dispatch"):
-                done = self.run_plan(library("0.2", kind), self.plans["0.1", device, "plain"], device, "--allow")
-                self.check_refusal(done, "LATHE-4002", "0.1.0.0", "0.2.0.0", "kVERSION_COMPATIBLE")
-                for newer in ("0.2", "0.3"):
+                done = self.run_plan(library(NEXT, kind), self.plans[NOW, device, "plain"], device, "--allow")
+                self.check_refusal(done, "LATHE-4002", f"{NOW}.0.0", f"{NEXT}.0.0", "kVERSION_COMPATIBLE")
+                for newer in (NEXT, LATER):
                     for plan in ("held", "bare"):
-                        done = self.run_plan(library("0.1", kind), self.plans[newer, device, plan], device, "--allow",
-                                             f"--then={self.plans['0.1', device, 'held']}")
-                        self.check_refusal(done, "LATHE-4002", f"{newer}.0.0", "newer than this Lathe 0.1.0.0")
+                        done = self.run_plan(library(NOW, kind), self.plans[newer, device, plan], device, "--allow",
+                                             f"--then={self.plans[NOW, device, 'held']}")
+                        self.check_refusal(done, "LATHE-4002", f"{newer}.0.0", f"newer than this Lathe {NOW}.0.0")
                         if kind != "lathe_dispatch":  # whose runtime stays as long as the thread that it told of a failure
                             self.assertEqual(len(set(self.mapped(done))), 1)
 
@@ -197,32 +200,32 @@ class Versions(unittest.TestCase):
     def test_host_code_needs_leave(self):
         for kind in ("lathe", "lathe_lean", "lathe_dispatch"):
             for version in FOLDERS:
-                done = self.run_plan(library(version, kind), self.plans["0.1", "cpu", "held"], "cpu")
+                done = self.run_plan(library(version, kind), self.plans[NOW, "cpu", "held"], "cpu")
                 self.check_refusal(done, "LATHE-4006", "lean_runtime", "setEngineHostCodeAllowed(true)", "trust.md")
                 self.assertEqual(len(set(self.mapped(done))), 1)
 
     # S13, S20: whatever dies last.
     def test_orders_of_death(self):
-        held, bare = self.plans["0.1", "cpu", "held"], self.plans["0.1", "cpu", "bare"]
+        held, bare = self.plans[NOW, "cpu", "held"], self.plans[NOW, "cpu", "bare"]
         for order in ("RECI", "ICER", "ERIC", "CREI", "IREC"):
-            done = self.run_plan(library("0.3", "lathe"), held, "cpu", "--allow", f"--order={order}")
-            self.check_answer(done, "0.1", "cpu")
+            done = self.run_plan(library(LATER, "lathe"), held, "cpu", "--allow", f"--order={order}")
+            self.check_answer(done, NOW, "cpu")
             before, during, after = self.mapped(done)
             self.assertEqual((during, after), (before + 1, before))
         for order in ("RLECI", "LRCIE", "ECILR", "RECIL"):
-            done = self.run_plan(library("0.3", "lathe"), bare, "cpu", f"--lean={library('0.1', 'lathe_lean')}",
+            done = self.run_plan(library(LATER, "lathe"), bare, "cpu", f"--lean={library(NOW, 'lathe_lean')}",
                                  f"--order={order}")
-            self.check_answer(done, "0.1", "cpu")
+            self.check_answer(done, NOW, "cpu")
             self.assertEqual(self.mapped(done)[2], self.mapped(done)[0])
 
     # S24, S25, S26.
     def test_where_the_runtime_is_loaded_from(self):
-        held, full = self.plans["0.1", "cpu", "held"], library("0.3", "lathe")
+        held, full = self.plans[NOW, "cpu", "held"], library(LATER, "lathe")
         there = self.folder / "there"
         there.mkdir()
         for options in (["--files=no"], ["--memory=no"], ["--no-memfd"]):
             done = self.run_plan(full, held, "cpu", "--allow", f"--directory={there}", *options)
-            self.check_answer(done, "0.1", "cpu")
+            self.check_answer(done, NOW, "cpu")
             self.assertEqual(self.mapped(done)[2], self.mapped(done)[0])
             self.assertEqual(list(there.iterdir()), [])
         for options, words in ((["--files=no", "--memory=no"], "TempfileControlFlags"),
@@ -235,19 +238,19 @@ class Versions(unittest.TestCase):
 
     # S6, S20.
     def test_libraries_that_are_refused(self):
-        bare, full = self.plans["0.1", "cpu", "bare"], library("0.2", "lathe")
+        bare, full = self.plans[NOW, "cpu", "bare"], library(NEXT, "lathe")
         text = self.folder / "text.so"
         text.write_text("no library")
         cut = self.folder / "cut.so"
-        image = library("0.1", "lathe_lean").read_bytes()
+        image = library(NOW, "lathe_lean").read_bytes()
         cut.write_bytes(image[:5000])
-        note = struct.pack("<III8s4I", 6, 24, 1, b"Lathe", 0, 1, 0, 0)
+        note = struct.pack("<III8s4I", 6, 24, 1, b"Lathe", 0, MINOR, 0, 0)
         self.assertEqual(image.count(note + struct.pack("<I", 11)), 1)
         unknown = self.folder / "unknown.so"
         unknown.write_bytes(image.replace(note + struct.pack("<I", 11), note + struct.pack("<I", 12)))
         for path, words in (("/no/such.so", "LATHE-1001"), (text, "not a shared library"), (cut, "truncated"),
-                            ("x" * 5000, "path of the runtime library"), (library("0.3", "lathe_lean"), "newer than this"),
-                            (unknown, "with interface 12, and this Lathe 0.2.0.0 knows 10 and 11"),
+                            ("x" * 5000, "path of the runtime library"), (library(LATER, "lathe_lean"), "newer than this"),
+                            (unknown, f"with interface 12, and this Lathe {NEXT}.0.0 knows 10 and 11"),
                             (BUILD / "fake_cuda/libfake_cuda_driver.so", "none of Lathe's")):
             done = self.run_plan(full, bare, "cpu", f"--lean={path}")
             self.assertEqual(done.returncode, 3, path)
@@ -258,21 +261,21 @@ class Versions(unittest.TestCase):
     def test_dispatch_without_a_lean_runtime(self):
         alone = self.folder / "alone"
         alone.mkdir()
-        shutil.copy(library("0.1", "lathe_dispatch"), alone)
-        done = self.run_plan(alone / "liblathe_dispatch.so.0", self.plans["0.1", "cpu", "bare"], "cpu")
+        shutil.copy(library(NOW, "lathe_dispatch"), alone)
+        done = self.run_plan(alone / "liblathe_dispatch.so.0", self.plans[NOW, "cpu", "bare"], "cpu")
         self.check_refusal(done, "LATHE-4101", "liblathe_lean.so.0", "LATHE_LEAN_RUNTIME")
-        done = self.run_plan(alone / "liblathe_dispatch.so.0", self.plans["0.1", "cpu", "bare"], "cpu",
-                             LATHE_LEAN_RUNTIME=str(library("0.1", "lathe_lean")))
-        self.check_answer(done, "0.1", "cpu")
+        done = self.run_plan(alone / "liblathe_dispatch.so.0", self.plans[NOW, "cpu", "bare"], "cpu",
+                             LATHE_LEAN_RUNTIME=str(library(NOW, "lathe_lean")))
+        self.check_answer(done, NOW, "cpu")
 
     # S3, S179: formats have no generation, whatever a program was compiled for.
     def test_the_other_generation(self):
-        bare, held = self.plans["0.1", "cpu", "bare"], self.plans["0.1", "cpu", "held"]
-        lean = library("0.1", "lathe_lean_10")
+        bare, held = self.plans[NOW, "cpu", "bare"], self.plans[NOW, "cpu", "held"]
+        lean = library(NOW, "lathe_lean_10")
         for kind in ("lathe_lean_10", "lathe_dispatch_10"):
             for plan, options in ((bare, []), (held, ["--allow"]), (bare, [f"--lean={lean}"])):
-                done = self.run_plan(library("0.1", kind), plan, "cpu", *options, "--order=RLECI", runner="version_runner_10")
-                self.check_answer(done, "0.1", "cpu")
+                done = self.run_plan(library(NOW, kind), plan, "cpu", *options, "--order=RLECI", runner="version_runner_10")
+                self.check_answer(done, NOW, "cpu")
                 self.assertEqual(self.mapped(done)[0], self.mapped(done)[2])
 
     # S20, S179: a runtime of one generation in programs of the other: one that they load, and that of a plan.
@@ -282,41 +285,41 @@ class Versions(unittest.TestCase):
             done = run(BUILD / "bin/source_client_10", "compile", held_10, DIGITS, LATHE_TARGET=device,
                        LATHE_CACHE_DIR=str(self.folder / "cache"), **DEVICES[device])
             self.assertEqual(done.returncode, 0, done.stdout)
-            done = self.run_plan(library("0.1", "lathe_lean_10"), held_10, device, "--allow", runner="version_runner_10")
+            done = self.run_plan(library(NOW, "lathe_lean_10"), held_10, device, "--allow", runner="version_runner_10")
             self.assertEqual(done.returncode, 0, done.stderr)
             self.answers["10", device] = self.answer()
             for kind in ("lathe", "lathe_lean", "lathe_dispatch"):
                 self.check_other_generation(device, kind, "version_runner", "lathe_lean_10", held_10, "10", ("CIELR", "LRECI"))
-                self.check_other_generation(device, f"{kind}_10", "version_runner_10", "lathe_lean", self.plans["0.1", device, "held"],
-                                            "0.1", ("RLICE", "ERLCI"))
+                self.check_other_generation(device, f"{kind}_10", "version_runner_10", "lathe_lean", self.plans[NOW, device, "held"],
+                                            NOW, ("RLICE", "ERLCI"))
 
     def check_other_generation(self, device, kind, runner, lean, held, written, orders):
         for order in orders:
             with self.subTest(device=device, kind=kind, order=order):
-                done = self.run_plan(library("0.1", kind), self.plans["0.1", device, "bare"], device, f"--order={order}",
-                                     f"--lean={library('0.1', lean)}", runner=runner)
-                self.check_answer(done, "0.1", device)
+                done = self.run_plan(library(NOW, kind), self.plans[NOW, device, "bare"], device, f"--order={order}",
+                                     f"--lean={library(NOW, lean)}", runner=runner)
+                self.check_answer(done, NOW, device)
                 self.assertEqual(self.mapped(done)[0], self.mapped(done)[2])
                 if kind == "lathe_10":  # of this version alone, which reads the plan itself
                     continue
-                done = self.run_plan(library("0.3", kind), held, device, "--allow", f"--order={order}", runner=runner)
+                done = self.run_plan(library(LATER, kind), held, device, "--allow", f"--order={order}", runner=runner)
                 self.check_answer(done, written, device)
                 before, during, after = self.mapped(done)
                 self.assertEqual((during, after), (before + 1, before))
 
     # S18, S180: the command line, as this version's program and with the library of a later one.
     def test_the_command_line(self):
-        held, bare, lean = self.plans["0.1", "cpu", "held"], self.plans["0.1", "cpu", "bare"], library("0.1", "lathe_lean")
+        held, bare, lean = self.plans[NOW, "cpu", "held"], self.plans[NOW, "cpu", "bare"], library(NOW, "lathe_lean")
         image = self.folder / "image.npy"
         np.save(image, np.fromfile(self.given / "image", np.float32).reshape(4, 1, 8, 8))
-        wanted = np.frombuffer(self.answers["0.1", "cpu"], np.float32).reshape(4, 10)
+        wanted = np.frombuffer(self.answers[NOW, "cpu"], np.float32).reshape(4, 10)
         for version, plan, options, words in (
-                ("0.1", bare, [], ""), ("0.1", bare, ["--useRuntime=lean"], ""), ("0.1", bare, ["--useRuntime=dispatch"], ""),
-                ("0.1", bare, [f"--leanDLLPath={lean}"], ""), ("0.1", held, ["--allowHostCode"], ""), ("0.1", held, [], "LATHE-4006"),
-                ("0.3", held, ["--allowHostCode"], ""), ("0.3", held, ["--allowHostCode", "--useRuntime=dispatch"], ""),
-                ("0.3", bare, [f"--leanDLLPath={lean}"], ""), ("0.3", bare, ["--useRuntime=dispatch", f"--leanDLLPath={lean}"], ""),
-                ("0.3", bare, [], "loadRuntime()"), ("0.1", bare, ["--useRuntime=lean", "--threads=1"], "--threads is for"),
-                ("0.1", DIGITS, ["--useRuntime=lean"], "build the model first"), ("0.1", bare, ["--leanDLLPath=/no"], "LATHE-1001")):
+                (NOW, bare, [], ""), (NOW, bare, ["--useRuntime=lean"], ""), (NOW, bare, ["--useRuntime=dispatch"], ""),
+                (NOW, bare, [f"--leanDLLPath={lean}"], ""), (NOW, held, ["--allowHostCode"], ""), (NOW, held, [], "LATHE-4006"),
+                (LATER, held, ["--allowHostCode"], ""), (LATER, held, ["--allowHostCode", "--useRuntime=dispatch"], ""),
+                (LATER, bare, [f"--leanDLLPath={lean}"], ""), (LATER, bare, ["--useRuntime=dispatch", f"--leanDLLPath={lean}"], ""),
+                (LATER, bare, [], "loadRuntime()"), (NOW, bare, ["--useRuntime=lean", "--threads=1"], "--threads is for"),
+                (NOW, DIGITS, ["--useRuntime=lean"], "build the model first"), (NOW, bare, ["--leanDLLPath=/no"], "LATHE-1001")):
             with self.subTest(version=version, plan=plan.name, options=options):
                 out = self.folder / "shown"
                 shutil.rmtree(out, ignore_errors=True)
@@ -334,20 +337,20 @@ class Versions(unittest.TestCase):
 
     # S68, S71: no byte of the runtime can be changed, nor left out.
     def test_damaged_runtimes(self):
-        plan = bytearray(self.plans["0.1", "cpu", "held"].read_bytes())
+        plan = bytearray(self.plans[NOW, "cpu", "held"].read_bytes())
         damaged = self.folder / "damaged.engine"
         for place in (len(plan) - 1, len(plan) - 200_000, len(plan) - 1_000_000):
             plan[place] ^= 1
             damaged.write_bytes(plan)
             plan[place] ^= 1
-            for version in ("0.1", "0.3"):
+            for version in (NOW, LATER):
                 self.check_refusal(self.run_plan(library(version, "lathe"), damaged, "cpu", "--allow"), "LATHE-4004")
 
     # S176, S177, S178, S182.
     def test_what_the_libraries_export(self):
         names = {}
         for kind in ("lathe", "lathe_lean", "lathe_dispatch"):
-            lines = subprocess.run(["nm", "-D", "--defined-only", library("0.1", kind)], capture_output=True, text=True,
+            lines = subprocess.run(["nm", "-D", "--defined-only", library(NOW, kind)], capture_output=True, text=True,
                                    check=True).stdout.splitlines()
             names[kind] = {line.split()[2] for line in lines if line.split()[1] == "T"}
         self.assertIn("createInferRuntime_INTERNAL", names["lathe_dispatch"])
@@ -356,7 +359,7 @@ class Versions(unittest.TestCase):
         self.assertNotIn("createInferBuilder_INTERNAL", names["lathe_lean"])
         if IS_RELEASE:
             stripped = self.folder / "stripped_dispatch.so"
-            subprocess.run(["strip", "-o", stripped, library("0.1", "lathe_dispatch")], check=True)
+            subprocess.run(["strip", "-o", stripped, library(NOW, "lathe_dispatch")], check=True)
             self.assertLessEqual(stripped.stat().st_size, 263_000)
 
 

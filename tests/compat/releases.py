@@ -1,0 +1,127 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Plans of every release in the libraries of that release and of all later ones, up to this tree's: `make test-releases`.
+
+Releases are built from their own sources (releases.txt), for this machine's instructions alone, in build/releases: minutes for each, once. Each
+makes plans of make_archive.py's networks. Whichever library, and whichever way it takes to the plan, the answer must have the bits
+of that of the plan's own release; libraries of earlier releases must refuse the plan, and name both versions."""
+import argparse
+import collections
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+import onnx
+
+from make_archive import DEVICES, ROOT, build_plan, networks
+
+LIBRARIES = ("lathe", "lathe_lean", "lathe_dispatch")
+KINDS = {"plain": [], "held": ["--versionCompatible"], "bare": ["--versionCompatible", "--excludeLeanRuntime"]}
+Plan = collections.namedtuple("Plan", "version device network kind path given")
+
+
+def releases():
+    lines = (ROOT / "tests/compat/releases.txt").read_text().splitlines()
+    return [line.split() for line in lines if not line.startswith("#")]
+
+
+def build_release(folder, commit):
+    """The folder `build` of the release's sources."""
+    source = folder / "source"
+    if not source.exists():
+        source.mkdir(parents=True)
+        packed = subprocess.run(["git", "archive", commit], cwd=ROOT, stdout=subprocess.PIPE, check=True).stdout
+        subprocess.run(["tar", "-x"], cwd=source, input=packed, check=True)
+    for command in (["cmake", "--preset", "release", "-DLATHE_CPU_KERNELS=native"],
+                    ["cmake", "--build", "build", "--parallel", str(os.cpu_count()), "--target", "lathe_cli", *LIBRARIES,
+                     "fake_cuda_driver", "fake_nvrtc", "lathe_emulator"]):
+        done = subprocess.run(command, cwd=source, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        if done.returncode != 0:
+            sys.exit(f"{commit} does not build:\n{done.stdout[-4000:]}")
+    return source / "build"
+
+
+class Crosswise:
+    def __init__(self, builds, runner, folder):
+        self.builds, self.runner, self.folder = builds, runner, folder
+        self.versions = list(builds)
+        self.failures, self.counts = [], collections.Counter()
+
+    def plans(self):
+        for network, n, _ in networks():
+            name = network.__name__
+            given = self.folder / name
+            given.mkdir()
+            for tensor, values in n.given.items():
+                values.tofile(given / tensor)
+            onnx.save(n.model(), self.folder / f"{name}.onnx")
+            for version, build in self.builds.items():
+                for device, (_, chosen) in DEVICES.items():
+                    for kind, options in KINDS.items() if network in chosen else ():
+                        path = self.folder / f"{name}.{version}.{device}.{kind}"
+                        build_plan(build, self.folder / f"{name}.onnx", n, device, path, *options)
+                        yield Plan(version, device, name, kind, path, given)
+
+    def run(self, plan, version, kind, *options):
+        """Exit status, messages and outputs."""
+        gpu = self.builds[self.versions[-1]] / "fake_cuda"
+        variables = {"LATHE_CUDA_DRIVER": str(gpu / "libfake_cuda_driver.so"), "LATHE_NVRTC": str(gpu / "libnvrtc.so")}
+        with tempfile.TemporaryDirectory() as made:
+            done = subprocess.run([self.runner, self.builds[version] / f"lib/lib{kind}.so", plan.path, plan.given, made, *options],
+                                  capture_output=True, text=True, env=os.environ | (variables if plan.device == "cuda" else {}))
+            outputs = {path.name: path.read_bytes() for path in pathlib.Path(made).iterdir()}
+        return done.returncode, done.stderr, outputs
+
+    def routes(self, plan, version):
+        """The options of each way to have the plan run."""
+        if plan.kind == "plain":
+            return {"as usual": []} if version == plan.version else {}
+        if plan.kind == "held":
+            return {"with its runtime": ["--allow"]}
+        lean = self.builds[plan.version] / "lib/liblathe_lean.so"
+        return {"without": [], "loadRuntime()": [f"--lean={lean}"]}
+
+    def check(self, plan):
+        status, messages, wanted = self.run(plan, plan.version, "lathe", "--allow")
+        if status != 0 or not wanted:
+            self.failures.append(f"{plan.path.name} in its own release: {messages}")
+            return
+        for version in self.versions:
+            newer = self.versions.index(version) >= self.versions.index(plan.version)
+            for kind in LIBRARIES:
+                for route, options in self.routes(plan, version).items() if newer else [("refused", ["--allow"])]:
+                    status, messages, outputs = self.run(plan, version, kind, *options)
+                    holds = (status == 0 and outputs == wanted) if newer else (
+                        status == 3 and "LATHE-4002" in messages and f"{plan.version}.0" in messages and f"{version}.0" in messages)
+                    self.counts[plan.version, version, kind, plan.device, route, holds] += 1
+                    if not holds:
+                        self.failures.append(f"{plan.path.name} in lib{kind} of {version}, {route}: {status} {messages}")
+
+    def print_table(self):
+        print("| plans of | in | library | device | way | pass |\n| --- | --- | --- | --- | --- | ---: |")
+        for key in sorted({key[:-1] for key in self.counts}):
+            passed, failed = (self.counts[*key, holds] for holds in (True, False))
+            print(f"| {' | '.join(key)} | {passed} of {passed + failed} |")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build", help="this tree's build folder; default: build")
+    build = parser.parse_args().build.resolve()
+    builds = {version: build_release(build / "releases" / version, commit) for version, commit in releases()}
+    cached = (build / "CMakeCache.txt").read_text()
+    builds[cached.split("CMAKE_PROJECT_VERSION:STATIC=")[1].split()[0]] = build
+    with tempfile.TemporaryDirectory() as folder:
+        crosswise = Crosswise(builds, build / "bin/version_runner", pathlib.Path(folder))
+        for plan in crosswise.plans():
+            crosswise.check(plan)
+    crosswise.print_table()
+    for failure in crosswise.failures:
+        print(failure, file=sys.stderr)
+    return bool(crosswise.failures)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
