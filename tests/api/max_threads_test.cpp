@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "api/small_engine.h"
+#include "base/processors.h"
 #include "sanitized.h"
 
 namespace {
@@ -71,7 +72,7 @@ TEST_F(MaxThreads, OfBuilders) {
     network->markOutput(*network->addSoftMax(*x)->getOutput(0));
   }
   lathe::setBuildBudget(*config, 60);
-  const int cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  const int cores = allowed_cpus();
   for (const int most : {1, 2, 3}) {
     ASSERT_TRUE(builder->setMaxThreads(most));
     expect_threads(std::min(most, cores) - 1, [&] { build(); });

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Engines are made here, in this library; with the plugins that their plans hold.
-#include <algorithm>
-#include <thread>
-
 #include "api/runtime/cuda_engine.h"
 #include "api/runtime/devices.h"
 #include "api/runtime/plan_bytes.h"
 #include "api/runtime/runtime.h"
+#include "base/processors.h"
 #include "plan/compatibility.h"
 #include "plan/plugin_libraries.h"
 #include "plan/reader.h"
@@ -18,7 +16,7 @@ namespace {
 // As many as are to run the engine.
 int loading_threads(const RuntimeCore& core) {
   const int32_t wanted = core.cpu_threads;
-  return wanted > 0 ? wanted : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  return wanted > 0 ? wanted : allowed_cpus();
 }
 
 // Where its weights can be used in place.

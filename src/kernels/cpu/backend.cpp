@@ -2,6 +2,7 @@
 // What CPUs offer to builds.
 #include "tuning/backend.h"
 
+#include "base/processors.h"
 #include "kernels/cpu/cpu_tactic.h"
 #include "kernels/cpu/data_dependent_tactic.h"
 #include "kernels/cpu/isa.h"

@@ -4,7 +4,7 @@
 #include <map>
 #include <mutex>
 
-#include "device/cpu/cpu_limits.h"
+#include "base/processors.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/kernel_code.h"
 #include "kernels/cpu/kernel_table.h"
