@@ -88,12 +88,15 @@ function(lathe_pack_simd_kernels out)
   set(${out} ${packed} PARENT_SCOPE)
 endfunction()
 
-# lathe_mark_packed_code(OUT object...): one object file of these, whose functions are to be packed.
+# lathe_mark_packed_code(OUT object... OTHERS object...): one object file of the first, whose functions are to be packed, and which
+# the code of the others does not call but by pointers.
 function(lathe_mark_packed_code out)
+  cmake_parse_arguments(ARG "" "" "OTHERS" ${ARGN})
   set(marked ${CMAKE_CURRENT_BINARY_DIR}/packed_code.o)
   add_custom_command(OUTPUT ${marked}
-    COMMAND ${LATHE_PYTHON} ${CMAKE_SOURCE_DIR}/cmake/pack_code.py mark --compiler ${CMAKE_CXX_COMPILER} --out ${marked} ${ARGN}
-    DEPENDS ${CMAKE_SOURCE_DIR}/cmake/pack_code.py ${ARGN} COMMAND_EXPAND_LISTS VERBATIM)
+    COMMAND ${LATHE_PYTHON} ${CMAKE_SOURCE_DIR}/cmake/pack_code.py mark --compiler ${CMAKE_CXX_COMPILER} --out ${marked}
+            ${ARG_UNPARSED_ARGUMENTS} --others ${ARG_OTHERS}
+    DEPENDS ${CMAKE_SOURCE_DIR}/cmake/pack_code.py ${ARG_UNPARSED_ARGUMENTS} ${ARG_OTHERS} COMMAND_EXPAND_LISTS VERBATIM)
   set_source_files_properties(${marked} PROPERTIES EXTERNAL_OBJECT ON GENERATED ON)
   set(${out} ${marked} PARENT_SCOPE)
 endfunction()

@@ -2,13 +2,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Packs functions of a library: they are compressed in its file, and unpacked to their own addresses before the first is called.
 
-  pack_code.py mark --compiler c++ --out marked.o object...   their functions become section lathe_packed of one object file
-  pack_code.py pack LIBRARY                                   the library that was linked with it has that section compressed
+  pack_code.py mark --compiler c++ --out marked.o object... --others object...
+      makes one object file of the first, whose functions are in section lathe_packed; code of the others must not call them but
+      by pointers that tables hold, which are not followed before they are there
+  pack_code.py pack LIBRARY
+      compresses that section of the library that was linked with it
 
 Everything else of these objects stays where it is: tables, constants and what unwinds, so that exceptions pass through packed
 functions, and debuggers know them. Functions that other objects may define as well (inline ones, templates) are not packed, for
 the linker keeps one of each. What is unpacked has no relocations: code that may lie at any address needs none.
-src/kernels/cpu/packed_kernels.cpp unpacks it.
+src/base/packed_code.cpp unpacks it.
 """
 import argparse
 import pathlib
@@ -18,7 +21,7 @@ import subprocess
 import tempfile
 import zlib
 
-PAGE, SECTION = 4096, "lathe_packed"
+PAGE, SECTION, AT_START = 4096, "lathe_packed", (".text.startup", ".text.exit")
 PT_LOAD, PT_PHDR, PF_R, SHT_NOBITS, SHF_ALLOC = 1, 6, 4, 8, 2
 HEADER, SEGMENT, SECTION_ROW = struct.Struct("<16s2HI3QI6H"), struct.Struct("<2I6Q"), struct.Struct("<2I4Q2I2Q")
 
@@ -28,14 +31,36 @@ def run(*command):
 
 
 def own_functions(path):
-    """Sections of functions that this object alone defines; what runs when the library is loaded is not among them."""
+    """Sections of functions that this object alone defines."""
     for line in run("readelf", "-SW", path).splitlines():
         row = re.match(r"\s*\[\s*\d+\]\s+(\S+)\s+PROGBITS\s+(?:\S+\s+){4}AX\s", line)
-        if row and row[1].startswith(".text") and not row[1].startswith((".text.startup", ".text.exit")):
+        if row and row[1].startswith(AT_START) and int(line[row.end(1):].split()[3], 16):
+            raise SystemExit(f"{path}: {row[1]} runs before anything is unpacked")
+        if row and row[1].startswith(".text"):
             yield row[1]
 
 
-def mark(compiler, out, objects):
+def names(kinds, path):
+    return {line.split()[-1] for line in run("nm", path).splitlines() if line.split()[-2] in kinds}
+
+
+def check_calls(objects, others):
+    """What runs when the library is loaded may fill tables, and is not looked at."""
+    packed = set().union(*(names("T", path) for path in objects))
+    for path in others:
+        if path.suffix not in (".o", ".obj") or not packed & names("U", path):  # it may be a precompiled header
+            continue
+        section = ""
+        for line in run("readelf", "-rW", path).splitlines():
+            words = line.split()
+            if line.startswith("Relocation section"):
+                section = words[2].strip("'").removeprefix(".rela")
+            elif len(words) > 4 and words[4] in packed and section.startswith(".text") and not section.startswith(AT_START):
+                raise SystemExit(f"{path}: {section} calls {words[4]}, which is packed")
+
+
+def mark(compiler, out, objects, others):
+    check_calls(objects, others)
     with tempfile.TemporaryDirectory() as folder:
         renamed = []
         for i, path in enumerate(objects):
@@ -108,10 +133,11 @@ def main():
     marks.add_argument("--compiler", required=True)
     marks.add_argument("--out", type=pathlib.Path, required=True)
     marks.add_argument("objects", nargs="+", type=pathlib.Path)
+    marks.add_argument("--others", nargs="+", type=pathlib.Path, default=[])
     commands.add_parser("pack").add_argument("library", type=pathlib.Path)
     options = parser.parse_args()
     if options.command == "mark":
-        mark(options.compiler, options.out, options.objects)
+        mark(options.compiler, options.out, options.objects, options.others)
     else:
         options.library.write_bytes(Library(options.library).packed())
 

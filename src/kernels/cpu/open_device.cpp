@@ -4,6 +4,7 @@
 #include <map>
 #include <mutex>
 
+#include "base/packed_code.h"
 #include "device/cpu/cpu_limits.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/kernel_code.h"
@@ -27,6 +28,7 @@ Result<std::shared_ptr<Device>> open_device(const ThreadPoolOptions& options) {
         ErrorCode::invalid_state,
         "this build of Lathe has kernels for {} alone, which this CPU lacks; build with cmake -DLATHE_CPU_KERNELS=all",
         target_name());
+  LATHE_TRY(have_packed_code());
   LATHE_TRY(have_kernel_code());
   LATHE_ASSIGN(std::shared_ptr<Workers> workers, Workers::create(options));
   Target target = describe_machine(workers->size());
