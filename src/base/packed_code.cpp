@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <mutex>
@@ -64,7 +65,8 @@ Result<> map_code(const CodeContent& code, std::byte* to) {
 
 Result<> have_packed_code() {
   static std::mutex mutex;
-  static bool is_there = false;
+  static std::atomic<bool> is_there = false;
+  if (is_there) return {};
   const std::lock_guard lock(mutex);
   if (is_there) return {};
   const std::span<std::byte> section(__start_lathe_packed, __stop_lathe_packed);

@@ -18,6 +18,7 @@ Result<std::unique_ptr<lathe::Kernel>> make_kernel(const StepRecord& record) {
   if (!factory || !record.launches.empty())
     return fail(ErrorCode::plan_target, "this library has no kernel '{}'; build the plan anew with this version",
                 record.kernel);
+  LATHE_TRY(have_packed_code());  // families make kernels without a device
   LATHE_ASSIGN(std::unique_ptr<lathe::Kernel> kernel, factory({record.params, record.program}));
   return kernel;
 }
