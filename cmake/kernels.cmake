@@ -107,3 +107,28 @@ function(lathe_pack_marked_code target)
   add_custom_command(TARGET ${target} POST_BUILD
     COMMAND ${LATHE_PYTHON} ${CMAKE_SOURCE_DIR}/cmake/pack_code.py pack $<TARGET_FILE:${target}> VERBATIM)
 endfunction()
+
+# lathe_trim_archive(TARGET): tables for unwinding in this static library are as exceptions need them.
+function(lathe_trim_archive target)
+  add_custom_command(TARGET ${target} POST_BUILD
+    COMMAND ${LATHE_PYTHON} ${CMAKE_SOURCE_DIR}/cmake/trim_unwind.py --archive $<TARGET_FILE:${target}> VERBATIM)
+endfunction()
+
+# lathe_trim_objects(OUT NAME object...): one object file of these, with such tables.
+function(lathe_trim_objects out name)
+  if(NOT LATHE_PACKED_KERNELS)
+    set(${out} ${ARGN} PARENT_SCOPE)
+    return()
+  endif()
+  set(trimmed ${CMAKE_CURRENT_BINARY_DIR}/${name}_trimmed.o)
+  set(${out} ${trimmed} PARENT_SCOPE)
+  get_property(is_there GLOBAL PROPERTY LATHE_TRIMMED_${name})
+  if(is_there)
+    return()
+  endif()
+  set_property(GLOBAL PROPERTY LATHE_TRIMMED_${name} ON)
+  add_custom_command(OUTPUT ${trimmed}
+    COMMAND ${LATHE_PYTHON} ${CMAKE_SOURCE_DIR}/cmake/trim_unwind.py --compiler ${CMAKE_CXX_COMPILER} --out ${trimmed} ${ARGN}
+    DEPENDS ${CMAKE_SOURCE_DIR}/cmake/trim_unwind.py ${ARGN} COMMAND_EXPAND_LISTS VERBATIM)
+  set_source_files_properties(${trimmed} PROPERTIES EXTERNAL_OBJECT ON GENERATED ON)
+endfunction()
