@@ -61,7 +61,7 @@ foreach(objects lathe_api_10_objects lathe_runtime_api_10_objects)
 endforeach()
 lathe_add_shared(lathe_10 ${LATHE_RUNTIME_OBJECTS} $<TARGET_OBJECTS:lathe_builder_objects>
   $<TARGET_OBJECTS:lathe_api_10_objects> $<TARGET_OBJECTS:lathe_runtime_api_10_objects>
-  $<TARGET_OBJECTS:lathe_version_10_objects> ${SIMD_OBJECTS})
+  $<TARGET_OBJECTS:lathe_version_10_objects> ${PACKABLE_OBJECTS})
 lathe_add_lean(lathe_lean_10 lathe_version_10_objects lathe_runtime_api_10_objects)
 foreach(library lathe_10 lathe_lean_10)
   target_compile_definitions(${library} INTERFACE LATHE_TENSORRT_MAJOR=10)

@@ -28,8 +28,8 @@ lathe_add_small_objects(lathe_dispatch_api_10_objects 10 ${dispatch_api_sources}
 
 # lathe_add_dispatch(NAME version-objects interface-objects): one of that version and generation.
 function(lathe_add_dispatch name version interface)
-  lathe_add_shared(${name} $<TARGET_OBJECTS:lathe_dispatch_objects> $<TARGET_OBJECTS:${interface}>
-                   $<TARGET_OBJECTS:${version}> $<TARGET_OBJECTS:lathe_unused_objects>)
+  lathe_trim_objects(objects ${interface} $<TARGET_OBJECTS:lathe_dispatch_objects> $<TARGET_OBJECTS:${interface}>)
+  lathe_add_shared(${name} ${objects} $<TARGET_OBJECTS:${version}> $<TARGET_OBJECTS:lathe_unused_objects>)
   target_link_options(${name} PRIVATE ${LATHE_SMALL_LINK_OPTIONS})
 endfunction()
 lathe_add_dispatch(lathe_dispatch lathe_version_objects lathe_dispatch_api_objects)

@@ -58,15 +58,18 @@ function(lathe_add_simd_kernels out_objects)
   set(${out_objects} ${objects} PARENT_SCOPE)
 endfunction()
 
-# Libraries that are to be small have the kernels packed, of which a process unpacks those of its processor. Not for tools that look
-# into the code of kernels, such as profilers and sanitizers.
+# Libraries that are to be small have the kernels packed, of which a process unpacks those of its processor, and what calls them.
+# Not for tools that look into the code of kernels, such as profilers and sanitizers.
 find_program(LATHE_PYTHON NAMES python3)
 set(packs_by_default OFF)
 list(LENGTH LATHE_ISA_LEVELS level_count)
-if(level_count GREATER 1 AND CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64" AND LATHE_PYTHON AND NOT LATHE_SANITIZE AND NOT LATHE_FUZZERS)
+if(level_count GREATER 1 AND CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64" AND LATHE_PYTHON AND MOLD AND NOT LATHE_SANITIZE AND NOT LATHE_FUZZERS)
   set(packs_by_default ON)
 endif()
 option(LATHE_PACKED_KERNELS "Compress the CPU kernels in liblathe_lean.so" ${packs_by_default})
+if(LATHE_PACKED_KERNELS AND NOT MOLD)
+  message(FATAL_ERROR "LATHE_PACKED_KERNELS needs the linker mold, whose order of sections cmake/pack_code.py knows")
+endif()
 
 # lathe_pack_simd_kernels(OUT): the object file with the kernels of all levels, packed.
 function(lathe_pack_simd_kernels out)
@@ -83,4 +86,49 @@ function(lathe_pack_simd_kernels out)
     DEPENDS ${CMAKE_SOURCE_DIR}/cmake/pack_kernels.py ${objects} VERBATIM)
   set_source_files_properties(${packed} PROPERTIES EXTERNAL_OBJECT ON GENERATED ON)
   set(${out} ${packed} PARENT_SCOPE)
+endfunction()
+
+# lathe_mark_packed_code(OUT object... OTHERS object...): one object file of the first, whose functions are to be packed, and which
+# the code of the others does not call but by pointers.
+function(lathe_mark_packed_code out)
+  cmake_parse_arguments(ARG "" "" "OTHERS" ${ARGN})
+  set(marked ${CMAKE_CURRENT_BINARY_DIR}/packed_code.o)
+  add_custom_command(OUTPUT ${marked}
+    COMMAND ${LATHE_PYTHON} ${CMAKE_SOURCE_DIR}/cmake/pack_code.py mark --compiler ${CMAKE_CXX_COMPILER} --out ${marked}
+            ${ARG_UNPARSED_ARGUMENTS} --others ${ARG_OTHERS}
+    DEPENDS ${CMAKE_SOURCE_DIR}/cmake/pack_code.py ${ARG_UNPARSED_ARGUMENTS} ${ARG_OTHERS} COMMAND_EXPAND_LISTS VERBATIM)
+  set_source_files_properties(${marked} PROPERTIES EXTERNAL_OBJECT ON GENERATED ON)
+  set(${out} ${marked} PARENT_SCOPE)
+endfunction()
+
+# lathe_pack_marked_code(TARGET): packs them in this library, once it is linked.
+function(lathe_pack_marked_code target)
+  set_property(TARGET ${target} APPEND PROPERTY LINK_DEPENDS ${CMAKE_SOURCE_DIR}/cmake/pack_code.py)
+  add_custom_command(TARGET ${target} POST_BUILD
+    COMMAND ${LATHE_PYTHON} ${CMAKE_SOURCE_DIR}/cmake/pack_code.py pack $<TARGET_FILE:${target}> VERBATIM)
+endfunction()
+
+# lathe_trim_archive(TARGET): tables for unwinding in this static library are as exceptions need them.
+function(lathe_trim_archive target)
+  add_custom_command(TARGET ${target} POST_BUILD
+    COMMAND ${LATHE_PYTHON} ${CMAKE_SOURCE_DIR}/cmake/trim_unwind.py --archive $<TARGET_FILE:${target}> VERBATIM)
+endfunction()
+
+# lathe_trim_objects(OUT NAME object...): one object file of these, with such tables.
+function(lathe_trim_objects out name)
+  if(NOT LATHE_PACKED_KERNELS)
+    set(${out} ${ARGN} PARENT_SCOPE)
+    return()
+  endif()
+  set(trimmed ${CMAKE_CURRENT_BINARY_DIR}/${name}_trimmed.o)
+  set(${out} ${trimmed} PARENT_SCOPE)
+  get_property(is_there GLOBAL PROPERTY LATHE_TRIMMED_${name})
+  if(is_there)
+    return()
+  endif()
+  set_property(GLOBAL PROPERTY LATHE_TRIMMED_${name} ON)
+  add_custom_command(OUTPUT ${trimmed}
+    COMMAND ${LATHE_PYTHON} ${CMAKE_SOURCE_DIR}/cmake/trim_unwind.py --compiler ${CMAKE_CXX_COMPILER} --out ${trimmed} ${ARGN}
+    DEPENDS ${CMAKE_SOURCE_DIR}/cmake/trim_unwind.py ${ARGN} COMMAND_EXPAND_LISTS VERBATIM)
+  set_source_files_properties(${trimmed} PROPERTIES EXTERNAL_OBJECT ON GENERATED ON)
 endfunction()

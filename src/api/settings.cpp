@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/settings.h"
 
+#include <algorithm>
+
 #include "NvInfer.h"
 #include "NvOnnxParser.h"
 #include "api/deprecation.h"
+#include "base/text_table.h"
 
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"  // deprecated flags have rows, too
 
@@ -22,12 +25,23 @@ constexpr bool is_here(std::string_view owner) {
 constexpr bool is_here(std::string_view) { return true; }
 #endif
 
-constinit const Setting kSettings[] = {
-#define LATHE_SETTER(owner, name, effect, words) \
-  {is_here(#owner) ? #owner "::" #name : nullptr, Effect::effect, is_here(#owner) ? words : nullptr},
-#define LATHE_VALUE(owner, name, effect, words)                                                      \
-  {is_here(#owner) ? #owner "::" #name : nullptr, Effect::effect, is_here(#owner) ? words : nullptr, \
-   is_here(#owner) ? &typeid(owner) : nullptr, static_cast<int>(owner::name)},
+using Texts = TextTable<[] {  // the name of each setting, and words
+  return std::to_array<std::string_view>({
+#define LATHE_SETTER(owner, name, effect, words) is_here(#owner) ? #owner "::" #name : "", is_here(#owner) ? words : "",
+#define LATHE_VALUE LATHE_SETTER
+#include "api/settings.def"
+#if NV_TENSORRT_MAJOR < 11
+#include "api/settings_10_16.def"
+#endif
+#undef LATHE_SETTER
+#undef LATHE_VALUE
+  });
+}>;
+static_assert(Texts::kCount == 2 * static_cast<size_t>(SettingId::count));
+
+constexpr Effect kEffects[] = {
+#define LATHE_SETTER(owner, name, effect, words) Effect::effect,
+#define LATHE_VALUE LATHE_SETTER
 #include "api/settings.def"
 #if NV_TENSORRT_MAJOR < 11
 #include "api/settings_10_16.def"
@@ -35,7 +49,24 @@ constinit const Setting kSettings[] = {
 #undef LATHE_SETTER
 #undef LATHE_VALUE
 };
-static_assert(std::size(kSettings) == static_cast<size_t>(SettingId::count));
+
+struct Value {
+  const std::type_info* enumeration;  // null where it is not here
+  int value;
+  SettingId setting;
+};
+
+constinit const Value kValues[] = {
+#define LATHE_SETTER(owner, name, effect, words)
+#define LATHE_VALUE(owner, name, effect, words) \
+  {is_here(#owner) ? &typeid(owner) : nullptr, static_cast<int>(owner::name), SettingId::owner##_##name},
+#include "api/settings.def"
+#if NV_TENSORRT_MAJOR < 11
+#include "api/settings_10_16.def"
+#endif
+#undef LATHE_SETTER
+#undef LATHE_VALUE
+};
 
 #ifndef LATHE_RUNTIMES_ALONE
 struct DeprecatedValue {
@@ -61,10 +92,16 @@ void tell_deprecated(const std::type_info&, int, Log&) {}
 
 }  // namespace
 
-const Setting& setting_of(SettingId id) { return kSettings[static_cast<size_t>(id)]; }
+Setting setting_of(SettingId id) {
+  const auto index = static_cast<size_t>(id);
+  const Value* const value = std::ranges::find(kValues, id, &Value::setting);
+  const bool is_value = value != std::end(kValues);
+  return {Texts::at(2 * index), kEffects[index], Texts::at(2 * index + 1), is_value ? value->enumeration : nullptr,
+          is_value ? value->value : 0};
+}
 
 Error refusal_of(SettingId id) {
-  const Setting& setting = setting_of(id);
+  const Setting setting = setting_of(id);
   return {ErrorCode::config_invalid, fmt::format("{} is not supported: {}", setting.name, setting.words), {}};
 }
 
@@ -75,7 +112,7 @@ bool SettingNotices::is_first(SettingId id) {
 }
 
 Result<> SettingNotices::consult(SettingId id, Log& log) {
-  const Setting& setting = setting_of(id);
+  const Setting setting = setting_of(id);
   if (setting.effect == Effect::refused) return fail(refusal_of(id));
   if (setting.effect == Effect::no_effect && is_first(id))
     log.print(Severity::warning, "{} has no effect: {}", setting.name, setting.words);
@@ -83,9 +120,9 @@ Result<> SettingNotices::consult(SettingId id, Log& log) {
 }
 
 Result<> SettingNotices::consult_value(const std::type_info& enumeration, int value, Log& log) {
-  for (size_t i = 0; i < std::size(kSettings); ++i)
-    if (kSettings[i].enumeration && *kSettings[i].enumeration == enumeration && kSettings[i].value == value) {
-      LATHE_TRY(consult(static_cast<SettingId>(i), log));
+  for (const Value& row : kValues)
+    if (row.enumeration && *row.enumeration == enumeration && row.value == value) {
+      LATHE_TRY(consult(row.setting, log));
       tell_deprecated(enumeration, value, log);
       return {};
     }

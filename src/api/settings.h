@@ -36,7 +36,7 @@ struct Setting {
   int value = 0;                                // of the enumerator
 };
 
-const Setting& setting_of(SettingId id);
+Setting setting_of(SettingId id);
 // The error of a setting that is refused.
 Error refusal_of(SettingId id);
 

@@ -1,33 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/result.h"
 
+#include "base/text_table.h"
+
 namespace lathe {
 namespace {
 
 struct Row {
   ErrorCode code;
-  std::string_view name;
   ErrorKind kind;
-  std::string_view title;
 };
 
 constexpr Row kRows[] = {
-#define LATHE_ERROR(name, number, kind, title) {ErrorCode::name, #name, ErrorKind::kind, title},
+#define LATHE_ERROR(name, number, kind, title) {ErrorCode::name, ErrorKind::kind},
 #include "base/errors.def"
 #undef LATHE_ERROR
 };
 
-const Row& row_of(ErrorCode code) {
-  for (const Row& row : kRows)
-    if (row.code == code) return row;
+using Texts = TextTable<[] {  // name and title of each row
+  return std::to_array<std::string_view>({
+#define LATHE_ERROR(name, number, kind, title) #name, title,
+#include "base/errors.def"
+#undef LATHE_ERROR
+  });
+}>;
+static_assert(Texts::kCount == 2 * std::size(kRows));
+
+size_t row_of(ErrorCode code) {
+  for (size_t i = 0; i < std::size(kRows); ++i)
+    if (kRows[i].code == code) return i;
   return row_of(ErrorCode::internal);
 }
 
 }  // namespace
 
-ErrorKind kind_of(ErrorCode code) { return row_of(code).kind; }
-std::string_view name_of(ErrorCode code) { return row_of(code).name; }
-std::string_view title_of(ErrorCode code) { return row_of(code).title; }
+ErrorKind kind_of(ErrorCode code) { return kRows[row_of(code)].kind; }
+std::string_view name_of(ErrorCode code) { return Texts::at(2 * row_of(code)); }
+std::string_view title_of(ErrorCode code) { return Texts::at(2 * row_of(code) + 1); }
 
 Error::Error() = default;
 Error::Error(ErrorCode code, std::string message, std::vector<Error> notes)

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/packed_code.h"
 #include "device/family.h"
 #include "ops/plugin.h"
 #include "plan/expressions.h"
@@ -180,6 +181,7 @@ Result<> Engine::choose_codes() {
 Result<> Engine::make_evaluation(const plan::Step& step, StepCode& code) const {
   const OpInfo* op = find_op(step.op);
   if (!op) return fail(ErrorCode::plan_malformed, "step '{}' is of the unknown op '{}'", step.name, step.op);
+  LATHE_TRY(have_packed_code());
   LATHE_ASSIGN(code.eval, parse_attributes(op->kind, step.attributes));
   return {};
 }

@@ -155,7 +155,7 @@ const Names kNoSettings = {"LayerType",
                            "TensorRTPhase",
                            "PluginCapabilityType"};
 
-const Setting& row(size_t i) { return lathe::api::setting_of(static_cast<SettingId>(i)); }
+Setting row(size_t i) { return lathe::api::setting_of(static_cast<SettingId>(i)); }
 constexpr auto kRows = static_cast<size_t>(SettingId::count);
 
 TEST(Settings, EachHasARow) {

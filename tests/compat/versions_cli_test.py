@@ -161,7 +161,7 @@ class Versions(unittest.TestCase):
                 answers.add(self.answer())
             self.assertEqual(len(answers), 1)
         plan = self.plans[NOW, "cpu", "plain"]
-        self.check_refusal(self.run_plan(library(NOW, "lathe_lean"), plan, "cpu", "--no-code"), "the code of kernels", "cannot be mapped")
+        self.check_refusal(self.run_plan(library(NOW, "lathe_lean"), plan, "cpu", "--no-code"), "packed code", "cannot be mapped")
         self.check_answer(self.run_plan(library(NOW, "lathe"), plan, "cpu", "--no-code"), NOW, "cpu")
 
     # S5: processor time of loading and running once, each the least of several processes. What shares the processor's caches and

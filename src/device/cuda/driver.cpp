@@ -5,9 +5,12 @@
 
 #include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdlib>
+#include <cstring>
 #include <mutex>
 
+#include "base/text_table.h"
 #include "device/cuda/shared_library.h"
 
 namespace lathe::cuda {
@@ -18,17 +21,24 @@ enum class Fate { kept, lost };
 
 struct ResultRow {
   CUresult result;
-  std::string_view name;
   ErrorCode code;
   Fate fate;
-  std::string_view remedy;
 };
 
 constexpr ResultRow kResults[] = {
-#define LATHE_DRIVER_RESULT(name, number, code, fate, remedy) {name, #name, ErrorCode::code, Fate::fate, remedy},
+#define LATHE_DRIVER_RESULT(name, number, code, fate, remedy) {name, ErrorCode::code, Fate::fate},
 #include "device/cuda/driver_results.def"
 #undef LATHE_DRIVER_RESULT
 };
+
+using Texts = TextTable<[] {  // name and remedy of each row
+  return std::to_array<std::string_view>({
+#define LATHE_DRIVER_RESULT(name, number, code, fate, remedy) #name, remedy,
+#include "device/cuda/driver_results.def"
+#undef LATHE_DRIVER_RESULT
+  });
+}>;
+static_assert(Texts::kCount == 2 * std::size(kResults));
 
 const ResultRow* row_of(CUresult result) {
   for (const ResultRow& row : kResults)
@@ -36,25 +46,45 @@ const ResultRow* row_of(CUresult result) {
   return nullptr;
 }
 
-template <class F>
-Result<> resolve(const SharedLibrary& library, const char* symbol, Need need, F& function) {
-  function = reinterpret_cast<F>(library.symbol(symbol));
-  if (function || need == Need::optional) return {};
+struct Function {
+  size_t place;  // in Driver
+  Need need;
+};
+
+constexpr Function kFunctions[] = {
+#define LATHE_DRIVER_FUNCTION(name, symbol, need, parameters) {offsetof(Driver, name), Need::need},
+#include "device/cuda/driver.def"
+#undef LATHE_DRIVER_FUNCTION
+};
+
+using Symbols = TextTable<[] {
+  return std::to_array<std::string_view>({
+#define LATHE_DRIVER_FUNCTION(name, symbol, need, parameters) #symbol,
+#include "device/cuda/driver.def"
+#undef LATHE_DRIVER_FUNCTION
+  });
+}>;
+static_assert(Symbols::kCount == std::size(kFunctions));
+
+Result<void*> resolve(const SharedLibrary& library, const char* symbol, Need need) {
+  void* const function = library.symbol(symbol);
+  if (function || need == Need::optional) return function;
   return fail(ErrorCode::cuda_symbol_missing,
               "'{}' lacks the function {}, which Lathe needs: install an NVIDIA driver for CUDA {} or newer",
               library.path(), symbol, version_text(kMinDriverVersion));
 }
 
 Result<> resolve_all(const SharedLibrary& library, Driver& driver) {
-#define LATHE_DRIVER_FUNCTION(name, symbol, need, parameters) \
-  LATHE_TRY(resolve(library, #symbol, Need::need, driver.name));
-#include "device/cuda/driver.def"
-#undef LATHE_DRIVER_FUNCTION
+  for (size_t i = 0; i < Symbols::kCount; ++i) {
+    LATHE_ASSIGN(void* const function, resolve(library, Symbols::at(i), kFunctions[i].need));
+    std::memcpy(reinterpret_cast<std::byte*>(&driver) + kFunctions[i].place, &function, sizeof function);
+  }
   return {};
 }
 
 Result<> check_version(const SharedLibrary& library, Driver& driver) {
-  LATHE_TRY(resolve(library, "cuDriverGetVersion", Need::required, driver.cuDriverGetVersion));
+  LATHE_ASSIGN(void* const asks, resolve(library, "cuDriverGetVersion", Need::required));
+  driver.cuDriverGetVersion = reinterpret_cast<decltype(driver.cuDriverGetVersion)>(asks);
   const CUresult result = driver.cuDriverGetVersion(&driver.version);
   if (result != CUDA_SUCCESS)
     return fail(driver_error(result, fmt::format("asking '{}' for its version", library.path())));
@@ -93,7 +123,8 @@ Error driver_error(CUresult result, std::string_view doing) {
   if (!row)
     return {ErrorCode::device_call_failed, fmt::format("{}: the CUDA driver reports error {}", doing, int{result}), {}};
   return {row->code,
-          fmt::format("{}: the CUDA driver reports {} ({}): {}", doing, row->name, int{result}, row->remedy),
+          fmt::format("{}: the CUDA driver reports {} ({}): {}", doing, Texts::at(2 * (row - kResults)), int{result},
+                      Texts::at(2 * (row - kResults) + 1)),
           {}};
 }
 

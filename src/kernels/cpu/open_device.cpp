@@ -4,6 +4,7 @@
 #include <map>
 #include <mutex>
 
+#include "base/packed_code.h"
 #include "base/processors.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/kernel_code.h"
@@ -17,6 +18,7 @@ Result<std::unique_ptr<lathe::Kernel>> make_kernel(const StepRecord& record) {
   if (!factory || !record.launches.empty())
     return fail(ErrorCode::plan_target, "this library has no kernel '{}'; build the plan anew with this version",
                 record.kernel);
+  LATHE_TRY(have_packed_code());  // families make kernels without a device
   LATHE_ASSIGN(std::unique_ptr<lathe::Kernel> kernel, factory({record.params, record.program}));
   return kernel;
 }
@@ -27,6 +29,7 @@ Result<std::shared_ptr<Device>> open_device(const ThreadPoolOptions& options) {
         ErrorCode::invalid_state,
         "this build of Lathe has kernels for {} alone, which this CPU lacks; build with cmake -DLATHE_CPU_KERNELS=all",
         target_name());
+  LATHE_TRY(have_packed_code());
   LATHE_TRY(have_kernel_code());
   LATHE_ASSIGN(std::shared_ptr<Workers> workers, Workers::create(options));
   Target target = describe_machine(workers->size());

@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The code of one level, unpacked: see cmake/pack_kernels.py, which makes the table below and the jumps through
-// lathe_kernel_entries. It lies in a file in memory, so that /proc/self/maps and profilers show its name, else in
-// memory without one.
+// lathe_kernel_entries.
 #include <sys/mman.h>
-#include <unistd.h>
 
-#include <cerrno>
 #include <mutex>
-#include <system_error>
 
 #include "base/inflate.h"
+#include "base/packed_code.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/kernel_code.h"
 
@@ -42,36 +39,10 @@ class Mapping {
   Result<> have(IsaLevel level);
 
  private:
-  bool map_file(std::string_view level, std::span<const std::byte> image, size_t executable);
-  bool map_anonymously(std::span<const std::byte> image, size_t executable);
-
   std::mutex mutex_;
   void* address_ = MAP_FAILED;
   size_t bytes_ = 0;
 };
-
-bool Mapping::map_file(std::string_view level, std::span<const std::byte> image, size_t executable) {
-  constexpr unsigned kExecutable = 0x10;  // MFD_EXEC of Linux 6.3, where a file may otherwise not be executed
-  const std::string name = fmt::format("lathe_kernels_{}", level);
-  int file = ::memfd_create(name.c_str(), MFD_CLOEXEC | kExecutable);
-  if (file < 0 && errno == EINVAL) file = ::memfd_create(name.c_str(), MFD_CLOEXEC);
-  if (file < 0) return false;
-  auto* const to = static_cast<std::byte*>(address_);
-  const bool mapped = ::write(file, image.data(), image.size()) == static_cast<ssize_t>(image.size()) &&
-                      ::mmap(to, executable, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED, file, 0) != MAP_FAILED &&
-                      ::mmap(to + executable, image.size() - executable, PROT_READ | PROT_WRITE,
-                             MAP_PRIVATE | MAP_FIXED, file, static_cast<off_t>(executable)) != MAP_FAILED;
-  ::close(file);
-  return mapped;
-}
-
-bool Mapping::map_anonymously(std::span<const std::byte> image, size_t executable) {
-  void* const to =
-      ::mmap(address_, image.size(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
-  if (to == MAP_FAILED) return false;
-  std::memcpy(to, image.data(), image.size());
-  return ::mprotect(to, executable, PROT_READ | PROT_EXEC) == 0;
-}
 
 Result<> Mapping::have(IsaLevel level) {
   const std::lock_guard lock(mutex_);
@@ -93,12 +64,8 @@ Result<> Mapping::have(IsaLevel level) {
     std::memcpy(image.data() + place, &word, sizeof word);
   }
   std::memcpy(image.data() + packed.imported, packed.imports, packed.import_count * sizeof(uintptr_t));
-  if (!map_file(name_of(level), image, packed.executable) && !map_anonymously(image, packed.executable))
-    return fail(
-        ErrorCode::invalid_state,
-        "the code of kernels for {} cannot be mapped: {}; a policy of the system (SELinux, seccomp) that lets this "
-        "process make executable memory mends it, and so does liblathe.so, whose kernels are not packed",
-        name_of(level), std::generic_category().message(errno));
+  LATHE_TRY(map_code({fmt::format("lathe_kernels_{}", name_of(level)), image, packed.executable},
+                     static_cast<std::byte*>(address_)));
   lathe_kernel_entries = reinterpret_cast<const void*>(base + packed.entries);
   return {};
 }

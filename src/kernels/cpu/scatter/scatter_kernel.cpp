@@ -2,10 +2,10 @@
 #include "kernels/cpu/scatter/scatter.h"
 
 #include <cstring>
-#include <functional>
 #include <mutex>
 
 #include "base/for_size.h"
+#include "base/function_ref.h"
 #include "kernels/cpu/copy/copy.h"
 #include "kernels/cpu/index_walk.h"
 #include "kernels/cpu/kernel_table.h"
@@ -88,8 +88,8 @@ class ScatterKernel final : public Kernel {
   bool sums_apart(DType type) const { return reduction_ != Reduction::none && is_narrow_float(type); }
   IndexWalk walk(const Launch& launch, const TensorArg& table) const;
   // Not a template, or each type and reduction would have a copy of it.
-  using ScatterPart = std::function<std::optional<IndexWalk::Outside>(const IndexWalk& part)>;
-  std::optional<IndexWalk::Outside> in_parts(const IndexWalk& walk, ThreadPool& pool, const ScatterPart& scatter) const;
+  using ScatterPart = FunctionRef<std::optional<IndexWalk::Outside>(const IndexWalk& part)>;
+  std::optional<IndexWalk::Outside> in_parts(const IndexWalk& walk, ThreadPool& pool, ScatterPart scatter) const;
   template <class U, class A>
   std::optional<IndexWalk::Outside> reduce(const Launch& launch, const TensorArg& table) const;
   template <class U>
@@ -139,7 +139,7 @@ IndexWalk ScatterKernel::walk(const Launch& launch, const TensorArg& table) cons
 
 // Threads have a part of the table each, so that updates of one place stay in order.
 std::optional<IndexWalk::Outside> ScatterKernel::in_parts(const IndexWalk& walk, ThreadPool& pool,
-                                                          const ScatterPart& scatter) const {
+                                                          ScatterPart scatter) const {
   const bool elements = mode_ == ScatterMode::elements;
   const int loop = elements ? walk.loop_of_tuples() : walk.loop_of_run();
   const int64_t turns = loop < 0 ? 1 : elements ? walk.tuples_along(loop) : walk.run_along(loop);
