@@ -165,6 +165,12 @@ bool uses_tf32(const BuilderConfig& settings, const BackendBuild& backend, Log& 
   return is_asked_for && backend.no_tf32.empty();
 }
 
+void set_passes(const BuilderConfig& settings, const OwnSettings& types, PassContext& passes) {
+  passes.dump_directory = settings.pass_dump;
+  passes.skip = settings.skipped_passes;
+  passes.obey_pins = types.constraints == PrecisionConstraints::kOBEY;
+}
+
 void set_tuner(const BuilderConfig& settings, const BuilderCore& core, const BackendBuild& backend,
                BuildOptions& options) {
   TunerOptions& tuner = options.tuner;
@@ -256,9 +262,7 @@ Result<std::vector<std::byte>> Builder::build_for(const DefaultTarget& target, N
   if (options.traits.narrows_precision) options.passes.precision = types.precision;
   LATHE_ASSIGN(options.passes.pins, pins_of(types, definition.graph()));
   options.auxiliary_streams = static_cast<uint32_t>(settings.getMaxAuxStreams());
-  options.passes.dump_directory = settings.pass_dump;
-  options.passes.skip = settings.skipped_passes;
-  options.passes.obey_pins = types.constraints == PrecisionConstraints::kOBEY;
+  set_passes(settings, types, options.passes);
   set_tuner(settings, *core_, backend, options);
   UnreadWeights unread(definition);
   ProgressAdapter progress(settings.getProgressMonitor());
