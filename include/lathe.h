@@ -288,7 +288,8 @@ class ITensorList {
 };
 
 // Evaluates an ONNX model op by op, with no optimization: slow, obvious, and what built engines are compared with.
-// Gives all outputs of the model; with `allValues`, also every named value inside.
+// Gives all outputs of the model; with `allValues`, also every named value inside. An input that is a sequence `x` is
+// given as `x_0`, `x_1` and so on; one that is an optional need not be given.
 TENSORRTAPI ITensorList* evaluate(const char* onnxPath, const NamedTensor* inputs, int32_t nbInputs,
                                   bool allValues = false) noexcept;
 

@@ -46,7 +46,7 @@ Result<> infer_squeeze(InferContext& context) {
       return fail(ErrorCode::shape_mismatch, "squeeze: dimension {} of input {} is not 1", i, to_string(input));
   }
   context.set(0, context.dtype(0), std::move(output));
-  if (context.elements(0)) context.set_elements(0, *context.elements(0));
+  if (context.partial_elements(0)) context.set_elements(0, *context.partial_elements(0));
   return {};
 }
 

@@ -3,9 +3,9 @@
 
 #include <algorithm>
 #include <atomic>
-#include <thread>
 
 #include "base/divide.h"
+#include "base/work_together.h"
 #include "ops/pack_bytes.h"
 #include "plan/limits.h"
 #include "plan/words.h"
@@ -114,14 +114,7 @@ void derive(std::span<const Derivative> derivatives, std::span<const std::byte> 
       pack_bytes(piece->packing, piece->element, weights.data() + piece->source.offset, to, works[i].part);
     }
   };
-  std::vector<std::thread> helpers;
-  try {
-    for (size_t i = 1; i < std::min<size_t>(static_cast<size_t>(std::max(threads, 1)), works.size()); ++i)
-      helpers.emplace_back(work);
-  } catch (const std::system_error&) {  // those that there are do it
-  }
-  work();
-  for (std::thread& helper : helpers) helper.join();
+  work_together(std::min(static_cast<size_t>(std::max(threads, 1)), works.size()), work);
 }
 
 }  // namespace lathe::plan

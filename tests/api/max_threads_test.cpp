@@ -79,7 +79,25 @@ TEST_F(MaxThreads, OfBuilders) {
   }
 }
 
-TEST_F(MaxThreads, OfRefittersAndRuntimes) {
+// A runtime makes the kernels of several layers.
+TEST_F(MaxThreads, OfRuntimes) {
+  for (int i = 0; i < 4; ++i) {
+    ITensor* x = network->addInput(("x" + std::to_string(i)).c_str(), DataType::kFLOAT, Dims2(4, 8 + i));
+    network->markOutput(*network->addSoftMax(*x)->getOutput(0));
+  }
+  const auto plan = build();
+  EXPECT_EQ(runtime->getMaxThreads(), 1);
+  expect_threads(0, [&] { engine = load(*plan); });
+  for (const int most : {1, 2, 3}) {
+    ASSERT_TRUE(runtime->setMaxThreads(most));
+    EXPECT_EQ(runtime->getMaxThreads(), most);
+    expect_threads(most - 1, [&] { engine = load(*plan); });
+    ASSERT_NE(engine, nullptr);
+    EXPECT_NE(std::unique_ptr<IExecutionContext>(engine->createExecutionContext()), nullptr);
+  }
+}
+
+TEST_F(MaxThreads, OfRefitters) {
   config->setFlag(BuilderFlag::kREFIT);
   network->getLayer(0)->setName("w");
   network->getLayer(2)->setName("b");

@@ -12,6 +12,7 @@ namespace lathe::cli {
 // How a model becomes an engine.
 struct BuildSettings {
   std::string min_shapes, opt_shapes, max_shapes;
+  std::string input_elements;  // of inputs that are sequences or optionals
   std::string timing_cache;
   double budget = -1;
   int threads = 0;

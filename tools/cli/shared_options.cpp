@@ -77,6 +77,12 @@ void add_shapes(CLI::App& command, BuildSettings& settings) {
 void add_build_options(CLI::App& command, BuildSettings& settings, bool shapes) {
   const char* const group = kHowToBuild;
   if (shapes) add_shapes(command, settings);
+  command
+      .add_option("--inputElements", settings.input_elements,
+                  "How many tensors there are of inputs that are sequences: name:3,... and they are name_0, name_1 and "
+                  "so on; name:3@1x?x64 with their dims, where the model does not tell; name:none for an optional that "
+                  "is not given")
+      ->group(group);
   command.add_option("--timingCacheFile", settings.timing_cache, "Measurements to reuse, and to add to")->group(group);
   command
       .add_option("--buildBudget", settings.budget,

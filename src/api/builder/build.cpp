@@ -7,6 +7,7 @@
 #include "api/builder/builder_config.h"
 #include "api/builder/calibration.h"
 #include "api/builder/compatible_plan.h"
+#include "api/builder/composed_attention.h"
 #include "api/builder/debug_marks.h"
 #include "api/builder/direct_io.h"
 #include "api/builder/hardware.h"
@@ -23,6 +24,7 @@
 #include "api/network/network.h"
 #include "api/network/unread_weights.h"
 #include "api/plan_keys.h"
+#include "api/progress.h"
 #include "api/runtime/cuda_engine.h"
 #include "api/runtime/engine_inspector.h"
 #include "api/runtime/gpu_allocator.h"
@@ -44,35 +46,6 @@ constexpr double kBudgets[] = {0, 5, 15, 60, 300, 3600};
 
 // Bytes that candidates may have packed at one time, where an eighth of the network's weights is less.
 constexpr size_t kLeastAtOnce = size_t{16} << 20;
-
-// Tells an IProgressMonitor of one phase after the other, in percent.
-class ProgressAdapter {
- public:
-  explicit ProgressAdapter(nv::IProgressMonitor* monitor) : monitor_(monitor) {}
-  ~ProgressAdapter() { finish(); }
-  ProgressAdapter(const ProgressAdapter&) = delete;
-  ProgressAdapter& operator=(const ProgressAdapter&) = delete;
-
-  bool operator()(std::string_view phase, double fraction) {
-    if (!monitor_) return true;
-    if (phase != phase_) {
-      finish();
-      phase_ = phase;
-      monitor_->phaseStart(phase_.c_str(), nullptr, kSteps);
-    }
-    return monitor_->stepComplete(phase_.c_str(), static_cast<int32_t>(fraction * (kSteps - 1)));
-  }
-
- private:
-  static constexpr int32_t kSteps = 100;
-  void finish() {
-    if (monitor_ && !phase_.empty()) monitor_->phaseFinish(phase_.c_str());
-    phase_.clear();
-  }
-
-  nv::IProgressMonitor* monitor_;
-  std::string phase_;
-};
 
 Json describe(const RegionReport& region) {
   Json candidates = Json::array();
@@ -192,6 +165,12 @@ bool uses_tf32(const BuilderConfig& settings, const BackendBuild& backend, Log& 
   return is_asked_for && backend.no_tf32.empty();
 }
 
+void set_passes(const BuilderConfig& settings, const OwnSettings& types, PassContext& passes) {
+  passes.dump_directory = settings.pass_dump;
+  passes.skip = settings.skipped_passes;
+  passes.obey_pins = types.constraints == PrecisionConstraints::kOBEY;
+}
+
 void set_tuner(const BuilderConfig& settings, const BuilderCore& core, const BackendBuild& backend,
                BuildOptions& options) {
   TunerOptions& tuner = options.tuner;
@@ -283,9 +262,7 @@ Result<std::vector<std::byte>> Builder::build_for(const DefaultTarget& target, N
   if (options.traits.narrows_precision) options.passes.precision = types.precision;
   LATHE_ASSIGN(options.passes.pins, pins_of(types, definition.graph()));
   options.auxiliary_streams = static_cast<uint32_t>(settings.getMaxAuxStreams());
-  options.passes.dump_directory = settings.pass_dump;
-  options.passes.skip = settings.skipped_passes;
-  options.passes.obey_pins = types.constraints == PrecisionConstraints::kOBEY;
+  set_passes(settings, types, options.passes);
   set_tuner(settings, *core_, backend, options);
   UnreadWeights unread(definition);
   ProgressAdapter progress(settings.getProgressMonitor());
@@ -312,6 +289,7 @@ Result<std::vector<std::byte>> Builder::build_for(const DefaultTarget& target, N
                            settings.getPreviewFeature(nv::PreviewFeature::kALIASED_PLUGIN_IO_10_03)));
   LATHE_ASSIGN(std::unique_ptr<BuiltPlan> built, build_plan(std::move(settled), options));
   LATHE_TRY(check_direct_io(definition, settings, built->plan));
+  warn_of_composed_attention(definition, built->report, *options.log);
   if (settings.has(nv::BuilderFlag::kERROR_ON_TIMING_CACHE_MISS) && built->report.tuned > 0)
     return fail(ErrorCode::timing_cache_invalid, "{} problems are not in the timing cache", built->report.tuned);
   if (built->report.tuned > 0) note_measured_device(settings, backend);

@@ -13,9 +13,9 @@
 namespace lathe::api {
 namespace {
 
-// As many as are to run the engine.
+// As many as are to run the engine, unless setMaxThreads() says.
 int loading_threads(const RuntimeCore& core) {
-  const int32_t wanted = core.cpu_threads;
+  const int32_t most = core.max_threads, wanted = most > 0 ? most : core.cpu_threads.load();
   return wanted > 0 ? wanted : allowed_cpus();
 }
 
