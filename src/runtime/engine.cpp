@@ -7,8 +7,8 @@
 #include <optional>
 #include <utility>
 
+#include "base/for_each_in_threads.h"
 #include "base/packed_code.h"
-#include "base/work_together.h"
 #include "device/family.h"
 #include "ops/plugin.h"
 #include "plan/expressions.h"
@@ -237,14 +237,11 @@ Result<> Engine::make_steps(const EngineOptions& options) {
 // Of several errors, that of the first step is told, as if one thread had made them.
 Result<> Engine::make_steps_together(const std::vector<size_t>& steps, const EngineOptions& options) {
   std::vector<std::optional<Error>> errors(steps.size());
-  std::atomic<size_t> next = 0;
   std::atomic<bool> is_out_of_memory = false;
-  work_together(std::min(options.loading_threads, steps.size()), [&]() noexcept {
+  for_each_in_threads(steps.size(), options.loading_threads, [&](size_t i, size_t) noexcept {
     try {
-      for (size_t i = next++; i < steps.size(); i = next++) {
-        Result<StepCode> code = make_step(steps[i], options);
-        code ? void(code_[steps[i]] = *std::move(code)) : void(errors[i] = std::move(code).error());
-      }
+      Result<StepCode> code = make_step(steps[i], options);
+      code ? void(code_[steps[i]] = *std::move(code)) : void(errors[i] = std::move(code).error());
     } catch (const std::bad_alloc&) {
       is_out_of_memory = true;
     }

@@ -34,7 +34,7 @@ struct EngineOptions {
   plan::ReadOptions read;
   const PluginSource* plugins = nullptr;  // of the plan's plugins: not owned; null = there are none
   int threads = 0;                        // without a device: that contexts' memory is told for; 0 = those of the build
-  size_t loading_threads = 1;             // that make kernels of the host, the calling one among them
+  int loading_threads = 1;                // that make kernels of the host, the calling one among them
 };
 
 class Engine {
