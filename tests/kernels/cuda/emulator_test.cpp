@@ -94,7 +94,7 @@ constexpr std::string_view kWarpgroup = R"(
     barrier();
     float d[8][4] = {};
     wgmma_fence();
-    for (int step = 0; step < 4; ++step) wgmma_k16<64>(d, a + 32 * step, b + 32 * step, f16{});
+    for (int step = 0; step < 4; ++step) wgmma_along_k<64>(d, a + 32 * step, b + 32 * step, f16{});
     wgmma_commit();
 )";
 
@@ -123,6 +123,36 @@ TEST(Emulator, WarpgroupsMultiplyPanelsAndRegisters) {
     }
 }
 
+TEST(Emulator, WarpgroupsMultiplyBytes) {
+  std::vector<int> data(64 * 32);
+  const Result<> result = run(R"(
+    using Rows = gemm::Panel<int8, 64, 128>;
+    char* a = reinterpret_cast<char*>(dynamic_shared());
+    char* b = a + Rows::kBytes;
+    for (int i = thread_x(); i < 64 * 128; i += 128) {
+      a[Rows::offset(i / 128, i % 128)] = static_cast<char>(i * 7 % 256 - 128);
+      if (i < 32 * 128) b[Rows::offset(i / 128, i % 128)] = static_cast<char>(i * 11 % 255 - 127);
+    }
+    matrix_units_fence();
+    barrier();
+    int d[4][4] = {};
+    wgmma_fence();
+    for (int step = 0; step < 4; ++step) wgmma_along_k<32>(d, a + 32 * step, b + 32 * step, int8{});
+    wgmma_commit();
+    wgmma_wait<0>();
+    for (int j = 0; j < 4; ++j)
+      for (int e = 0; e < 4; ++e)
+        x[(warp() * 16 + lane() / 4 + e / 2 * 8) * 32 + j * 8 + lane() % 4 * 2 + e % 2] = d[j][e];)",
+                              data, 128, 96 * 128);
+  ASSERT_TRUE(result) << result.error().message;
+  for (int m = 0; m < 64; ++m)
+    for (int n = 0; n < 32; ++n) {
+      int sum = 0;
+      for (int k = 0; k < 128; ++k) sum += ((m * 128 + k) * 7 % 256 - 128) * ((n * 128 + k) * 11 % 255 - 127);
+      EXPECT_EQ(data[static_cast<size_t>(m * 32 + n)], sum);
+    }
+}
+
 TEST(Emulator, WarpgroupsReadUntilTheWait) {
   std::vector<int> data(128);
   const Result<> result = run(fmt::format("{}{}", kWarpgroup, R"(
@@ -143,9 +173,9 @@ TEST(Emulator, MisuseOfWarpgroups) {
     copy_async_wait<0>();
     barrier();
     float d[8][4] = {};
-    wgmma_k16<64>(d, a, a + 8192, f16{});)";
+    wgmma_along_k<64>(d, a, a + 8192, f16{});)";
   expect_failure(kCopied, "without matrix_units_fence()", 128, 16384);
-  expect_failure("float d[8][4] = {}; wgmma_k16<64>(d, dynamic_shared(), dynamic_shared() + 8192, f16{});",
+  expect_failure("float d[8][4] = {}; wgmma_along_k<64>(d, dynamic_shared(), dynamic_shared() + 8192, f16{});",
                  "wgmma of a panel outside", 128, 8192);
 }
 
