@@ -332,10 +332,9 @@ void Source::declare_program(const ProgramNames& names, const ProgramText& text,
                                program.outputs.size());
   // Operands of several vectors are loaded together; long programs would stand in the code too often.
   constexpr size_t kShort = 6;
-  declarations_ += fmt::format("  static constexpr int kAtOnce = {};\n", operands.empty()                ? 1
-                                                                         : program.code.size() <= kShort ? 4
-                                                                                                         : 2);
-  declarations_ += fmt::format("  static constexpr bool kShort = {};\n", program.code.size() <= kShort);
+  const bool is_short = (text.levels ? text.levels->instructions : program.code.size()) <= kShort;
+  declarations_ += fmt::format("  static constexpr int kAtOnce = {};\n", operands.empty() ? 1 : is_short ? 4 : 2);
+  declarations_ += fmt::format("  static constexpr bool kShort = {};\n", is_short);
   declarations_ += fmt::format("  static constexpr bool kIdentity = {};\n", program.is_identity());
   declarations_ += fmt::format("  static constexpr bool kRounds = {};\n  static constexpr int kZero = {};\n",
                                text.levels.has_value(), text.levels ? text.levels->zero : 0);
