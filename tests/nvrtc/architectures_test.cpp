@@ -156,6 +156,36 @@ TEST_P(Architectures, LargeProducts) {
   }
 }
 
+// Products and convolutions of levels, with what makes levels of them again: each by the instructions that it has.
+TEST_P(Architectures, Integers) {
+  const std::string text = R"(graph "g" {
+    input %x: T[4096, 768]
+    input %image: T[32, 256, 14, 14]
+    input %residual: T[32, 256, 14, 14]
+    %w = constant{value=T[768, 3072]{~1}}()
+    %k = constant{value=T[256, 256, 3, 3]{~2}}()
+    %fine = constant{value=f32[]{0.0002}}()
+    %coarse = constant{value=f32[]{0.07}}()
+    %m = matmul(%x, %w)
+    %a = dequantize{to=f32}(%m, %fine)
+    %y = quantize{to=i8}(%a, %coarse)
+    %c = convolution{stride=[1, 1], pads_begin=[1, 1], pads_end=[1, 1], dilation=[1, 1]}(%image, %k)
+    %b = dequantize{to=f32}(%c, %fine)
+    %r = dequantize{to=f32}(%residual, %coarse)
+    %sum = elementwise{op=add}(%b, %r)
+    %relu = activation{op=relu}(%sum)
+    %z = quantize{to=i8}(%relu, %coarse)
+    output %y
+    output %z
+  })";
+  const Result<std::unique_ptr<BuiltPlan>> built = build(text, "i8");
+  ASSERT_TRUE(built) << built.error().to_string();
+  std::string tactics;
+  for (const plan::Step& step : (*built)->plan.steps) tactics += step.tactic + "; ";
+  EXPECT_EQ(tactics.find("tma ") != std::string::npos, GetParam() == 90) << tactics;
+  EXPECT_EQ(tactics.find("wgmma ") != std::string::npos, GetParam() == 90) << tactics;
+}
+
 // Layers of recurrent networks: their weights fit registers, or shared memory, or neither.
 TEST_P(Architectures, Recurrences) {
   for (const std::string type : {"f32", "f16"})

@@ -156,9 +156,13 @@ template <int kPending>
 LATHE_DEVICE void wgmma_wait() {
   lathe_emulated_wgmma_wait(kPending);
 }
-template <int N, bool kMnMajorA, bool kMnMajorB, int kPanelBytesA, int kPanelBytesB, bool kKeep = true, class T>
-LATHE_DEVICE void wgmma(float (&d)[N / 8][4], const void* a, const void* b, T) {
-  constexpr const char* kType = is_same<T, f16> ? "f16" : is_same<T, bf16> ? "bf16" : "tf32";
+template <int N, bool kMnMajorA, bool kMnMajorB, int kPanelBytesA, int kPanelBytesB, bool kKeep = true, class Sum,
+          class T>
+LATHE_DEVICE void wgmma(Sum (&d)[N / 8][4], const void* a, const void* b, T) {
+  static_assert(is_same<T, f16> || is_same<T, bf16> || (!kMnMajorA && !kMnMajorB), "what the matrix units read");
+  static_assert(is_same<Sum, typename MatrixSum<T>::Type>, "what the matrix units sum up in");
+  static_assert(!is_same<T, int8> || N % 16 == 0 || N == 8 || N == 24, "what the instruction takes");
+  constexpr const char* kType = is_same<T, f16> ? "f16" : is_same<T, bf16> ? "bf16" : is_same<T, int8> ? "s8" : "tf32";
   lathe_emulated_wgmma(kType, N, kKeep, d, nullptr, {a, kMnMajorA, kPanelBytesA}, {b, kMnMajorB, kPanelBytesB});
 }
 template <int N, bool kMnMajorB, int kPanelBytesB, class T>

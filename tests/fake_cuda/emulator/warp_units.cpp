@@ -102,52 +102,67 @@ void mma(ClusterRun& run, const char* shape, void* d, const unsigned* a, const u
 
 namespace {
 
-float float16(const char* type, uint16_t bits) { return type[0] == 'b' ? bf16_to_float(bits) : f16_to_float(bits); }
+constexpr int kStepBytes = 32;  // of K, that an instruction multiplies
 
 // An element in the layout that lib/warpgroup.cuh describes: chunks of 16 bytes are permuted by bits of their address.
-float element(const char* type, const PanelView& panel, int outer, int k) {
-  const int size = type[0] == 't' ? 4 : 2;
+template <class Element>
+auto element(const PanelView& panel, int outer, int k) {
+  constexpr int kSize = sizeof(Element);
   const int offset =
-      panel.mn_major ? outer / 64 * panel.panel_bytes + outer % 64 * size + k * 128 : outer * 128 + k * size;
+      panel.mn_major ? outer / 64 * panel.panel_bytes + outer % 64 * kSize + k * 128 : outer * 128 + k * kSize;
   const uintptr_t linear = reinterpret_cast<uintptr_t>(panel.start) + static_cast<uintptr_t>(offset);
-  const void* at = reinterpret_cast<const void*>(linear ^ (linear / 128 % 8 * 16));
-  if (size == 4) {
-    tf32 value;
-    std::memcpy(&value, at, sizeof value);
-    return decode(value);
-  }
-  uint16_t bits;
-  std::memcpy(&bits, at, sizeof bits);
-  return float16(type, bits);
+  Element value;
+  std::memcpy(&value, reinterpret_cast<const void*>(linear ^ (linear / 128 % 8 * 16)), sizeof value);
+  return decode(value);
 }
 
-// Of the rows in registers, each pair of which is two neighbours along K: rows lane / 4 and, every other pair, eight
-// below; then the next eight of K.
-float element(const Product& product, int half, int k) {
-  const unsigned pair = product.left[k % 8 / 2][k / 8 * 2 + half];
-  return float16(product.type, static_cast<uint16_t>(pair >> k % 2 * 16));
+// Of the rows in registers, each of which is neighbours along K, 4 bytes: rows lane / 4 and, every other register,
+// eight below; then the next 16 bytes of K.
+template <class Element>
+auto element(const Product& product, int half, int k) {
+  constexpr int kPack = 4 / sizeof(Element);
+  Element packed[kPack];
+  std::memcpy(packed, &product.left[k / kPack % 4][k / kPack / 4 * 2 + half], sizeof packed);
+  return decode(packed[k % kPack]);
 }
+
+template <class Element, class Sum>
+void multiply_rows(const Product& product) {
+  constexpr int kDepth = kStepBytes / sizeof(Element);
+  const int warp = product.thread / kWarpSize % 4, lane = product.thread % kWarpSize;
+  Sum a[2][kDepth], b[kDepth];
+  for (int half = 0; half < 2; ++half)
+    for (int k = 0; k < kDepth; ++k)
+      a[half][k] = product.a.start ? element<Element>(product.a, warp * 16 + lane / 4 + half * 8, k)
+                                   : element<Element>(product, half, k);
+  for (int column = lane % 4 * 2; column < product.columns; column += column % 2 == 0 ? 1 : 7) {
+    for (int k = 0; k < kDepth; ++k) b[k] = element<Element>(product.b, column, k);
+    for (int half = 0; half < 2; ++half) {
+      Sum sum = 0;
+      for (int k = 0; k < kDepth; ++k) sum += a[half][k] * b[k];
+      Sum& to = static_cast<Sum*>(product.sums)[column / 8 * 4 + half * 2 + column % 2];
+      to = product.keep ? to + sum : sum;
+    }
+  }
+}
+
+struct Rows {
+  const char* type;
+  void (*multiply)(const Product&);
+};
+constexpr Rows kRows[] = {
+    {"f16", multiply_rows<f16, float>},
+    {"bf16", multiply_rows<bf16, float>},
+    {"tf32", multiply_rows<tf32, float>},
+    {"s8", multiply_rows<int8, int>},
+};
 
 }  // namespace
 
 void wgmma(const Product& product) {
-  constexpr int kMaxK = 16;
-  const int depth = product.type[0] == 't' ? 8 : kMaxK;
-  const int warp = product.thread / kWarpSize % 4, lane = product.thread % kWarpSize;
-  float a[2][kMaxK], b[kMaxK];
-  for (int half = 0; half < 2; ++half)
-    for (int k = 0; k < depth; ++k)
-      a[half][k] = product.a.start ? element(product.type, product.a, warp * 16 + lane / 4 + half * 8, k)
-                                   : element(product, half, k);
-  for (int column = lane % 4 * 2; column < product.columns; column += column % 2 == 0 ? 1 : 7) {
-    for (int k = 0; k < depth; ++k) b[k] = element(product.type, product.b, column, k);
-    for (int half = 0; half < 2; ++half) {
-      float sum = 0;
-      for (int k = 0; k < depth; ++k) sum += a[half][k] * b[k];
-      float& to = product.sums[column / 8 * 4 + half * 2 + column % 2];
-      to = product.keep ? to + sum : sum;
-    }
-  }
+  const Rows* known = kRows;
+  while (std::strcmp(known->type, product.type) != 0) ++known;
+  known->multiply(product);
 }
 
 void ldmatrix(ClusterRun& run, unsigned* r, int count, bool transposed, const void* row) {

@@ -28,9 +28,13 @@ constexpr double kAccessClocks = 690, kWarpgroupAccessClocks = 310;
 struct Rate {
   double all, warp;
 };
+// As warps alone, types of fewer bits have more.
+double warpgroup_products(DType dtype, const Target& target) {
+  return target.products.warpgroup_matrix * target.matrix_products(dtype) / target.products.matrix;
+}
 Rate rate(const TileShape& tile, DType dtype, const Target& target) {
   const auto share = [](double products, double all, double warp) { return Rate{products * all, products * warp}; };
-  if (tile.unit == TileShape::warpgroup) return share(target.products.warpgroup_matrix, 1.514, 0.2842);
+  if (tile.unit == TileShape::warpgroup) return share(warpgroup_products(dtype, target), 1.514, 0.2842);
   if (tile.unit == TileShape::tensor_core) return share(target.matrix_products(dtype), 1.113, 0.2656);
   return dtype == DType::f64 ? share(target.products.f64, 0.78, 0.1875) : share(target.products.f32, 0.86, 0.21875);
 }
@@ -91,7 +95,7 @@ double clocks(const TileShape& tile, const Extent& e) {
 double pipeline_clocks(const TileShape& tile, const Extent& e) {
   constexpr double kSumClocks = 25, kOperandClocks = 50, kClusterClocks = 1500, kFilledShare = 0.64;
   const auto k_bytes = static_cast<double>(tile.k * static_cast<int64_t>(size_of(e.dtype)));
-  const double products = e.target.products.warpgroup_matrix * (size_of(e.dtype) == 4 ? 0.5 : 1);
+  const double products = warpgroup_products(e.dtype, e.target);
   const int64_t brought = tile.m + tile.n / tile.peers;  // rows of both operands
   const double filled = static_cast<double>(brought) * k_bytes;
   const double panel = std::max(static_cast<double>(tile.m * tile.n * tile.k) / products,
