@@ -72,7 +72,7 @@ TEST_F(MaxThreads, OfBuilders) {
     network->markOutput(*network->addSoftMax(*x)->getOutput(0));
   }
   lathe::setBuildBudget(*config, 60);
-  const int cores = allowed_cpus();
+  const int cores = lathe::allowed_cpus();
   for (const int most : {1, 2, 3}) {
     ASSERT_TRUE(builder->setMaxThreads(most));
     expect_threads(std::min(most, cores) - 1, [&] { build(); });
