@@ -1,7 +1,7 @@
 # liblathe_dispatch.so and that of generation 10: they read a plan's header and have another library make the engine. Their
 # sources are some of the runtime's, compiled to be small, and of those what is used.
 set(dispatch_sources base/file.cpp base/hash.cpp base/hex.cpp base/inflate.cpp base/library_note.cpp base/log.cpp base/own_file.cpp
-    base/format.cpp base/result.cpp plan/compatibility.cpp plan/foreign_prefix.cpp plan/header.cpp plan/public_keys.cpp)
+    base/plain_format.cpp base/result.cpp plan/compatibility.cpp plan/foreign_prefix.cpp plan/header.cpp plan/public_keys.cpp)
 file(GLOB dispatch_api_sources CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} api/guest/*.cpp api/dispatch/*.cpp)
 list(APPEND dispatch_api_sources api/convert.cpp api/deprecation.cpp api/entry_point.cpp api/living_products.cpp api/report.cpp api/settings.cpp
      api/runtime/entry_points.cpp api/runtime/other_versions.cpp api/runtime/plan_bytes.cpp api/runtime/runtime.cpp
@@ -12,9 +12,7 @@ function(lathe_add_small_objects name generation)
   add_library(${name} OBJECT ${ARGN})
   target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-Os> -ffunction-sections -fdata-sections
                          $<$<EQUAL:${generation},10>:-Wno-deprecated-declarations>)
-  # None of its messages has a fraction in it, whose formatting is an eighth of what the library is, nor a number of 128 bits.
-  target_compile_definitions(${name} PRIVATE LATHE_RUNTIMES_ALONE LATHE_WITHOUT_CUDA_HEADERS
-                             LATHE_TENSORRT_MAJOR=${generation} FMT_USE_FLOAT=0 FMT_USE_DOUBLE=0 FMT_USE_LONG_DOUBLE=0 FMT_USE_INT128=0)
+  target_compile_definitions(${name} PRIVATE LATHE_RUNTIMES_ALONE LATHE_WITHOUT_CUDA_HEADERS LATHE_TENSORRT_MAJOR=${generation})
   target_include_directories(${name} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/include)
   target_link_libraries(${name} PRIVATE Threads::Threads)
   if(LATHE_UNITY AND LATHE_PYTHON)  # in the groups that they have in the other libraries

@@ -45,8 +45,11 @@ def names(kinds, path):
 
 
 def check_calls(objects, others):
-    """What runs when the library is loaded may fill tables, and is not looked at."""
+    """What runs when the library is loaded may fill tables, and is not looked at. Programs call none that is packed, either."""
     packed = set().union(*(names("T", path) for path in objects))
+    for path in objects:
+        if exported := re.search(r"FUNC +GLOBAL +DEFAULT +\d+ (.*)", run("readelf", "-sW", path)):
+            raise SystemExit(f"{path}: {exported[1]} is of the library's interface, and packed")
     for path in others:
         if path.suffix not in (".o", ".obj") or not packed & names("U", path):  # it may be a precompiled header
             continue
