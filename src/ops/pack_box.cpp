@@ -21,28 +21,39 @@ struct Axis {
   int64_t extent = 1, from = 0, to = 0;  // bytes from one element to the next
 };
 
-// Past the caches, so that lines which are written as a whole need not be read before.
-void write_run(std::byte* to, const std::byte* from, int64_t bytes, Written written) {
+// Past the caches, which then need not read a line before it is written as a whole. What is written otherwise into a
+// line that is written so in part takes many times as long.
+constexpr int64_t kPiece = 16;
 #ifdef __SSE2__
-  // What is shorter leaves lines that are written in parts.
-  if (written == Written::past_caches && bytes >= kCacheLine && reinterpret_cast<uintptr_t>(to) % 16 == 0) {
-    auto* vectors = reinterpret_cast<__m128i*>(to);
-    const auto* source = reinterpret_cast<const __m128i*>(from);
-    const int64_t count = bytes / 16;
-    int64_t i = 0;
-    for (; i + 4 <= count; i += 4) {
-      const __m128i a = _mm_loadu_si128(source + i), b = _mm_loadu_si128(source + i + 1),
-                    c = _mm_loadu_si128(source + i + 2), d = _mm_loadu_si128(source + i + 3);
-      _mm_stream_si128(vectors + i, a);
-      _mm_stream_si128(vectors + i + 1, b);
-      _mm_stream_si128(vectors + i + 2, c);
-      _mm_stream_si128(vectors + i + 3, d);
-    }
-    for (; i < count; ++i) _mm_stream_si128(vectors + i, _mm_loadu_si128(source + i));
-    if (bytes % 16 == 0) return;
-    to += count * 16, from += count * 16, bytes %= 16;
-  }
+constexpr bool kWritesPast = true;
+void write_piece_past(std::byte* to, const std::byte* from) {
+  _mm_stream_si128(reinterpret_cast<__m128i*>(to), _mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
+}
+void write_line_past(std::byte* to, const std::byte* from) {
+  const auto* const source = reinterpret_cast<const __m128i*>(from);
+  auto* const result = reinterpret_cast<__m128i*>(to);
+  const __m128i a = _mm_loadu_si128(source), b = _mm_loadu_si128(source + 1), c = _mm_loadu_si128(source + 2),
+                d = _mm_loadu_si128(source + 3);
+  _mm_stream_si128(result, a);
+  _mm_stream_si128(result + 1, b);
+  _mm_stream_si128(result + 2, c);
+  _mm_stream_si128(result + 3, d);
+}
+#else
+constexpr bool kWritesPast = false;
+void write_piece_past(std::byte* to, const std::byte* from) { std::memcpy(to, from, kPiece); }
+void write_line_past(std::byte* to, const std::byte* from) { std::memcpy(to, from, kCacheLine); }
 #endif
+bool is_multiple(const std::byte* to, int64_t bytes, int64_t unit) {
+  return (reinterpret_cast<uintptr_t>(to) | static_cast<uint64_t>(bytes)) % static_cast<uint64_t>(unit) == 0;
+}
+
+void write_run(std::byte* to, const std::byte* from, int64_t bytes, Written written) {
+  constexpr int64_t kLong = 4096;
+  if (kWritesPast && written == Written::past_caches && is_multiple(to, bytes >= kLong ? 0 : bytes, kPiece)) {
+    for (; bytes >= kCacheLine; bytes -= kCacheLine, to += kCacheLine, from += kCacheLine) write_line_past(to, from);
+    for (; bytes >= kPiece; bytes -= kPiece, to += kPiece, from += kPiece) write_piece_past(to, from);
+  }
   std::memcpy(to, from, static_cast<size_t>(bytes));
 }
 
@@ -83,66 +94,105 @@ std::vector<int64_t> take_neighbours(std::vector<Axis>& axes, int64_t size) {
   constexpr int64_t kMost = 1 << 16;
   std::vector<int64_t> places = {0};
   for (;;) {
-    const auto count = static_cast<int64_t>(places.size());
-    const auto next = std::ranges::find(axes, count * size, &Axis::from);
-    if (next == axes.end() || next->extent > kMost / count) return places;
+    const size_t count = places.size();
+    const auto next = std::ranges::find(axes, static_cast<int64_t>(count) * size, &Axis::from);
+    if (next == axes.end() || next->extent > kMost / static_cast<int64_t>(count)) return places;
     const Axis axis = take(axes, static_cast<size_t>(next - axes.begin()));
-    for (int64_t i = 1; i < axis.extent; ++i)
-      for (int64_t j = 0; j < count; ++j) places.push_back(i * axis.to + places[static_cast<size_t>(j)]);
+    places.resize(count * static_cast<size_t>(axis.extent));
+    for (size_t i = count; i < places.size(); ++i) places[i] = places[i - count] + axis.to;
   }
 }
 
-// Lines that become columns: `writes.extent` lines of neighbours, of which each column is written as a run. Tiles of
-// them use each cache line on either side as a whole.
+// Lines that become columns: `writes.extent` lines of neighbours, of which each column is written as a run. A cache
+// line of either side is used as a whole before it is gone.
 template <class T>
 class LineTransposer {
  public:
-  LineTransposer(const Axis& writes, std::span<const int64_t> places, Written written)
-      : writes_(writes), places_(places), written_(written) {}
+  LineTransposer(const Axis& writes, std::span<const int64_t> places, const std::byte* to, Written written)
+      : writes_(writes), places_(places), written_(written) {
+    for (const int64_t place : places_)
+      if (!kWritesPast || !is_multiple(to + place, writes_.extent * kSize, kCacheLine)) written_ = Written::to_caches;
+  }
 
-  void run(const std::byte* from, std::byte* to) {
-    for (int64_t line = 0; line < writes_.extent; line += kLines)
-      for (int64_t place = 0; place < count(); place += kPlaces)
-        run(from + line * writes_.from + place * kSize, to + line * kSize, std::min(kLines, writes_.extent - line),
-            place, std::min(kPlaces, count() - place));
+  void run(const std::byte* from, std::byte* to) const {
+    for (int64_t line = 0; line < writes_.extent; line += kLines) {
+      const int64_t lines = std::min(kLines, writes_.extent - line);
+      const std::byte* const source = from + line * writes_.from;
+      std::byte* const result = to + line * kSize;
+      if (lines < kLines)
+        run_some(source, result, lines);
+      else if (written_ == Written::past_caches)
+        run_lines(source, result, [](std::byte* column, const std::byte* made) { write_line_past(column, made); });
+      else
+        run_lines(source, result,
+                  [](std::byte* column, const std::byte* made) { std::memcpy(column, made, kCacheLine); });
+    }
   }
 
  private:
-  static constexpr int64_t kSize = sizeof(T), kSide = kTileSide<T>;
-  static constexpr int64_t kPlaces = kCacheLine / kSize, kLines = kCacheLine / kSize;
+  static constexpr int64_t kSize = sizeof(T), kSide = kTileSide<T>, kLines = kCacheLine / kSize;
 
-  int64_t count() const { return static_cast<int64_t>(places_.size()); }
-
-  void run(const std::byte* from, std::byte* to, int64_t lines, int64_t first, int64_t places) {
-    const int64_t whole_lines = lines / kSide * kSide, whole_places = places / kSide * kSide;
-    const auto move = [&](int64_t line, int64_t place) {
-      std::memcpy(&columns_[static_cast<size_t>(place * kLines + line)], from + line * writes_.from + place * kSize,
-                  kSize);
-    };
-    // The lines behind these come next; of long ones the processor would forget them until then.
+  // The lines behind these, which come next; of long ones the processor would forget them until then.
+  // To be inlined: of a function that does nothing else, compilers leave out the calls.
+  [[gnu::always_inline]] void prefetch(const std::byte* source) const {
     constexpr int64_t kFar = 256 << 10, kNear = 512;
-    const int64_t ahead = writes_.from * kLines <= kFar ? writes_.from * kLines : kNear;
-    for (int64_t line = 0; line < lines; ++line) __builtin_prefetch(from + line * writes_.from + ahead, 0, 2);
-    for (int64_t line = 0; line < whole_lines; line += kSide) {
-      for (int64_t place = 0; place < whole_places; place += kSide)
-        transpose_tile<T>(from + line * writes_.from + place * kSize, writes_.from,
-                          reinterpret_cast<std::byte*>(&columns_[static_cast<size_t>(place * kLines + line)]),
-                          kLines * kSize);
-      for (int64_t i = line; i < line + kSide; ++i)
-        for (int64_t place = whole_places; place < places; ++place) move(i, place);
+    const int64_t next = writes_.from * kLines, ahead = next <= kFar ? next : kNear;
+    for (int64_t line = 0; line < kLines; ++line) __builtin_prefetch(source + line * writes_.from + ahead, 0, 2);
+  }
+
+  template <class Write>
+  void run_lines(const std::byte* source, std::byte* to, const Write& write) const {
+    const auto count = static_cast<int64_t>(places_.size());
+    int64_t place = 0;
+    for (; place + kLines <= count; place += kLines) {
+      prefetch(source + place * kSize);
+      run_columns<kLines>(source, to, place, write);
     }
-    for (int64_t line = whole_lines; line < lines; ++line)
-      for (int64_t place = 0; place < places; ++place) move(line, place);
-    for (int64_t place = 0; place < places; ++place)
-      write_run(to + places_[static_cast<size_t>(first + place)],
-                reinterpret_cast<const std::byte*>(&columns_[static_cast<size_t>(place * kLines)]), lines * kSize,
-                written_);
+    for (; place + kSide <= count; place += kSide) run_columns<kSide>(source, to, place, write);
+    run_elements(source, to, kLines, place);
+  }
+
+  template <int64_t kPlaces, class Write>
+  void run_columns(const std::byte* source, std::byte* to, int64_t first, const Write& write) const {
+    alignas(kCacheLine) std::array<std::byte, kPlaces * kCacheLine> columns;
+    for (int64_t line = 0; line < kLines; line += kSide)
+      for (int64_t place = 0; place < kPlaces; place += kSide)
+        transpose_tile<T>(source + line * writes_.from + (first + place) * kSize, writes_.from,
+                          columns.data() + place * kCacheLine + line * kSize, kCacheLine);
+    for (int64_t i = 0; i < kPlaces; ++i)
+      write(to + places_[static_cast<size_t>(first + i)], columns.data() + i * kCacheLine);
+  }
+
+  // Fewer than are a cache line of the result.
+  void run_some(const std::byte* source, std::byte* to, int64_t lines) const {
+    alignas(kCacheLine) std::array<std::byte, kSide * kCacheLine> columns;
+    const auto count = static_cast<int64_t>(places_.size());
+    const int64_t whole = lines / kSide * kSide;
+    int64_t place = 0;
+    for (; whole > 0 && place + kSide <= count; place += kSide) {
+      if (place % kLines == 0) prefetch(source + place * kSize);
+      for (int64_t line = 0; line < whole; line += kSide)
+        transpose_tile<T>(source + line * writes_.from + place * kSize, writes_.from, columns.data() + line * kSize,
+                          kCacheLine);
+      for (int64_t i = 0; i < kSide; ++i)
+        std::memcpy(to + places_[static_cast<size_t>(place + i)], columns.data() + i * kCacheLine,
+                    static_cast<size_t>(whole * kSize));
+    }
+    run_elements(source, to, whole, place);
+    run_elements(source + whole * writes_.from, to + whole * kSize, lines - whole, 0);
+  }
+
+  // From a place on.
+  void run_elements(const std::byte* source, std::byte* to, int64_t lines, int64_t first) const {
+    for (auto place = static_cast<size_t>(first); place < places_.size(); ++place)
+      for (int64_t line = 0; line < lines; ++line)
+        std::memcpy(to + places_[place] + line * kSize,
+                    source + line * writes_.from + static_cast<int64_t>(place) * kSize, kSize);
   }
 
   const Axis writes_;
   std::span<const int64_t> places_;
   Written written_;
-  alignas(kCacheLine) std::array<T, kPlaces * kLines> columns_;
 };
 
 // From outside to inside in the order of the result, without those of one element. Axes are joined where one goes on
@@ -173,7 +223,7 @@ void copy_axes(std::vector<Axis> axes, const std::byte* from, std::byte* to, Wri
   }
   const Axis writes = take(axes, static_cast<size_t>(found - axes.begin()));
   const std::vector<int64_t> places = take_neighbours(axes, kSize);
-  LineTransposer<T> transposer(writes, places, written);
+  const LineTransposer<T> transposer(writes, places, to, written);
   for_each_element(axes, from, to, [&](const std::byte* source, std::byte* result) { transposer.run(source, result); });
 }
 
