@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What programs for generation 10 call and generation 11 has no more. Prints what each call gave, and the log's
 // warnings and errors; generations_cli_test.py knows what they should be.
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <memory>

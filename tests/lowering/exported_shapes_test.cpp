@@ -190,5 +190,23 @@ TEST(ExportedShapes, SizesAreDividedByWhatMayBeZero) {
   check_sizes(text, {{{"x", {{1, 1, 6}, {2, 8, 6}, {3, 9, 6}}}}}, {{1, 1, 6}, {3, 9, 6}, {2, 7, 6}});
 }
 
+// Squeezed without axes: what is not known to be 1 stays, and a run in which it is 1 is refused.
+TEST(ExportedShapes, OpenSizesAreNotSqueezed) {
+  const std::string text = R"(graph "g" {
+    input %x: f32[n, 1, 3, 1]
+    %y = squeeze(%x)
+    output %y
+  })";
+  check_sizes(text, {{{"x", {{1, 1, 3, 1}, {2, 1, 3, 1}, {4, 1, 3, 1}}}}}, {{2, 1, 3, 1}, {4, 1, 3, 1}});
+  const std::shared_ptr<const Engine> engine = build_engine(text, native_options());
+  ASSERT_TRUE(engine);
+  const Result<std::unique_ptr<Context>> context = Context::create(engine);
+  ASSERT_TRUE(context);
+  const Result<std::vector<Tensor>> refused =
+      try_engine(**context, std::vector<Tensor>{random_tensor(DType::f32, {1, 1, 3, 1}, 1)});
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("squeeze 'y'"), std::string::npos) << refused.error().message;
+}
+
 }  // namespace
 }  // namespace lathe

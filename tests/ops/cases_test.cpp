@@ -62,6 +62,13 @@ class ShapeRule {
       EXPECT_TRUE(knowledge_.symbolic_dims || knowledge_.contents != Knowledge::constants) << result.error().message;
       return;
     }
+    for (const Constraint& constraint : context.constraints()) {
+      const std::optional<int64_t> a = constraint.a.evaluate(values_), b = constraint.b.evaluate(values_);
+      if (!a || !b || holds(constraint.relation, *a, *b)) continue;
+      // Without axes, it must know the dimensions of its result.
+      EXPECT_TRUE(info.kind == OpKind::squeeze && inputs_.size() == 1) << "refused: " << to_string(constraint);
+      return;
+    }
     if (knowledge_.contents == Knowledge::constants && !(info.traits & kDataDependent) &&
         !(test_.computed && knowledge_.symbolic_dims)) {
       EXPECT_EQ(values_.size(), known) << "made symbols although all inputs are known";
