@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Convolutional networks on a GPU in f16, and quantised by ONNX Runtime with i8 and with u8 activations: milliseconds,
-how many times as fast as f16 that is, megabytes of the engine, and the greatest difference from ONNX Runtime without optimisations, as a share of the greatest
-output, beside that of the quantisation from f32.
+how many times as fast as f16 that is, megabytes of the engine, and the greatest difference from ONNX Runtime without
+optimisations, as a share of the greatest output, beside that of the quantisation from f32.
 
   python3 tools/gpu_check/quantized.py --build build --out /tmp/quantized [--seconds 150] [--networks resnet50]
 

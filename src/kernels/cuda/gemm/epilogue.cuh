@@ -104,7 +104,7 @@ struct FusedSink {
     if (!rows.coordinates(out, row, c)) return;
     column_coordinates<D, kColumnDims>(out, first_column + column, c);
     fusion.template apply<D, W>(v, c, count);
-    write(c, v, count);
+    store_result<Fusion, D>(out, c, v, count);
   }
 
   // Sums that floats cannot hold: f64, and integers, which wrap to their type.
@@ -140,15 +140,7 @@ struct FusedSink {
     for (int k = 0; k < N; ++k) fusion.template apply<D, W>(v[k], c[k], count[k], held(k));
     LATHE_UNROLL
     for (int k = 0; k < N; ++k)
-      if (wanted[k]) write(c[k], v[k], count[k]);
-  }
-
-  template <int W>
-  LATHE_DEVICE_MEMBER void write(const long (&c)[Out::kRank], const float (&v)[W], int count) const {
-    if constexpr (Fusion::kRounds)
-      store_levels<D, Fusion::kZero>(out, c, v, count);
-    else
-      store<D>(out, c, v, count);
+      if (wanted[k]) store_result<Fusion, D>(out, c[k], v[k], count[k]);
   }
 };
 

@@ -140,9 +140,12 @@ LATHE_DEVICE void store(const Tensor& tensor, const long (&c)[N], const float (&
   store_converted<D>(tensor, c, v, count, [](float value) { return from_float<T>(value); });
 }
 
-// Rounds and writes them: levels, counted from kZero, that the tensor's type holds.
-template <int D, int kZero, int W, class Tensor, int N>
-LATHE_DEVICE void store_levels(const Tensor& tensor, const long (&c)[N], const float (&v)[W], int count) {
+// What a program leaves: it is converted, or rounded to levels that the tensor's type holds.
+template <class Fusion, int D, int W, class Tensor, int N>
+LATHE_DEVICE void store_result(const Tensor& tensor, const long (&c)[N], const float (&v)[W], int count) {
   using T = typename Tensor::Type;
-  store_converted<D>(tensor, c, v, count, [](float value) { return level_of<T, kZero>(value); });
+  if constexpr (Fusion::kRounds)
+    store_converted<D>(tensor, c, v, count, [](float value) { return level_of<T, Fusion::kZero>(value); });
+  else
+    store<D>(tensor, c, v, count);
 }
