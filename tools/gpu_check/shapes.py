@@ -76,9 +76,17 @@ class Writer:
     def weight(self, shape, suffix, dims):
         from onnx import helper
         values = self.random.standard_normal(dims, dtype=self.numpy.float32).astype(self.types[shape.dtype])
+        if "sparse" in shape.flags and suffix in "bw" and len(dims) > 1:
+            self.prune(values.reshape(dims[0], dims[1], -1), 0 if shape.kind == "gemm" else 1)
         name = f"{shape.name}.{suffix}"
         self.weights.append(helper.make_tensor(name, self.onnx_type(shape), dims, values.tobytes(), raw=True))
         return name
+
+    def prune(self, values, dim):
+        """Two of each four neighbours become zero, by chance."""
+        groups = self.numpy.moveaxis(values, dim, -1).shape
+        chance = self.random.random((*groups[:-1], groups[-1] // 4, 4)).argsort(axis=-1) < 2
+        self.numpy.moveaxis(values, dim, -1)[chance.reshape(groups)] = 0
 
     def node(self, shape, op, inputs, suffix="", **attributes):
         from onnx import helper
