@@ -77,6 +77,12 @@ TENSORRTAPI bool setPrecision(nvinfer1::IBuilderConfig& config, nvinfer1::DataTy
 // says so in a warning.
 TENSORRTAPI bool setInt8(nvinfer1::IBuilderConfig& config, bool expected) noexcept;
 
+// Overwrites weights of products and convolutions, so that of every four neighbours along what is summed over
+// (channels, of convolutions) the two largest are left, and zeros in place of the others. Results are others, for
+// nothing trains the network anew: it serves to see what BuilderFlag::kSPARSE_WEIGHTS would gain. Builds with flags of
+// refitting fail.
+TENSORRTAPI bool setForcedSparsity(nvinfer1::IBuilderConfig& config, bool forced) noexcept;
+
 // Scales of a float network's tensors, as a calibrator of TensorRT wrote them: with setInt8(), and where the target
 // multiplies 8-bit integers, convolutions and matrix products of these tensors run on them. The text is copied; null or
 // a size of 0 takes it away. False where it is no calibration cache.

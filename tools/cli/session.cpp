@@ -97,6 +97,8 @@ void set_target(nvinfer1::IBuilderConfig& config, const BuildSettings& settings)
                                                          : DataType::kFLOAT;
   if (!setPrecision(config, narrow)) throw UsageError(lastError());
   setInt8(config, settings.int8);
+  if (settings.sparsity != "disable") config.setFlag(nvinfer1::BuilderFlag::kSPARSE_WEIGHTS);
+  setForcedSparsity(config, settings.sparsity == "force");
   set_layer_types(config, settings);
   if (settings.no_tf32 || settings.strongly_typed) config.clearFlag(nvinfer1::BuilderFlag::kTF32);
 }

@@ -20,6 +20,13 @@ void add_precisions(CLI::App& command, BuildSettings& settings) {
   auto* best = command.add_flag("--best", settings.best, "Whatever is fastest: as --fp16 --int8");
   command.add_flag("--noTF32", settings.no_tf32, "Products of float32 do not round their operands to TF32")
       ->group(group);
+  command
+      .add_option("--sparsity", settings.sparsity,
+                  "What becomes of 2:4 sparse weights: disable (unless given: nothing), enable (kernels of GPUs that "
+                  "leave out zeros take part in the choice), force (the same, and all weights are pruned to such: "
+                  "results are others)")
+      ->check(CLI::IsMember({"disable", "enable", "force"}))
+      ->group(group);
   auto* typed = command.add_flag("--stronglyTyped", settings.strongly_typed, "Exactly the types that the network says");
   command
       .add_option("--precisionConstraints", settings.constraints,

@@ -229,7 +229,7 @@ def check_shapes(arguments, folder):
     tool, model, engine, report = pathlib.Path(__file__).parent / "shapes.py", *(
         folder / f"shapes.{suffix}" for suffix in ("onnx", "engine", "json"))
     for command in ([sys.executable, tool, "write", model, "--list", arguments.shapes],
-                    [arguments.build / "bin/lathe", "build", model, "-o", engine, "--target=cuda",
+                    [arguments.build / "bin/lathe", "build", model, "-o", engine, "--target=cuda", "--sparsity=enable",
                      f"--buildBudget={2 * arguments.budget}"],  # a hundred operators, twice a network's
                     [arguments.build / "bin/lathe", "inspect", engine, "--json", report]):
         status, _, err, seconds = run(command)

@@ -79,6 +79,8 @@ class Writer:
         from onnx import helper
         values = self.random.standard_normal(dims, dtype=self.numpy.float32) * (30 if shape.dtype == "i8" else 1)
         values = values.astype(self.types[shape.dtype])
+        if "sparse" in shape.flags and suffix in "bw" and len(dims) > 1:
+            self.prune(values.reshape(dims[0], dims[1], -1), 0 if shape.kind == "gemm" else 1)
         name = f"{shape.name}.{suffix}"
         self.weights.append(helper.make_tensor(name, self.onnx_type(shape), dims, values.tobytes(), raw=True))
         return self.dequantized(shape, suffix)
@@ -102,6 +104,12 @@ class Writer:
             y = self.node(shape, "QuantizeLinear", [y, self.scale(shape, "y", 0.5)], ".q",
                           output_dtype=self.onnx_type(shape))
         self.outputs.append(helper.make_tensor_value_info(y, self.onnx_type(shape), None))
+
+    def prune(self, values, dim):
+        """Two of each four neighbours become zero, by chance."""
+        groups = self.numpy.moveaxis(values, dim, -1).shape
+        chance = self.random.random((*groups[:-1], groups[-1] // 4, 4)).argsort(axis=-1) < 2
+        self.numpy.moveaxis(values, dim, -1)[chance.reshape(groups)] = 0
 
     def node(self, shape, op, inputs, suffix="", **attributes):
         from onnx import helper

@@ -19,6 +19,7 @@
 #include "api/builder/plugins.h"
 #include "api/builder/profile_shapes.h"
 #include "api/builder/refit_weights.h"
+#include "api/builder/sparsity.h"
 #include "api/builder/weight_streaming.h"
 #include "api/json.h"
 #include "api/network/network.h"
@@ -175,6 +176,7 @@ void set_tuner(const BuilderConfig& settings, const BuilderCore& core, const Bac
                BuildOptions& options) {
   TunerOptions& tuner = options.tuner;
   tuner.tf32 = uses_tf32(settings, backend, *options.log);
+  tuner.sparsity = uses_sparsity(settings, backend, *options.log);
   tuner.budget_seconds =
       settings.budget_seconds >= 0 ? settings.budget_seconds : kBudgets[settings.getBuilderOptimizationLevel()];
   tuner.log = options.log;
@@ -283,11 +285,13 @@ Result<std::vector<std::byte>> Builder::build_for(const DefaultTarget& target, N
   LATHE_TRY(limit_host_memory(settings, weights, options.tuner));
   LATHE_ASSIGN(SettledGraph settled, take_branches(definition, std::move(graph), options));
   LATHE_ASSIGN(options.refit, refit_options(settings, definition, settled.graph));
+  LATHE_TRY(force_sparsity(settings, settled.graph, options));
   LATHE_TRY(quantize_implicitly(settings, types.int8, definition, settled.graph, options));
   LATHE_ASSIGN(const auto formats, apply_formats(definition, settled.graph, options.profiles));
   LATHE_TRY(settle_plugins(definition, settled.graph, options,
                            settings.getPreviewFeature(nv::PreviewFeature::kALIASED_PLUGIN_IO_10_03)));
   LATHE_ASSIGN(std::unique_ptr<BuiltPlan> built, build_plan(std::move(settled), options));
+  if (options.tuner.sparsity) log_sparsity(built->report, *options.log);
   LATHE_TRY(check_direct_io(definition, settings, built->plan));
   warn_of_composed_attention(definition, built->report, *options.log);
   if (settings.has(nv::BuilderFlag::kERROR_ON_TIMING_CACHE_MISS) && built->report.tuned > 0)

@@ -31,6 +31,7 @@ struct OwnSettings {
   CompilerOptions toolchain;     // for device code
   DType precision = DType::f32;  // what f32 may be narrowed to
   bool int8 = false;             // a quantised network is expected
+  bool forces_sparsity = false;  // weights are pruned to be 2:4 sparse
   TensorScales calibration;      // of a float network
   PrecisionConstraints constraints = PrecisionConstraints::kNONE;
   std::vector<PrecisionPin> layer_types;  // by name or pattern; the later ones win

@@ -22,6 +22,8 @@ void* lathe_emulated_peer(const void* shared, int rank);
 // Waits until all 32 lanes gave a value (64 bytes at most) to the operation `what`; lane i's is at result + 64 * i.
 const unsigned char* lathe_emulated_collect(const char* what, const void* value, unsigned bytes);
 void lathe_emulated_mma(const char* shape, void* d, const unsigned* a, const unsigned* b);
+// With sparsity selector 0: of 16-bit elements, the first two lanes of each four say where a's lie.
+void lathe_emulated_sparse_mma(const char* shape, void* d, const unsigned* a, const unsigned* b, unsigned e);
 struct lathe_emulated_panel {
   const void* start;
   int mn_major, panel_bytes;  // as panel_descriptor() has them
@@ -148,6 +150,15 @@ LATHE_DEVICE void mma_m16n8k8_tf32(float (&d)[4], const unsigned (&a)[4], const 
 }
 LATHE_DEVICE void mma_m16n8k32_s8(int (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
   lathe_emulated_mma("m16n8k32 s8", d, a, b);
+}
+LATHE_DEVICE void mma_sparse(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[4], unsigned e, f16) {
+  lathe_emulated_sparse_mma("sparse m16n8k32 f16", d, a, b, e);
+}
+LATHE_DEVICE void mma_sparse(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[4], unsigned e, bf16) {
+  lathe_emulated_sparse_mma("sparse m16n8k32 bf16", d, a, b, e);
+}
+LATHE_DEVICE void mma_sparse(int (&d)[4], const unsigned (&a)[4], const unsigned (&b)[4], unsigned e, int8) {
+  lathe_emulated_sparse_mma("sparse m16n8k64 s8", d, a, b, e);
 }
 LATHE_DEVICE void matrix_units_fence() { lathe_emulated_matrix_units_fence(); }
 LATHE_DEVICE void wgmma_fence() { lathe_emulated_collect("wgmma_fence", nullptr, 0); }
