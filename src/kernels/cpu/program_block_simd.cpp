@@ -20,13 +20,12 @@ struct Frame {
 };
 
 // LATHE_STEP(name, operands, formula of a b c and the immediates x y z w): those beside the instructions.
-#define LATHE_TRANSLATED_STEPS(LATHE_STEP)                                                                     \
-  LATHE_STEP(copy, 1, a)                                                                                       \
-  LATHE_STEP(add_relu, 2, max_or_second(zero(), a + b))                                                        \
-  LATHE_STEP(affine_clip, 1, min_or_second(w, max_or_second(z, a* x + y)))                                     \
-  LATHE_STEP(cube, 1, a* a* a)                                                                                 \
-  LATHE_STEP(pow_half, 1, LATHE_ISA::select(a == -kInfinity, broadcast(kInfinity), LATHE_ISA::sqrt(a + 0.0f))) \
-  LATHE_STEP(levels, 1, min_or_second(w, max_or_second(z, round_even(a / x))) * y)
+#define LATHE_TRANSLATED_STEPS(LATHE_STEP)                                 \
+  LATHE_STEP(copy, 1, a)                                                   \
+  LATHE_STEP(add_relu, 2, max_or_second(zero(), a + b))                    \
+  LATHE_STEP(affine_clip, 1, min_or_second(w, max_or_second(z, a* x + y))) \
+  LATHE_STEP(cube, 1, a* a* a)                                             \
+  LATHE_STEP(pow_half, 1, LATHE_ISA::select(a == -kInfinity, broadcast(kInfinity), LATHE_ISA::sqrt(a + 0.0f)))
 
 #define LATHE_STEP(name, arity, formula)                                                        \
   void step_##name(const Frame& frame) {                                                        \
@@ -49,14 +48,55 @@ struct Frame {
 LATHE_TRANSLATED_STEPS(LATHE_STEP)
 #undef LATHE_STEP
 
+// Whether it is a level: rounding a number that was clipped to such bounds clips what is rounded.
+bool is_level(float x) { return x >= -0x1p16f && x <= 0x1p16f && x == round_even(broadcast(x))[0]; }
+
+// finish(min(max(round(a / scale), low), high)) of each element.
+template <class Finish>
+void round_all(const Frame& frame, float scale, float low, float high, Finish&& finish) {
+  const float* a = frame.operands[0];
+  const int64_t step = frame.increments[0];
+  const auto each = [&](auto&& level_of) {
+    for (int i = 0; i < frame.n; i += kLanes, a += step) store(frame.target + i, finish(level_of(load(a))));
+  };
+  const Vec least = broadcast(low), most = broadcast(high), divisor = broadcast(scale);
+  if (has_quotients(scale) && is_level(low) && is_level(high))
+    return each([quotient = Quotient(scale), lowest = least * scale, highest = most * scale](Vec x) {
+      return round_even(quotient(min_or_second(highest, max_or_second(lowest, x))));
+    });
+  each([=](Vec x) { return min_or_second(most, max_or_second(least, round_even(x / divisor))); });
+}
+
+void step_levels(const Frame& frame) {
+  const float* with = frame.immediates;
+  round_all(frame, with[0], with[2], with[3], [y = broadcast(with[1])](Vec level) { return level * y; });
+}
+
+// Scale and zero point are usually one for all.
+void step_to_levels(const Frame& frame) {
+  const float low = frame.immediates[0], high = frame.immediates[1];
+  const float *b = frame.operands[1], *c = frame.operands[2];
+  if (frame.increments[1] == 0 && frame.increments[2] == 0 && is_level(*c))
+    return round_all(frame, *b, low - *c, high - *c, [zero = broadcast(*c)](Vec level) { return level + zero; });
+  const float* a = frame.operands[0];
+  for (int i = 0; i < frame.n;
+       i += kLanes, a += frame.increments[0], b += frame.increments[1], c += frame.increments[2])
+    store(frame.target + i,
+          min_or_second(broadcast(high), max_or_second(broadcast(low), round_even(load(a) / load(b)) + load(c))));
+}
+
 void apply(StepOp op, const Frame& frame) {
   switch (op) {
+    case StepOp::levels:
+      return step_levels(frame);
+    case StepOp::to_levels:
+      return step_to_levels(frame);
 #define LATHE_STEP(name, arity, formula) \
   case StepOp::name:                     \
     return step_##name(frame);
 #define LATHE_INSTRUCTION(name, number, operands, parameters, formula) LATHE_STEP(name, operands, formula)
 #include "base/scalars.def"
-    LATHE_TRANSLATED_STEPS(LATHE_STEP)
+      LATHE_TRANSLATED_STEPS(LATHE_STEP)
 #undef LATHE_STEP
     case StepOp::count:
       break;

@@ -157,7 +157,8 @@ void run(const Strip& any_strip) {
       IntVec sums[kMaxPixels];
       const int lanes = std::min(columns - c, kLanes);
       (lanes < kLanes ? sum.tail : sum.whole)(strip, block + c, lanes, sums);
-      for (int p = 0; p < strip.pixels; ++p) store_int(scratch + p * kMaxTileColumns + c, sums[p]);
+      const IntVec zero = load_int(strip.integers->zero + block + c);
+      for (int p = 0; p < strip.pixels; ++p) store_int(scratch + p * kMaxTileColumns + c, sums[p] - zero);
     }
     finish_integers(*strip.integers, *strip.where, scratch, kMaxTileColumns, strip.pixels, block, columns);
   }

@@ -288,6 +288,17 @@ void bind_direct(IntegerEpilogue& bound) {
   if (bound.direct) bound.bounds = {middle.low, middle.high};
 }
 
+// What finish_chain() runs.
+bool is_chain(const IntegerEpilogue& bound) {
+  const auto runs = [&](const EpilogueStep& step) {
+    if (step.op == StepOp::add) return bound.middle.operands[step.operand].column_stride == 1;
+    if (step.op == StepOp::levels) return is_exact({step.x, 0, step.z, step.w});
+    return step.op == StepOp::affine || step.op == StepOp::relu || step.op == StepOp::clip;
+  };
+  const Epilogue& epilogue = *bound.middle.epilogue;
+  return epilogue.is_chain && std::ranges::all_of(epilogue.chain, runs);
+}
+
 // Whether a number of levels, times any factor that rounding errors are, is converted to i32.
 bool is_convertible(float levels) { return levels < 0x1.fp30f; }
 
@@ -386,6 +397,7 @@ IntegerEpilogue bind_integer_epilogue(const IntegerProgram& program, std::span<c
   bound.raw = program.to == DType::i32;
   bound.rounds = is_byte_integer(program.to);
   bind_direct(bound);
+  bound.chained = !bound.direct && is_chain(bound);
   if (!bound.rounds) return bound;
   bound.bounds = within(bound.bounds, bounds_of(program.rounding));
   if (bound.direct) fold_scales(bound, columns, {scale, static_cast<size_t>(room)}, scale + room);
