@@ -25,6 +25,9 @@ struct Rounding {
   float scale = 1, zero = 0, low = 0, high = 0;
 };
 
+// Whether values that are clamped to what the levels are worth become these levels, and no others.
+bool is_exact(const Rounding& rounding);
+
 struct Bounds {
   float low = 0, high = 0;
 };

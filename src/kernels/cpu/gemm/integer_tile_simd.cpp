@@ -140,8 +140,8 @@ void run_tile(const Tile& tile) {
   if (tile.integers->row_factor) {
     int32_t missing[kRows];
     sum_rows<Products>(tile, kRows, missing);
-    for (int r = 0; r < kRows; ++r)
-      for (int v = 0; v < kCols; ++v) sums[r][v] += missing[r];
+    LATHE_UNROLL  // else the sums lie in memory
+        for (int r = 0; r < kRows; ++r) LATHE_UNROLL for (int v = 0; v < kCols; ++v) sums[r][v] += missing[r];
   }
   if (!Products::kUnrolled || tile.integers->flip)
     multiply<Products, true>(sums, tile);

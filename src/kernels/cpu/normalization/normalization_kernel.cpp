@@ -296,10 +296,11 @@ void NormalizationKernel::normalize_to_levels(const Walk& walk, const Task& task
   const bool contiguous = walk.column_stride(kX) == 1 && walk.column_stride(kScale) <= 1 &&
                           walk.column_stride(kBias) <= 1 && walk.column_stride(kScale) >= 0 &&
                           walk.column_stride(kBias) >= 0;
-  float piece[kBlockFloats];
+  constexpr int64_t kPiece = 4 * kBlockFloats;
+  float piece[kPiece];
   for (int64_t i = 0; i < walk.outer_total * walk.rows; ++i)
-    for (int64_t c = 0; c < task.columns; c += kBlockFloats) {
-      const int64_t count = std::min<int64_t>(kBlockFloats, task.columns - c);
+    for (int64_t c = 0; c < task.columns; c += kPiece) {
+      const int64_t count = std::min(kPiece, task.columns - c);
       const auto offset = [&](int k) {
         return walk.offset(walk.outer, walk.outer_count, i / walk.rows, k) + i % walk.rows * walk.row_stride(k) +
                c * walk.column_stride(k);

@@ -105,8 +105,12 @@ void SoftmaxKernel::run_rows(const Launch& launch, const LoopNest& nest) const {
   const TensorArg &in = launch.inputs[0], &out = launch.outputs[0];
   const int64_t n = in.dims[axis_], in_stride = in.strides[axis_], out_stride = out.strides[axis_];
   const int64_t grain = std::max<int64_t>(1, kMinTaskElements / n);
+  // Starting a program takes as long as a short row: rows that lie one behind the other share it.
+  const bool is_dense = nest.rank == 1 && nest.strides[0][0] == n;
+  const int64_t most = is_dense ? std::max<int64_t>(1, 4 * kBlockFloats / n) : 1;
   launch.pool.parallel_for(in.volume() / n, grain, [&](int64_t begin, int64_t end, int worker) {
     float* row = row_of(launch, worker);
+    int64_t waiting = 0;  // rows for the epilogue
     for (int64_t i = begin; i < end; ++i) {
       int64_t offsets[2];
       nest.offsets(nest.rank, i, offsets);
@@ -120,7 +124,9 @@ void SoftmaxKernel::run_rows(const Launch& launch, const LoopNest& nest) const {
       }
       if (in_stride == 1 && out_stride == 1) {
         softmax(source, target, n, log_);
-        run_epilogue(launch, worker, target, 0, 1, n);
+        if (++waiting < most && i + 1 < end) continue;
+        run_epilogue(launch, worker, target - (waiting - 1) * n, n, waiting, n);
+        waiting = 0;
         continue;
       }
       for (int64_t k = 0; k < n; ++k) row[k] = source[k * in_stride];
