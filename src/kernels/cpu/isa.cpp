@@ -69,4 +69,13 @@ bool multiplies_bytes() {
 #endif
 }
 
+bool permutes_bytes() {
+#if defined(__x86_64__)
+  static const bool result = isa_level() == IsaLevel::avx512 && __builtin_cpu_supports("avx512vbmi");
+  return result;
+#else
+  return false;
+#endif
+}
+
 }  // namespace lathe::cpu

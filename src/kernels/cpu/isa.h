@@ -25,6 +25,8 @@ std::string_view name_of(IsaLevel level);
 // Whether the CPU has the level's instruction for sums of four products of u8 and i8 (VNNI), which the level itself
 // does not include.
 bool multiplies_bytes();
+// Likewise that which takes bytes from two vectors by their numbers (VBMI).
+bool permutes_bytes();
 
 }  // namespace lathe::cpu
 
