@@ -172,6 +172,13 @@ void set_passes(const BuilderConfig& settings, const OwnSettings& types, PassCon
   passes.obey_pins = types.constraints == PrecisionConstraints::kOBEY;
 }
 
+// What the target gains by, of what the application allows.
+DType narrowed_to(const OwnSettings& types, const BackendTraits& traits) {
+  if (traits.narrows_precision) return types.precision;
+  const bool is_bf16 = types.precision == DType::bf16 || types.bf16_too;
+  return traits.arithmetic.bf16_factors && is_bf16 ? DType::bf16 : DType::f32;
+}
+
 void set_tuner(const BuilderConfig& settings, const BuilderCore& core, const BackendBuild& backend,
                BuildOptions& options) {
   TunerOptions& tuner = options.tuner;
@@ -261,7 +268,7 @@ Result<std::vector<std::byte>> Builder::build_for(const DefaultTarget& target, N
   use_backend(backend, options);
   LATHE_ASSIGN(options.asserted, definition.asserted());
   LATHE_ASSIGN(const OwnSettings types, types_of(settings, definition));
-  if (options.traits.narrows_precision) options.passes.precision = types.precision;
+  options.passes.precision = narrowed_to(types, options.traits);
   LATHE_ASSIGN(options.passes.pins, pins_of(types, definition.graph()));
   options.auxiliary_streams = static_cast<uint32_t>(settings.getMaxAuxStreams());
   set_passes(settings, types, options.passes);

@@ -31,6 +31,7 @@ class CpuBackend final : public Backend {
     build.traits = {.arithmetic = {.narrow_floats = false,
                                    .integer_products = integers,
                                    .weighted_products = integers,
+                                   .bf16_factors = multiplies_bf16(*processor),
                                    .packed_weights = true,
                                    .f32_rows = true,
                                    .separate_matmuls = true},

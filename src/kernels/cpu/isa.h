@@ -27,6 +27,8 @@ std::string_view name_of(IsaLevel level);
 bool multiplies_bytes();
 // Likewise that which takes bytes from two vectors by their numbers (VBMI).
 bool permutes_bytes();
+// Likewise that for sums of two products of bf16 (AVX512-BF16).
+bool multiplies_bf16();
 
 }  // namespace lathe::cpu
 

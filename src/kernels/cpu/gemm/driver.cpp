@@ -12,7 +12,8 @@ namespace {
 const TileTable& tiles_of(const GemmProblem& problem) {
   static const TileTable& floats = LATHE_ISA_SELECT(tile_table)();
   static const TileTable& integers = LATHE_ISA_SELECT(integer_tile_table)(multiplies_bytes());
-  return problem.integers ? integers : floats;
+  static const TileTable& pairs = LATHE_ISA_SELECT(pair_tile_table)(multiplies_bf16());
+  return problem.integers ? integers : problem.pairs ? pairs : floats;
 }
 
 constexpr int64_t kFloat = sizeof(float);

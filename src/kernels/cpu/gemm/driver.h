@@ -72,6 +72,7 @@ struct GemmProblem {
   Blocking blocking;
   const BoundEpilogue* epilogue = nullptr;
   const IntegerEpilogue* integers = nullptr;  // products of 8-bit integers, four of which lie in each float of A and B
+  bool pairs = false;                         // products of bf16, two of which lie in each float of A and B
   const RowSource* source = nullptr;
 };
 
