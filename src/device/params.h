@@ -114,6 +114,15 @@ bool read(T& value, std::span<const int64_t>& in) {
   }
 }
 
+// Members at the end that came after a release: its records end before them, and they have their initial values then.
+template <class T>
+constexpr size_t added_members() {
+  if constexpr (requires { T::kAddedMembers; })
+    return T::kAddedMembers;
+  else
+    return 0;
+}
+
 }  // namespace params
 
 template <Params T>
@@ -128,7 +137,13 @@ std::vector<int64_t> encode_params(const T& value) {
 template <Params T>
 std::optional<T> decode_params(std::span<const int64_t> list) {
   T value{};
-  if (!params::read(value, list) || !list.empty()) return std::nullopt;
+  constexpr auto members = T::members();
+  constexpr size_t needed = std::tuple_size_v<std::remove_const_t<decltype(members)>> - params::added_members<T>();
+  size_t i = 0;
+  const bool is_read = std::apply(
+      [&](auto... member) { return (((i++ >= needed && list.empty()) || params::read(value.*member, list)) && ...); },
+      members);
+  if (!is_read || !list.empty()) return std::nullopt;
   return value;
 }
 

@@ -43,6 +43,24 @@ TEST(Params, RefusesListsOfAnotherLength) {
   EXPECT_FALSE(decode_params<Outer>(list));
 }
 
+struct Grown {
+  int64_t first = 0;
+  std::array<int64_t, 2> pair{};
+  bool added = true;
+  Inner also{5, true};
+  static constexpr size_t kAddedMembers = 2;
+  static constexpr auto members() { return std::tuple(&Grown::first, &Grown::pair, &Grown::added, &Grown::also); }
+  bool operator==(const Grown&) const = default;
+};
+
+TEST(Params, ReadsListsOfBeforeMembersWereAdded) {
+  const std::vector<int64_t> list = encode_params(Grown{1, {2, 3}, false, {4, false}});
+  EXPECT_EQ(decode_params<Grown>(list), (Grown{1, {2, 3}, false, {4, false}}));
+  EXPECT_EQ(decode_params<Grown>(std::span(list).first(4)), (Grown{1, {2, 3}, false, {5, true}}));
+  EXPECT_EQ(decode_params<Grown>(std::span(list).first(3)), (Grown{1, {2, 3}, true, {5, true}}));
+  for (const size_t n : {0, 1, 2, 5}) EXPECT_FALSE(decode_params<Grown>(std::span(list).first(n))) << n;
+}
+
 TEST(Params, RefusesNumbersThatDoNotFit) {
   const std::vector<int64_t> list = encode_params(kOuter);
   const auto with = [&](size_t at, int64_t value) {

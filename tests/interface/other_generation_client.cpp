@@ -216,13 +216,14 @@ void check_what_is_gone([[maybe_unused]] IRuntime& runtime, [[maybe_unused]] ICu
 
 void check_registry(IRuntime& runtime, IRuntime& loaded, Logger& logger) {
   OldCreator old;
+  int32_t before = -1, count = -1;
+  loaded.getPluginRegistry().getAllCreatorsRecursive(&before);
   runtime.getPluginRegistry().registerCreator(static_cast<IPluginCreatorInterface&>(old), "");
   IPluginRegistry& registry = loaded.getPluginRegistry();
   print("a creator of the V2 family is left out",
         registry.getCreator("Old", "1", "") == nullptr && logger.warning.find("'Old', version 1") != std::string::npos);
-  int32_t count = -1;
   registry.getAllCreatorsRecursive(&count);
-  print("and not listed", count == 0);
+  print("and not listed", before > 0 && count == before);
   const int errors = logger.errors;
   print("nor registered",
         !registry.registerCreator(static_cast<IPluginCreatorInterface&>(old), "mine") && logger.errors == errors + 1);

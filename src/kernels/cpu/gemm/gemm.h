@@ -28,6 +28,7 @@ struct GemmParams {
   int64_t batches = 1;
   Blocking blocking = {};  // with bf16, its k block is in pairs
   bool bf16 = false;
+  static constexpr size_t kAddedMembers = 1;  // since 0.1.0
   static constexpr auto members() {
     return std::tuple(&GemmParams::k, &GemmParams::n, &GemmParams::packed, &GemmParams::batches, &GemmParams::blocking,
                       &GemmParams::bf16);
