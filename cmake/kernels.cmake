@@ -59,11 +59,12 @@ function(lathe_add_simd_kernels out_objects)
 endfunction()
 
 # Libraries that are to be small have the kernels packed, of which a process unpacks those of its processor, and what calls them.
-# Not for tools that look into the code of kernels, such as profilers and sanitizers.
+# Not for tools that look into the code of kernels, such as debuggers, profilers and sanitizers.
 find_program(LATHE_PYTHON NAMES python3)
 set(packs_by_default OFF)
 list(LENGTH LATHE_ISA_LEVELS level_count)
-if(level_count GREATER 1 AND CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64" AND LATHE_PYTHON AND MOLD AND NOT LATHE_SANITIZE AND NOT LATHE_FUZZERS)
+if(level_count GREATER 1 AND CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64" AND LATHE_PYTHON AND MOLD AND
+   NOT CMAKE_BUILD_TYPE STREQUAL Debug AND NOT LATHE_SANITIZE AND NOT LATHE_FUZZERS)
   set(packs_by_default ON)
 endif()
 option(LATHE_PACKED_KERNELS "Compress the CPU kernels in liblathe_lean.so" ${packs_by_default})

@@ -31,12 +31,12 @@ def run(*command):
 
 
 def own_functions(path):
-    """Sections of functions that this object alone defines."""
+    """Sections of functions that this object alone defines. None may run while the library is loaded."""
     for line in run("readelf", "-SW", path).splitlines():
-        row = re.match(r"\s*\[\s*\d+\]\s+(\S+)\s+PROGBITS\s+(?:\S+\s+){4}AX\s", line)
-        if row and row[1].startswith(AT_START) and int(line[row.end(1):].split()[3], 16):
-            raise SystemExit(f"{path}: {row[1]} runs before anything is unpacked")
-        if row and row[1].startswith(".text"):
+        row = re.match(r"\s*\[\s*\d+\]\s+(\S+)\s+(\S+)\s+\w+\s+\w+\s+(\w+)\s+\w+\s+(\w+)\s", line)
+        if row and row[1].startswith((".init_array", ".fini_array", *AT_START)) and int(row[3], 16):
+            raise SystemExit(f"{path}: {row[1]} is run before anything is unpacked")
+        if row and row[2] == "PROGBITS" and row[4] == "AX" and row[1].startswith(".text"):
             yield row[1]
 
 

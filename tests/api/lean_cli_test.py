@@ -142,7 +142,7 @@ class Lean(unittest.TestCase):
             self.assertRegex(library, r"^(libstdc\+\+|libm|libc|libgcc_s|ld-linux[-\w]*|libdl|libpthread)\.so\.\d+$")
 
     @unittest.skipUnless(IS_RELEASE, "instrumented code is larger")
-    def test_size(self):
+    def test_size(self):  # S177
         stripped = self.folder / "stripped.so"
         checked("strip", "-o", stripped, LEAN)
         self.assertLess(stripped.stat().st_size, LARGEST)
