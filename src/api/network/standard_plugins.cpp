@@ -57,27 +57,24 @@ class FieldNames {
   nv::PluginFieldCollection collection_{};
 };
 
-template <class Plugin>
-Plugin* make_plugin(const onnx::StandardPlugin& plugin, int version, const nv::PluginFieldCollection* fields) {
-  return guarded(silent(), "createPlugin", static_cast<Plugin*>(nullptr), [&]() -> Result<Plugin*> {
-    LATHE_ASSIGN(StandardNode node, StandardPluginNode::make(plugin, version, fields));
-    return new Plugin(std::move(node));
-  });
-}
-
-class StandardCreatorV2 final : public nv::IPluginCreator {
+template <class Interface>
+class StandardCreator : public Interface {
  public:
-  StandardCreatorV2(const onnx::StandardPlugin& plugin, int version)
+  StandardCreator(const onnx::StandardPlugin& plugin, int version)
       : plugin_(plugin), version_(version), version_text_(std::to_string(version)), fields_(plugin) {}
   const char* getPluginName() const noexcept override { return plugin_.name; }
   const char* getPluginVersion() const noexcept override { return version_text_.c_str(); }
-  const nv::PluginFieldCollection* getFieldNames() noexcept override { return fields_.get(); }
-  nv::IPluginV2* createPlugin(const char*, const nv::PluginFieldCollection* fields) noexcept override {
-    return make_plugin<StandardPluginV2>(plugin_, version_, fields);
-  }
-  nv::IPluginV2* deserializePlugin(const char*, const void*, size_t) noexcept override { return nullptr; }
-  void setPluginNamespace(const char*) noexcept override {}
   const char* getPluginNamespace() const noexcept override { return ""; }
+  const nv::PluginFieldCollection* getFieldNames() noexcept override { return fields_.get(); }
+
+ protected:
+  template <class Plugin>
+  Plugin* make(const nv::PluginFieldCollection* fields) {
+    return guarded(silent(), "createPlugin", static_cast<Plugin*>(nullptr), [&]() -> Result<Plugin*> {
+      LATHE_ASSIGN(StandardNode node, StandardPluginNode::make(plugin_, version_, fields));
+      return new Plugin(std::move(node));
+    });
+  }
 
  private:
   const onnx::StandardPlugin& plugin_;
@@ -86,24 +83,23 @@ class StandardCreatorV2 final : public nv::IPluginCreator {
   FieldNames fields_;
 };
 
-class StandardCreatorV3 final : public nv::IPluginCreatorV3One {
+class StandardCreatorV2 final : public StandardCreator<nv::IPluginCreator> {
  public:
-  StandardCreatorV3(const onnx::StandardPlugin& plugin, int version)
-      : plugin_(plugin), version_(version), version_text_(std::to_string(version)), fields_(plugin) {}
-  const char* getPluginName() const noexcept override { return plugin_.name; }
-  const char* getPluginVersion() const noexcept override { return version_text_.c_str(); }
-  const char* getPluginNamespace() const noexcept override { return ""; }
-  const nv::PluginFieldCollection* getFieldNames() noexcept override { return fields_.get(); }
+  using StandardCreator::StandardCreator;
+  nv::IPluginV2* createPlugin(const char*, const nv::PluginFieldCollection* fields) noexcept override {
+    return make<StandardPluginV2>(fields);
+  }
+  nv::IPluginV2* deserializePlugin(const char*, const void*, size_t) noexcept override { return nullptr; }
+  void setPluginNamespace(const char*) noexcept override {}
+};
+
+class StandardCreatorV3 final : public StandardCreator<nv::IPluginCreatorV3One> {
+ public:
+  using StandardCreator::StandardCreator;
   nv::IPluginV3* createPlugin(const char*, const nv::PluginFieldCollection* fields,
                               nv::TensorRTPhase) noexcept override {
-    return make_plugin<StandardPluginV3>(plugin_, version_, fields);
+    return make<StandardPluginV3>(fields);
   }
-
- private:
-  const onnx::StandardPlugin& plugin_;
-  int version_;
-  std::string version_text_;
-  FieldNames fields_;
 };
 
 // The creators of all versions, in the registry of the process from the start, and for ever: static objects of programs
