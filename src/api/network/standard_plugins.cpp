@@ -158,8 +158,10 @@ Result<> StandardPluginNode::add(const nv::PluginField& field) {
     return fail(ErrorCode::attribute_invalid, "field '{}' of plugin '{}' has type {} and length {}", name, plugin_.name,
                 static_cast<int>(field.type), field.length);
   };
-  if (field.length < 0 || (field.length > 0 && !field.data) || (is_single(*found) && field.length != 1))
-    return refuse();
+  // Programs leave the length of a single number at 0, as PluginField has it.
+  const bool has_room = is_single(*found) ? field.length == 0 || field.length == 1 : field.length >= 0;
+  const int64_t length = is_single(*found) ? 1 : field.length;
+  if (!has_room || (length > 0 && !field.data)) return refuse();
   onnx::Attribute& attribute = node_.attributes.emplace_back();
   attribute.name = found->name;
   if (found->type == 'c') {
@@ -173,7 +175,7 @@ Result<> StandardPluginNode::add(const nv::PluginField& field) {
   const bool is_real = found->type == 'f' || found->type == 'F';
   if (!dtype || is_storage_only(*dtype) || is_floating(*dtype) != is_real) return refuse();
   LATHE_ASSIGN(const Tensor empty, Tensor::allocate(*dtype, {0}));
-  const Tensor numbers = field.length > 0 ? Tensor::view(*dtype, {field.length}, field.data, nullptr) : empty;
+  const Tensor numbers = length > 0 ? Tensor::view(*dtype, {length}, field.data, nullptr) : empty;
   if (is_real) {
     for (const double value : to_doubles(numbers)) attribute.reals.push_back(static_cast<float>(value));
   } else {
