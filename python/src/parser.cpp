@@ -44,9 +44,8 @@ static void add_own(nb::class_<nvonnxparser::IParser>& parser) {
             return lathe::setInputElements(self, input, count, dims ? &*dims : nullptr);
           },
           nb::arg("input"), nb::arg("count"), nb::arg("dims") = nb::none(),
-          "Lathe's own: an input that is a sequence has so many tensors, of these dims unless they are None; -1 "
-          "tensors "
-          "for an optional without an element. False, with a report, for what makes no sense.");
+          "Lathe's own: an input that is a sequence has so many tensors, of these dims unless they are None; -1 is for "
+          "an optional without an element. False, with a report, for what makes no sense.");
 }
 
 // Whole models from memory.

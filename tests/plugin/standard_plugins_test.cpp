@@ -112,7 +112,7 @@ TEST_F(StandardPlugins, EfficientNmsIsThereAndDeprecated) {
   const V2 plugin = make_v2("EfficientNMS_TRT", {{"score_threshold", &values.threshold, PluginFieldType::kFLOAT32, 1},
                                                  {"iou_threshold", &values.threshold, PluginFieldType::kFLOAT32, 1},
                                                  {"max_output_boxes", &values.most, PluginFieldType::kINT32, 1},
-                                                 {"background_class", &values.none, PluginFieldType::kINT32, 1},
+                                                 {"background_class", &values.none, PluginFieldType::kINT32, 0},
                                                  {"score_activation", &values.no, PluginFieldType::kINT32, 1},
                                                  {"box_coding", &values.no, PluginFieldType::kINT32, 1}});
   ASSERT_NE(plugin, nullptr);

@@ -87,12 +87,12 @@ Result<std::map<std::string, onnx::InputElements>> elements_of(const onnx::Model
     const bool is_optional = input.type.kind == onnx::TypeKind::optional && !input.type.inner.empty();
     const onnx::TypeProto& type = is_optional ? input.type.inner[0] : input.type;
     std::vector<Dims> tensors;
-    if (type.kind == onnx::TypeKind::sequence)
-      for (auto it = given.end(); (it = given.find(fmt::format("{}_{}", name, tensors.size()))) != given.end();) {
-        LATHE_ASSIGN(tensors.emplace_back(), api::to_dims(*it->second));
-      }
-    else if (!is_optional || given.contains(name))
-      continue;
+    const bool is_sequence = type.kind == onnx::TypeKind::sequence;
+    if (!is_sequence && (!is_optional || given.contains(name))) continue;
+    const auto next = [&] { return given.find(fmt::format("{}_{}", name, tensors.size())); };
+    for (auto it = next(); is_sequence && it != given.end(); it = next()) {
+      LATHE_ASSIGN(tensors.emplace_back(), api::to_dims(*it->second));
+    }
     onnx::InputElements& told = elements[name];
     told.count = is_optional && tensors.empty() ? onnx::InputElements::kNone : static_cast<int64_t>(tensors.size());
     if (!tensors.empty()) told.dims = common_dims(tensors);

@@ -57,27 +57,24 @@ class FieldNames {
   nv::PluginFieldCollection collection_{};
 };
 
-template <class Plugin>
-Plugin* make_plugin(const onnx::StandardPlugin& plugin, int version, const nv::PluginFieldCollection* fields) {
-  return guarded(silent(), "createPlugin", static_cast<Plugin*>(nullptr), [&]() -> Result<Plugin*> {
-    LATHE_ASSIGN(StandardNode node, StandardPluginNode::make(plugin, version, fields));
-    return new Plugin(std::move(node));
-  });
-}
-
-class StandardCreatorV2 final : public nv::IPluginCreator {
+template <class Interface>
+class StandardCreator : public Interface {
  public:
-  StandardCreatorV2(const onnx::StandardPlugin& plugin, int version)
+  StandardCreator(const onnx::StandardPlugin& plugin, int version)
       : plugin_(plugin), version_(version), version_text_(std::to_string(version)), fields_(plugin) {}
   const char* getPluginName() const noexcept override { return plugin_.name; }
   const char* getPluginVersion() const noexcept override { return version_text_.c_str(); }
-  const nv::PluginFieldCollection* getFieldNames() noexcept override { return fields_.get(); }
-  nv::IPluginV2* createPlugin(const char*, const nv::PluginFieldCollection* fields) noexcept override {
-    return make_plugin<StandardPluginV2>(plugin_, version_, fields);
-  }
-  nv::IPluginV2* deserializePlugin(const char*, const void*, size_t) noexcept override { return nullptr; }
-  void setPluginNamespace(const char*) noexcept override {}
   const char* getPluginNamespace() const noexcept override { return ""; }
+  const nv::PluginFieldCollection* getFieldNames() noexcept override { return fields_.get(); }
+
+ protected:
+  template <class Plugin>
+  Plugin* make(const nv::PluginFieldCollection* fields) {
+    return guarded(silent(), "createPlugin", static_cast<Plugin*>(nullptr), [&]() -> Result<Plugin*> {
+      LATHE_ASSIGN(StandardNode node, StandardPluginNode::make(plugin_, version_, fields));
+      return new Plugin(std::move(node));
+    });
+  }
 
  private:
   const onnx::StandardPlugin& plugin_;
@@ -86,24 +83,23 @@ class StandardCreatorV2 final : public nv::IPluginCreator {
   FieldNames fields_;
 };
 
-class StandardCreatorV3 final : public nv::IPluginCreatorV3One {
+class StandardCreatorV2 final : public StandardCreator<nv::IPluginCreator> {
  public:
-  StandardCreatorV3(const onnx::StandardPlugin& plugin, int version)
-      : plugin_(plugin), version_(version), version_text_(std::to_string(version)), fields_(plugin) {}
-  const char* getPluginName() const noexcept override { return plugin_.name; }
-  const char* getPluginVersion() const noexcept override { return version_text_.c_str(); }
-  const char* getPluginNamespace() const noexcept override { return ""; }
-  const nv::PluginFieldCollection* getFieldNames() noexcept override { return fields_.get(); }
+  using StandardCreator::StandardCreator;
+  nv::IPluginV2* createPlugin(const char*, const nv::PluginFieldCollection* fields) noexcept override {
+    return make<StandardPluginV2>(fields);
+  }
+  nv::IPluginV2* deserializePlugin(const char*, const void*, size_t) noexcept override { return nullptr; }
+  void setPluginNamespace(const char*) noexcept override {}
+};
+
+class StandardCreatorV3 final : public StandardCreator<nv::IPluginCreatorV3One> {
+ public:
+  using StandardCreator::StandardCreator;
   nv::IPluginV3* createPlugin(const char*, const nv::PluginFieldCollection* fields,
                               nv::TensorRTPhase) noexcept override {
-    return make_plugin<StandardPluginV3>(plugin_, version_, fields);
+    return make<StandardPluginV3>(fields);
   }
-
- private:
-  const onnx::StandardPlugin& plugin_;
-  int version_;
-  std::string version_text_;
-  FieldNames fields_;
 };
 
 // The creators of all versions, in the registry of the process from the start, and for ever: static objects of programs
@@ -162,8 +158,10 @@ Result<> StandardPluginNode::add(const nv::PluginField& field) {
     return fail(ErrorCode::attribute_invalid, "field '{}' of plugin '{}' has type {} and length {}", name, plugin_.name,
                 static_cast<int>(field.type), field.length);
   };
-  if (field.length < 0 || (field.length > 0 && !field.data) || (is_single(*found) && field.length != 1))
-    return refuse();
+  // Programs leave the length of a single number at 0, as PluginField has it.
+  const bool has_room = is_single(*found) ? field.length == 0 || field.length == 1 : field.length >= 0;
+  const int64_t length = is_single(*found) ? 1 : field.length;
+  if (!has_room || (length > 0 && !field.data)) return refuse();
   onnx::Attribute& attribute = node_.attributes.emplace_back();
   attribute.name = found->name;
   if (found->type == 'c') {
@@ -177,7 +175,7 @@ Result<> StandardPluginNode::add(const nv::PluginField& field) {
   const bool is_real = found->type == 'f' || found->type == 'F';
   if (!dtype || is_storage_only(*dtype) || is_floating(*dtype) != is_real) return refuse();
   LATHE_ASSIGN(const Tensor empty, Tensor::allocate(*dtype, {0}));
-  const Tensor numbers = field.length > 0 ? Tensor::view(*dtype, {field.length}, field.data, nullptr) : empty;
+  const Tensor numbers = length > 0 ? Tensor::view(*dtype, {length}, field.data, nullptr) : empty;
   if (is_real) {
     for (const double value : to_doubles(numbers)) attribute.reals.push_back(static_cast<float>(value));
   } else {
