@@ -69,8 +69,10 @@ namespace {
 std::string along_columns(const Operand& operand) {
   if (operand.padding) return {};
   const int unit = unit_dim(operand);
-  for (int d = 0; d < operand.rank(); ++d)
-    if (d != unit && operand.strides[static_cast<size_t>(d)] != Expr(0)) return {};
+  for (int d = 0; d < operand.rank(); ++d) {
+    const auto i = static_cast<size_t>(d);
+    if (d != unit && operand.dims[i] != Expr(1) && operand.strides[i] != Expr(0)) return {};
+  }
   return unit < 0 ? "true" : fmt::format("D == {}", unit);
 }
 

@@ -134,7 +134,7 @@ LATHE_DEVICE float to_float(bf16 value) { return bf16_to_float(value.bits); }
 template <class T>
 LATHE_DEVICE float to_float(T value) {
 #ifndef LATHE_EMULATED
-  // Words become floats four times as fast as bytes and halves of them.
+  // By way of words, whose conversion shares no unit with those to integers, as that of bytes does.
   if constexpr (sizeof(T) < 4) {
     int32 whole = value;
     asm("" : "+r"(whole));
