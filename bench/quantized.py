@@ -112,9 +112,8 @@ def measure(arguments, model, engine, inputs):
     return found
 
 
-def measure_network(arguments, network, threads, folder):
-    arguments.threads = threads
-    models = write_variants(arguments.models / f"{network}.onnx", NETWORKS[network], folder, arguments.variants)
+def measure_network(arguments, network, models, folder):
+    threads = arguments.threads
     names = [entry.name for entry in onnx.load(models["f32"], load_external_data=False).graph.input]
     inputs = write_inputs({name: NETWORKS[network] for name in names}, folder)
     engines = {}
@@ -168,10 +167,13 @@ def main():
     arguments.variants = {"f32", *arguments.variants}
     about, records, thread_counts = machine(), [], arguments.threads
     for network in arguments.networks:
-        for threads in thread_counts:
-            with tempfile.TemporaryDirectory() as name:
-                records.append(measure_network(arguments, network, threads, pathlib.Path(name)))
-            print(network, threads, *(f"{v}: {row['speed']:.2f}x" for v, row in records[-1]["variants"].items()), flush=True)
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            models = write_variants(arguments.models / f"{network}.onnx", NETWORKS[network], folder, arguments.variants)
+            for arguments.threads in thread_counts:
+                records.append(measure_network(arguments, network, models, folder))
+                print(network, arguments.threads, *(f"{v}: {row['speed']:.2f}x" for v, row in records[-1]["variants"].items()),
+                      flush=True)
     report = {"date": datetime.date.today().isoformat(), "machine": about, "rounds": arguments.rounds,
               "onnxruntime": onnxruntime.__version__, "records": records}
     arguments.out.mkdir(parents=True, exist_ok=True)

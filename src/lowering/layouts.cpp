@@ -46,7 +46,7 @@ class LayoutTerms {
       case RegionKind::single:
         if (is_padded_by_copies(*region.root))
           want_equal(region.root->input(0), region.result(), stride_of(region.result()), "padded by " + by(region));
-        else if (is_lookup(*region.root))
+        else if (traits_.arithmetic.weighted_products && is_lookup(*region.root))
           want_equal(region.root->input(1), region.result(), stride_of(region.result()), "looked up by " + by(region));
         else
           add_row_major(region);

@@ -172,7 +172,7 @@ Result<bool> multiply(Rewrite& r) {
 // A number for each column, of what holds that or one for all; null of what holds others.
 ir::Value* by_columns(Rewrite& r, ir::Value* value, int64_t columns) {
   const std::optional<int64_t> count = volume(value->shape()).as_constant();
-  if (count == columns && value->shape().back() == Expr(columns))
+  if (count == columns && value->rank() > 0 && value->shape().back() == Expr(columns))
     return value->rank() == 1 ? value : r.reshape(value, Ints{-1});
   if (count != 1) return nullptr;
   Result<Tensor> ones = Tensor::allocate(value->dtype(), {columns});
@@ -193,8 +193,8 @@ Result<bool> dequantize_sums(Rewrite& r) {
   const ir::Node* minus = made_by(sums, ElementwiseOp::sub);
   if (minus && sums->has_single_use()) sums = minus->input(0), zero_point = minus->input(1);
   const ir::Node* product = sums->producer();
-  if (!product || !product->is(OpKind::matmul) || sums->dtype() != DType::i32 || !sums->has_single_use() ||
-      !same_shape(sums, r.output()))
+  if (!product || !product->is(OpKind::matmul) || !is_byte_integer(product->input(0)->dtype()) ||
+      sums->dtype() != DType::i32 || !sums->has_single_use() || !same_shape(sums, r.output()))
     return false;
   const std::optional<int64_t> columns = sums->shape().back().as_constant();
   if (!columns) return false;

@@ -10,7 +10,7 @@
 namespace lathe {
 namespace {
 
-constexpr size_t kMostNodes = 64;
+constexpr size_t kMostValues = 64, kMostVisits = 4 * kMostValues;
 constexpr int64_t kLevels = 256;
 
 // By a table that an earlier run has made.
@@ -41,12 +41,12 @@ class Between {
   // Whether there is nothing else that it is computed of.
   bool find(const ir::Value* value) {
     if (value == levels_ || index_.contains(value)) return true;
+    if (++visited_ > kMostVisits) return false;
     if (const Tensor* constant = value->constant()) return constant->volume() == 1;
     const ir::Node* node = value->producer();
     if (!node || !is_by_element(*node)) return false;
     for (const ir::Value* input : node->inputs())
       if (input && !(is_known_lookup(*node) && input == node->input(0)) && !find(input)) return false;
-    if (nodes_.size() >= kMostNodes) return false;
     index_[value] = nodes_.size();
     nodes_.push_back(node);
     return true;
@@ -83,12 +83,13 @@ class Between {
   const ir::Value* levels_;
   std::vector<const ir::Node*> nodes_;
   std::unordered_map<const ir::Value*, size_t> index_;  // of the nodes' results
+  size_t visited_ = 0;
 };
 
 // Tensors of levels by which the value is computed, the nearest first.
 std::vector<ir::Value*> levels_before(ir::Value* value) {
   std::vector<ir::Value*> values = {value}, levels;
-  for (size_t at = 0; at < values.size() && at < kMostNodes; ++at) {
+  for (size_t at = 0; at < values.size() && at < kMostValues; ++at) {
     const ir::Node* node = values[at]->producer();
     if (!node || !is_by_element(*node)) continue;
     for (ir::Value* input : node->inputs()) {
@@ -106,11 +107,11 @@ Result<bool> tabulate(Rewrite& r) {
   for (auto levels = candidates.rbegin(); levels != candidates.rend(); ++levels) {
     Between between(*levels);
     if (!same_shape(*levels, r.output()) || !between.find(r.output()) || !between.is_long()) continue;
-    LATHE_ASSIGN(Tensor table, between.table());
-    if (table.dims() != Dims{kLevels}) continue;
+    Result<Tensor> table = between.table();
+    if (!table || table->dims() != Dims{kLevels}) continue;  // of scales by blocks, say
     for (const ir::Node* node : between.nodes())
       if (node != r.node) r.absorb(node);
-    return r.finish(r.add(GatherAttrs{}, {r.constant(std::move(table)), *levels}));
+    return r.finish(r.add(GatherAttrs{}, {r.constant(*std::move(table)), *levels}));
   }
   return false;
 }

@@ -83,20 +83,24 @@ void sum_rows(const Tile& tile, int rows, int32_t* sums) {
   }
 }
 
-// Sums become levels, and are not stored between.
+// Sums become levels, and are not stored between. Column by column, for each has factors of its own.
 template <bool kHasBetween, class T, int kRows, int kCols>
-LATHE_INLINE void finish_in_registers(const IntVec (&sums)[kRows][kCols], const Tile& tile) {
+LATHE_INLINE void finish_in_registers(IntVec (&sums)[kRows][kCols], const Tile& tile) {
   const gemm::IntegerEpilogue& integers = *tile.integers;
   const FoldedLevels<kHasBetween, T> level(integers.folded);
+  LATHE_UNROLL
+  for (int v = 0; v < kCols; ++v) {
+    const int64_t column = tile.column + v * kLanes;
+    const Vec scale = load(integers.scale + column), offset = load(integers.folded.offset + column);
+    LATHE_UNROLL
+    for (int r = 0; r < kRows; ++r)
+      sums[r][v] = level(sums[r][v], scale, offset, residuals_at<T>(integers, *tile.where, r, column), kLanes);
+  }
   LATHE_UNROLL
   for (int r = 0; r < kRows; ++r) {
     IntVec levels[4] = {};
     LATHE_UNROLL
-    for (int v = 0; v < kCols; ++v) {
-      const int64_t column = tile.column + v * kLanes;
-      levels[v] = level(sums[r][v], load(integers.scale + column), load(integers.folded.offset + column),
-                        residuals_at<T>(integers, *tile.where, r, column), kLanes);
-    }
+    for (int v = 0; v < kCols; ++v) levels[v] = sums[r][v];
     store_packed(reinterpret_cast<std::byte*>(tile.where->out[r]) + tile.column, levels, tile.columns, level.packing);
   }
 }
@@ -104,7 +108,7 @@ LATHE_INLINE void finish_in_registers(const IntVec (&sums)[kRows][kCols], const 
 // The usual epilogues, where there is a function for the tile; false for others. Residuals are those of whole tiles
 // that networks have: of u8, added behind levels.
 template <int kRows, int kCols>
-LATHE_INLINE bool try_in_registers(const IntVec (&sums)[kRows][kCols], const Tile& tile) {
+LATHE_INLINE bool try_in_registers(IntVec (&sums)[kRows][kCols], const Tile& tile) {
   const gemm::IntegerEpilogue& integers = *tile.integers;
   if (!integers.folded.offset || tile.store_partial) return false;
   if (integers.residual < 0 && !integers.has_between) {
