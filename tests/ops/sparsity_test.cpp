@@ -23,8 +23,8 @@ TEST(Sparsity, TwoOfFourAlongADimension) {
 TEST(Sparsity, ZerosOfEveryType) {
   EXPECT_TRUE(is_sparse(Tensor::of<int8_t>({4}, {0, -1, 127, 0}), 0));
   EXPECT_FALSE(is_sparse(Tensor::of<int8_t>({4}, {-128, -1, 127, 0}), 0));  // a sign alone is no zero of integers
-  EXPECT_TRUE(is_sparse(Tensor::of<Half>({4}, {Half(-0.0f), Half(1), Half(-2), Half(0.0f)}), 0));
-  EXPECT_FALSE(is_sparse(Tensor::of<Half>({4}, {Half(NAN), Half(1), Half(-2), Half(0.0f)}), 0));
+  EXPECT_TRUE(is_sparse(Tensor::of<BFloat16>({4}, {BFloat16(-0.0f), BFloat16(1), BFloat16(-2), BFloat16(0.0f)}), 0));
+  EXPECT_FALSE(is_sparse(Tensor::of<BFloat16>({4}, {BFloat16(NAN), BFloat16(1), BFloat16(-2), BFloat16(0.0f)}), 0));
 }
 
 TEST(Sparsity, TheLargestStay) {

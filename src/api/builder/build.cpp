@@ -140,10 +140,12 @@ void set_tiling(const BuilderConfig& settings, TunerOptions& tuner) {
                      limit);
 }
 
-// Of candidates of one problem, and of the build as a whole where the application limits it.
+// Of candidates of one problem, and of the build as a whole where the application limits it; a warning where there is
+// little.
 Result<> limit_host_memory(const BuilderConfig& settings, size_t weights, TunerOptions& tuner) {
   const auto budget = static_cast<size_t>(settings.host_budget);
   const size_t needed = 2 * weights;
+  warn_of_host_memory(weights, available_bytes(), *tuner.log);
   if (budget > 0 && needed > budget)
     return fail(ErrorCode::out_of_memory,
                 "the build holds its weights about twice, {} bytes, and setHostMemoryBudget() allows {}: allow "
@@ -287,9 +289,7 @@ Result<std::vector<std::byte>> Builder::build_for(const DefaultTarget& target, N
   };
 
   LATHE_ASSIGN(ir::Graph graph, graph_with_debug_outputs(definition));
-  const size_t weights = weights_of(graph);
-  warn_of_host_memory(weights, available_bytes(), *options.log);
-  LATHE_TRY(limit_host_memory(settings, weights, options.tuner));
+  LATHE_TRY(limit_host_memory(settings, weights_of(graph), options.tuner));
   LATHE_ASSIGN(SettledGraph settled, take_branches(definition, std::move(graph), options));
   LATHE_ASSIGN(options.refit, refit_options(settings, definition, settled.graph));
   LATHE_TRY(force_sparsity(settings, settled.graph, options));
