@@ -48,8 +48,8 @@ TEST(CpuTargets, AnotherCpuIsWhatTheTableSays) {
     EXPECT_EQ(backend->target.cores, 6) << name;
     EXPECT_EQ(backend->target.clock_mhz, processor.clock_mhz) << name;
     EXPECT_EQ(backend->target.cache_bytes, processor.cache_bytes) << name;
-    EXPECT_EQ(backend->traits.arithmetic.integer_products, processor.vnni) << name;
-    EXPECT_EQ(backend->traits.arithmetic.bf16_factors, processor.bf16) << name;
+    EXPECT_EQ(backend->traits.arithmetic.integer_products, processor.products >= cpu::NarrowProducts::vnni) << name;
+    EXPECT_EQ(backend->traits.arithmetic.bf16_factors, processor.products >= cpu::NarrowProducts::bf16) << name;
     EXPECT_EQ(prepare_build(name, {})->target.cores, processor.threads) << name;
   }
 }

@@ -57,8 +57,11 @@ double predicted_us(const Problem& problem, const gemm::GemmShape& shape, const 
 }
 
 std::vector<Config> configs(const Problem& problem, const gemm::GemmShape& shape) {
-  return configs_of(gemm::candidates(shape, problem.target.cores), gemm::to_text,
-                    [&](const gemm::Blocking& blocking) { return predicted_us(problem, shape, blocking); });
+  const char* type = rounds(problem) ? " bf16" : "";
+  return configs_of(
+      gemm::candidates(shape, problem.target.cores),
+      [&](const gemm::Blocking& blocking) { return gemm::to_text(blocking) + type; },
+      [&](const gemm::Blocking& blocking) { return predicted_us(problem, shape, blocking); });
 }
 
 // Weights that are rounded, then packed: what they follow from says both.
