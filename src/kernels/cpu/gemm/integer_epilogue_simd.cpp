@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "kernels/cpu/gemm/folded_levels.h"
+#include "kernels/cpu/simd_math.h"
 
 namespace lathe::cpu::LATHE_ISA {
 namespace {
