@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Quantised networks on the CPU, one thread: Lathe in f32, Lathe and ONNX Runtime with Q/DQ, per tensor and per channel,
-and OpenVINO where --openvino names a Python that has it.
+"""Quantised networks on the CPU: Lathe in f32, Lathe and ONNX Runtime with Q/DQ, per tensor and per channel, and
+transformers with dynamic quantisation, too; OpenVINO where --openvino names a Python that has it.
 
-Each model is given the sizes below, prepared and quantised by onnxruntime.quantization (static, QDQ format, activations u8,
-weights i8, calibrated on random data), and measured in rounds that alternate between all engines, each measurement in a
+Each model is given the sizes below, prepared and quantised by onnxruntime.quantization (static: QDQ format, activations u8,
+weights i8, calibrated on random data; dynamic: products by i8 weights, per channel), and measured in rounds that alternate between all engines, each measurement in a
 fresh process on the same CPU. Outputs are compared with those of ONNX Runtime without optimisations, which is what the model
 says. Who sums in another order differs by levels of activations, so beside Lathe's difference stand that of ONNX Runtime with
 all its optimisations and that of the quantisation itself. Writes bench/results/DATE-quantized.json and .md.
@@ -24,7 +24,7 @@ import tempfile
 import numpy as np
 import onnx
 import onnxruntime
-from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
+from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_dynamic, quantize_static
 from onnxruntime.quantization.shape_inference import quant_pre_process
 from open_sizes import measure_onnxruntime, measure_openvino, with_sizes, write_inputs
 from vs_onnxruntime import ROOT, machine, read_through, run_pinned
@@ -37,6 +37,7 @@ NETWORKS = {
     "bert_base": (1, 128),
 }
 VARIANTS = {"f32": None, "per tensor": False, "per channel": True}
+DYNAMIC = {"roberta", "bert_base"}
 
 
 class Random(CalibrationDataReader):
@@ -55,7 +56,7 @@ class Random(CalibrationDataReader):
         return next(self.feeds, None)
 
 
-def write_variants(path, dims, folder):
+def write_variants(path, dims, folder, variants):
     """name of a variant: its model. All come from the same prepared network."""
     sized, prepared = folder / f"{path.stem}.onnx", folder / f"{path.stem}-f32.onnx"
     onnx.save(with_sizes(path, dims), sized)
@@ -65,11 +66,15 @@ def write_variants(path, dims, folder):
         models[name] = folder / f"{path.stem}-{name.replace(' ', '-')}.onnx"
         quantize_static(prepared, models[name], Random(onnx.load(prepared)), quant_format=QuantFormat.QDQ,
                         per_channel=per_channel, activation_type=QuantType.QUInt8, weight_type=QuantType.QInt8)
-    return models
+    if path.stem in DYNAMIC:
+        models["dynamic"] = folder / f"{path.stem}-dynamic.onnx"
+        quantize_dynamic(prepared, models["dynamic"], per_channel=True, weight_type=QuantType.QInt8)
+    return {name: models[name] for name in models if name in variants}
 
 
 def run_lathe(arguments, engine, inputs, folder):
-    run_pinned([arguments.lathe, "run", engine, f"--loadInputs={inputs}", "--exportOutput", folder / "out"], 1, False)
+    run_pinned([arguments.lathe, "run", engine, f"--loadInputs={inputs}", "--exportOutput", folder / "out"], arguments.threads,
+               False)
     return np.load(sorted((folder / "out").iterdir())[0])
 
 
@@ -99,46 +104,51 @@ def measure(arguments, model, engine, inputs):
     read_through(model), read_through(engine)
     found = {"onnxruntime": measure_onnxruntime(arguments, model, inputs)["median_ms"]}
     with tempfile.NamedTemporaryFile(suffix=".json") as report:
-        run_pinned([arguments.lathe, "bench", engine, "--threads=1", f"--seconds={arguments.seconds}",
-                    f"--loadInputs={inputs}", f"--json={report.name}"], 1, arguments.real_time)
+        run_pinned([arguments.lathe, "bench", engine, f"--threads={arguments.threads}", f"--seconds={arguments.seconds}",
+                    f"--loadInputs={inputs}", f"--json={report.name}"], arguments.threads, arguments.real_time)
         found["lathe"] = json.loads(pathlib.Path(report.name).read_text())["median_ms"]
     if arguments.openvino:
         found["openvino"] = measure_openvino(arguments, model, inputs)["median_ms"]
     return found
 
 
-def measure_network(arguments, network, folder):
-    models = write_variants(arguments.models / f"{network}.onnx", NETWORKS[network], folder)
-    names = [entry.name for entry in onnx.load(models["f32"]).graph.input]
+def measure_network(arguments, network, threads, folder):
+    arguments.threads = threads
+    models = write_variants(arguments.models / f"{network}.onnx", NETWORKS[network], folder, arguments.variants)
+    names = [entry.name for entry in onnx.load(models["f32"], load_external_data=False).graph.input]
     inputs = write_inputs({name: NETWORKS[network] for name in names}, folder)
     engines = {}
     for name, model in models.items():
         engines[name] = model.with_suffix(".engine")
-        run_pinned([arguments.lathe, "build", model, "-o", engines[name], "--threads=1"], 1, arguments.real_time)
+        run_pinned([arguments.lathe, "build", model, "-o", engines[name], f"--threads={threads}"], threads, arguments.real_time)
     rounds = {name: [] for name in models}
     for _ in range(arguments.rounds):
         for name in models:
             rounds[name].append(measure(arguments, models[name], engines[name], inputs))
-    record = {"network": network, "differences": differences(arguments, models, engines, inputs, folder)}
+    record = {"network": network, "threads": threads, "variants": {},
+              "differences": differences(arguments, models, engines, inputs, folder)}
     for name, taken in rounds.items():
-        record[name] = {program: statistics.median(r[program] for r in taken) for program in taken[0]}
-        record[name]["to_f32"] = statistics.median(r["lathe"] / plain["lathe"] for r, plain in zip(taken, rounds["f32"]))
+        row = {program: statistics.median(r[program] for r in taken) for program in taken[0]}
+        row["to_f32"] = statistics.median(r["lathe"] / plain["lathe"] for r, plain in zip(taken, rounds["f32"]))
+        row["speed"] = statistics.median(min(r[p] for p in r if p != "lathe") / r["lathe"] for r in taken)
+        record["variants"][name] = row
     return record
 
 
 def table(report):
     lines = [f"# Quantised networks on the CPU, {report['date']}", "",
-             f"{report['machine']['cpu']}, 1 thread, ONNX Runtime {report['onnxruntime']}, {report['rounds']} interleaved "
-             "rounds, medians. Differences are the largest, as shares of the largest output: from ONNX Runtime without "
-             "optimisations on the same model, and of that from f32.", "",
-             "| network | variant | Lathe ms | to Lathe f32 | ONNX Runtime ms | OpenVINO ms | Lathe differs | optimised ONNX Runtime | "
-             "Q/DQ itself |", "| --- | --- | --- | --- | --- | --- | --- | --- | --- |"]
+             f"{report['machine']['cpu']}, ONNX Runtime {report['onnxruntime']}, {report['rounds']} interleaved rounds, medians. "
+             "Speed: the faster of the others' times in a round by Lathe's. Differences are the largest, as shares of the "
+             "largest output: from ONNX Runtime without optimisations on the same model, and of that from f32.", "",
+             "| network | variant | threads | Lathe ms | to Lathe f32 | ONNX Runtime ms | OpenVINO ms | speed | Lathe differs | "
+             "optimised ONNX Runtime | quantisation itself |",
+             "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"]
     for record in report["records"]:
-        for name in VARIANTS:
-            row, difference = record[name], record["differences"][name]
-            lines.append(f"| {record['network']} | {name} | {row['lathe']:.2f} | {row['to_f32']:.2f}x | "
-                         f"{row['onnxruntime']:.2f} | {row.get('openvino', math.nan):.2f} | {difference['lathe']:.1e} | {difference['onnxruntime']:.1e} | "
-                         f"{difference['quantised']:.1e} |")
+        for name, row in record["variants"].items():
+            difference = record["differences"][name]
+            lines.append(f"| {record['network']} | {name} | {record['threads']} | {row['lathe']:.2f} | {row['to_f32']:.2f}x | "
+                         f"{row['onnxruntime']:.2f} | {row.get('openvino', math.nan):.2f} | {row['speed']:.2f}x | "
+                         f"{difference['lathe']:.1e} | {difference['onnxruntime']:.1e} | {difference['quantised']:.1e} |")
     return "\n".join(lines) + "\n"
 
 
@@ -146,6 +156,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", type=pathlib.Path, help="folder of NETWORK.onnx")
     parser.add_argument("--networks", nargs="+", default=list(NETWORKS), choices=NETWORKS)
+    parser.add_argument("--variants", nargs="+", default=[*VARIANTS, "dynamic"], choices=[*VARIANTS, "dynamic"])
+    parser.add_argument("--threads", nargs="+", type=int, default=[1])
     parser.add_argument("--openvino", metavar="PYTHON", help="a Python that has OpenVINO")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=2.0, help="measured time of each process")
@@ -153,12 +165,13 @@ def main():
     parser.add_argument("--real-time", action="store_true", help="run at real-time priority (root)")
     parser.add_argument("--out", type=pathlib.Path, default=ROOT / "bench/results")
     arguments = parser.parse_args()
-    arguments.threads = 1
-    about, records = machine(), []
+    arguments.variants = {"f32", *arguments.variants}
+    about, records, thread_counts = machine(), [], arguments.threads
     for network in arguments.networks:
-        with tempfile.TemporaryDirectory() as name:
-            records.append(measure_network(arguments, network, pathlib.Path(name)))
-        print(network, *(f"{v}: {records[-1][v]['to_f32']:.2f}x" for v in VARIANTS), flush=True)
+        for threads in thread_counts:
+            with tempfile.TemporaryDirectory() as name:
+                records.append(measure_network(arguments, network, threads, pathlib.Path(name)))
+            print(network, threads, *(f"{v}: {row['speed']:.2f}x" for v, row in records[-1]["variants"].items()), flush=True)
     report = {"date": datetime.date.today().isoformat(), "machine": about, "rounds": arguments.rounds,
               "onnxruntime": onnxruntime.__version__, "records": records}
     arguments.out.mkdir(parents=True, exist_ok=True)

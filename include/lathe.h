@@ -49,11 +49,12 @@ TENSORRTAPI int64_t getHostMemoryBudget(const nvinfer1::IBuilderConfig& config) 
 
 // What to build for. The default is what the environment variable LATHE_TARGET names; else "cuda" where the CUDA driver
 // is installed and finds a GPU; else "cpu". Each build tells in its log what it is for, and why. "cpu" (this machine's
-// best); "cpu-x86_64-avx2", "cpu-x86_64-avx512", "cpu-x86_64-vnni" (AVX-512 with products of 8-bit integers), and
-// "cpu-x86_64" or "cpu-arm64" (any of that architecture); "cuda" (the current GPU, or the first), "cuda:1" (that one),
-// "cuda-sm_90" or "sm_90" (GPUs of that architecture), "sm_80+" (GPUs of compute capability 8.0 and later); "null" (a
-// device that computes nothing, for tests of what the host does). Where no such device is there, the cost model chooses
-// kernels by a table of devices; setCpuThreads() then says for how many threads of another CPU. False when unknown.
+// best); "cpu-x86_64-avx2", "cpu-x86_64-avx512", "cpu-x86_64-vnni" (AVX-512 with products of 8-bit integers),
+// "cpu-x86_64-bf16" (and with those of bfloat16), and "cpu-x86_64" or "cpu-arm64" (any of that architecture); "cuda"
+// (the current GPU, or the first), "cuda:1" (that one), "cuda-sm_90" or "sm_90" (GPUs of that architecture), "sm_80+"
+// (GPUs of compute capability 8.0 and later); "null" (a device that computes nothing, for tests of what the host does).
+// Where no such device is there, the cost model chooses kernels by a table of devices; setCpuThreads() then says for
+// how many threads of another CPU. False when unknown.
 TENSORRTAPI bool setTarget(nvinfer1::IBuilderConfig& config, const char* target) noexcept;
 TENSORRTAPI const char* getTarget(const nvinfer1::IBuilderConfig& config) noexcept;
 // The same network for several targets in one plan: names as above, separated by commas, up to 16, in the order of
@@ -76,6 +77,12 @@ TENSORRTAPI bool setPrecision(nvinfer1::IBuilderConfig& config, nvinfer1::DataTy
 // target multiplies 8-bit integers, what they enclose runs on them. With this on, a build that finds nothing quantised
 // says so in a warning.
 TENSORRTAPI bool setInt8(nvinfer1::IBuilderConfig& config, bool expected) noexcept;
+
+// Overwrites weights of products and convolutions, so that of every four neighbours along what is summed over
+// (channels, of convolutions) the two largest are left, and zeros in place of the others. Results are others, for
+// nothing trains the network anew: it serves to see what BuilderFlag::kSPARSE_WEIGHTS would gain. Builds with flags of
+// refitting fail.
+TENSORRTAPI bool setForcedSparsity(nvinfer1::IBuilderConfig& config, bool forced) noexcept;
 
 // Scales of a float network's tensors, as a calibrator of TensorRT wrote them: with setInt8(), and where the target
 // multiplies 8-bit integers, convolutions and matrix products of these tensors run on them. The text is copied; null or
@@ -288,7 +295,8 @@ class ITensorList {
 };
 
 // Evaluates an ONNX model op by op, with no optimization: slow, obvious, and what built engines are compared with.
-// Gives all outputs of the model; with `allValues`, also every named value inside.
+// Gives all outputs of the model; with `allValues`, also every named value inside. An input that is a sequence `x` is
+// given as `x_0`, `x_1` and so on; one that is an optional need not be given.
 TENSORRTAPI ITensorList* evaluate(const char* onnxPath, const NamedTensor* inputs, int32_t nbInputs,
                                   bool allValues = false) noexcept;
 

@@ -50,18 +50,22 @@ class Reports(trt.ILogger):
 
 def build(model: str | os.PathLike[str] | bytes, *, shapes: Mapping[str, Shape | Sequence[Shape]] | None = None,
           target: str = 'cpu', precision: trt.DataType | None = None, budget: float | None = None,
-          threads: int = 0) -> 'Engine':
+          threads: int = 0, elements: Mapping[str, int | Sequence[Shape] | None] | None = None) -> 'Engine':
     """Compiles an ONNX model, a path or the bytes of a ModelProto, into an Engine.
 
     shapes: for inputs with open sizes, {name: (min, opt, max)}, or {name: shape} for one shape only. target: 'cpu',
     'cuda' or another one that lathe::setTarget takes. precision: what float32 may be narrowed to,
     trt.float16 or trt.bfloat16. budget: seconds for the search. threads: what the engine is tuned for
-    and runs on; 0 for all cores that the process may use. Raises Error.
+    and runs on; 0 for all cores that the process may use. elements: for inputs that are sequences, {name: how many tensors}
+    or {name: [shape of each]}, -1 for open sizes; inputs of the Engine are then name_0, name_1 and so on. None in place of the
+    number is for an optional input that is not given. Raises Error.
     """
     reports = Reports()
     builder = trt.Builder(reports)
     network = builder.create_network(0)
     parser = trt.OnnxParser(network, reports)
+    for name, told in (elements or {}).items():
+        _tell_elements(parser, name, told, reports)
     parsed = parser.parse_from_file(os.fspath(model)) if isinstance(model, (str, os.PathLike)) else parser.parse(model)
     if not parsed:
         problem = parser.get_error(0) if parser.num_errors else None
@@ -75,6 +79,20 @@ def build(model: str | os.PathLike[str] | bytes, *, shapes: Mapping[str, Shape |
     if plan is None:
         raise reports.error('the build failed')
     return Engine(bytes(plan), threads)
+
+
+def _tell_elements(parser: trt.OnnxParser, name: str, told: int | Sequence[Shape] | None, reports: Reports) -> None:
+    count, dims = -1, None
+    if isinstance(told, int):
+        count = told
+    elif told is not None:
+        shapes = [tuple(shape) for shape in told]
+        if len({len(shape) for shape in shapes}) > 1:
+            raise Error(f'the tensors of {name} have different numbers of dimensions: {shapes}')
+        count = len(shapes)
+        dims = tuple(sizes[0] if len(set(sizes)) == 1 else -1 for sizes in zip(*shapes)) if shapes else None
+    if not parser._set_input_elements(name, count, dims):
+        raise reports.error(f'input {name} cannot be {told}')
 
 
 def _configure(config: trt.IBuilderConfig, target: str, precision: trt.DataType | None, budget: float | None,

@@ -35,9 +35,18 @@ static void add_steps(nb::class_<nvonnxparser::IParser>& parser) {
 }
 
 static void add_own(nb::class_<nvonnxparser::IParser>& parser) {
-  parser.def(
-      "_set_int64_as_int32", &lathe::setInt64AsInt32, nb::arg("enabled"),
-      "Lathe's own: weights, inputs and outputs of INT64 become INT32, clamped to its limits, with one warning.");
+  parser
+      .def("_set_int64_as_int32", &lathe::setInt64AsInt32, nb::arg("enabled"),
+           "Lathe's own: weights, inputs and outputs of INT64 become INT32, clamped to its limits, with one warning.")
+      .def(
+          "_set_input_elements",
+          [](nvonnxparser::IParser& self, const char* input, int32_t count, const std::optional<Dims>& dims) {
+            return lathe::setInputElements(self, input, count, dims ? &*dims : nullptr);
+          },
+          nb::arg("input"), nb::arg("count"), nb::arg("dims") = nb::none(),
+          "Lathe's own: an input that is a sequence has so many tensors, of these dims unless they are None; -1 "
+          "tensors "
+          "for an optional without an element. False, with a report, for what makes no sense.");
 }
 
 // Whole models from memory.

@@ -34,6 +34,7 @@ class GraphBuilder {
   // Keeps the first error, and where it was found, and ignores later ones.
   void set_error(Error error, SourceLocation where = SourceLocation::current());
   const SourceLocation& where() const { return where_; }
+  const std::vector<Node*>& added() const { return added_; }
 
   // A node of any op without bodies: all of its outputs, or its only one.
   std::vector<Value*> add_all(const Attributes& attributes, std::vector<Value*> inputs, size_t num_outputs);

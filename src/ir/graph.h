@@ -46,7 +46,9 @@ class Value {
   // on but who computes another constant of it, along with the derivation.
   const Tensor* content() const;
   Known known() const;  // content and derivation; nothing where there is no content
-  const std::vector<Expr>* elements() const { return has_elements_ ? &elements_ : nullptr; }  // see InferContext
+  // Integer contents, where they are known: see InferContext.
+  const std::vector<Expr>* elements() const { return all_known(elements_) ? partial_elements() : nullptr; }
+  const std::vector<Expr>* partial_elements() const { return has_elements_ ? &elements_ : nullptr; }
 
  private:
   friend class Graph;

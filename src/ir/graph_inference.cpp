@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Types of a graph's values: shape rules run when nodes are made, and again when more or less is known of what they
 // read.
+#include <algorithm>
 #include <unordered_set>
 
 #include "ir/graph.h"
@@ -10,8 +11,10 @@ namespace {
 
 // Whether shape rules downstream see the same type and contents.
 bool knows_as_much(const Value& a, const Value& b) {
-  if (a.dtype() != b.dtype() || a.shape() != b.shape() || !a.elements() != !b.elements()) return false;
-  return !a.elements() || *a.elements() == *b.elements();
+  const auto same = [](const Expr& x, const Expr& y) { return x == y || (!x.is_valid() && !y.is_valid()); };
+  const std::vector<Expr>*x = a.partial_elements(), *y = b.partial_elements();
+  if (a.dtype() != b.dtype() || a.shape() != b.shape() || !x != !y) return false;
+  return !x || std::ranges::equal(*x, *y, same);
 }
 
 }  // namespace
@@ -19,7 +22,7 @@ bool knows_as_much(const Value& a, const Value& b) {
 Result<Graph::Inferred> Graph::run_rule(Node* node) {
   std::vector<InferContext::Input> inputs;
   for (Value* value : node->inputs_)
-    inputs.push_back(value ? InferContext::Input{&value->type(), value->constant(), value->elements()}
+    inputs.push_back(value ? InferContext::Input{&value->type(), value->constant(), value->partial_elements()}
                            : InferContext::Input{});
   size_t calls = 0;
   const auto fresh = [&](std::string_view hint) {

@@ -73,6 +73,8 @@ struct RegionReport {
   double estimated_microseconds = 0;  // roughly: for telling shares
   double operations = 0;              // that it asks for (tuning/work.h); 0 where nothing counts them
   double bytes = 0;                   // that it reads and writes, each once
+  bool is_sparse = false;             // its weights are such as Problem::sparse says
+  bool leaves_out_zeros = false;      // of them, by the tactic that was chosen
   std::string op;                     // of a plain evaluation
   std::vector<std::string> refusals;  // "gemm: input is not f32"
   std::vector<Choice::Finalist> candidates;

@@ -106,7 +106,8 @@ class Grouper {
     ProgramBuilder program(root->output());
     if (Value* bias = bias_of(*root)) program.add_bias(bias, index);
     Value* result = root->output();
-    narrow_ = narrow_types_ || result->dtype() == DType::i32;  // what follows other kernels gets one of its own
+    // What follows other kernels gets one of its own.
+    narrow_ = narrow_types_ || result->dtype() == DType::i32 || (integer_products_ && gives_levels(*root));
     while (fuse_ && !refused_.has_epilogue_of(*root) && result->has_single_use()) {
       Node* next = result->uses()[0].node;
       if (permutes_elements(*next) || cuts_elements(*next) || !may_join(*next) ||
@@ -138,6 +139,11 @@ class Grouper {
     add(std::move(region));
   }
 
+  // Whether its kernels of floats make levels of their results.
+  static bool gives_levels(const Node& node) {
+    return node.is(OpKind::layer_normalization) || node.is(OpKind::rms_normalization) || node.is(OpKind::softmax);
+  }
+
   bool may_join(const Node& node) const {
     if (owner_.contains(&node) || stands_alone(node)) return false;
     return permutes_elements(node) ? movement_ : is_expressible(node);
@@ -147,6 +153,7 @@ class Grouper {
 
   bool is_programmable(const Node& node) const {
     if (is_plain_only(node)) return false;
+    if (integer_products_ && dequantizes_sums(node)) return true;
     const bool small_levels = narrow_ && node.has_trait(kQuantization) && has_small_levels(node);
     return lathe::is_programmable(node, narrow_types_ || small_levels);
   }
@@ -157,6 +164,11 @@ class Grouper {
                 *floats = node.is(OpKind::quantize) ? node.input(0) : node.output();
     return floats->dtype() == DType::f32 && node.input(1)->dtype() == DType::f32 &&
            (is_byte_integer(levels->dtype()) || (levels->dtype() == DType::i32 && owned_sums(levels)));
+  }
+  // By zero points of i32 that are computed, too.
+  static bool dequantizes_sums(const Node& node) {
+    return node.is(OpKind::dequantize) && has_small_levels(node) && node.input(0)->dtype() == DType::i32 &&
+           node.input(2) && node.input(2)->dtype() == DType::i32;
   }
   static bool owned_sums(const Value* sums) { return sums->producer() && sums->producer()->has_trait(kContraction); }
 

@@ -5,6 +5,7 @@
 
 #include "indexing/access.h"
 #include "lowering/moved_epilogue.h"
+#include "passes/quantization.h"
 
 namespace lathe {
 namespace {
@@ -45,6 +46,8 @@ class LayoutTerms {
       case RegionKind::single:
         if (is_padded_by_copies(*region.root))
           want_equal(region.root->input(0), region.result(), stride_of(region.result()), "padded by " + by(region));
+        else if (is_lookup(*region.root))
+          want_equal(region.root->input(1), region.result(), stride_of(region.result()), "looked up by " + by(region));
         else
           add_row_major(region);
         break;

@@ -4,6 +4,7 @@
 #include "indexing/access.h"
 #include "lowering/layouts.h"
 #include "lowering/plan_tensors.h"
+#include "ops/sparsity.h"
 #include "passes/stays_packed.h"
 
 namespace lathe {
@@ -129,6 +130,16 @@ void Problems::add_inputs(const Region& region, Problem& problem) const {
   }
 }
 
+// Weights that stay: what is 2:4 sparse of others may not be tomorrow.
+bool Problems::is_sparse(const Problem& problem) const {
+  if (!options_.tuner.sparsity || !problem.attributes || problem.inputs.size() < 2) return false;
+  const Tensor* const weights = problem.inputs[1].is_computed() ? nullptr : problem.inputs[1].constant;
+  if (!weights || weights->volume() == 0) return false;
+  const DType dtype = weights->dtype();
+  const auto dim = summed_dim(*problem.attributes, weights->dims());
+  return dim && (dtype == DType::f16 || dtype == DType::bf16 || dtype == DType::i8) && lathe::is_sparse(*weights, *dim);
+}
+
 Problem Problems::empty() const {
   Problem problem;
   problem.symbols = optimum_;
@@ -144,6 +155,7 @@ Problem Problems::of(const Region& region) const {
   for (size_t i = 0; i < operands.size(); ++i) problem.operands.push_back(along_axes(operands[i], reads[i], space));
   problem.program = program;
   add_outputs(region, problem);
+  problem.sparse = is_sparse(problem);
   return problem;
 }
 

@@ -25,6 +25,7 @@ class Problems {
 
  private:
   Problem empty() const;
+  bool is_sparse(const Problem& problem) const;
   void add_inputs(const Region& region, Problem& problem) const;
   void add_outputs(const Region& region, Problem& problem) const;
   Operand produced(const Expression& producer, const ir::Value& input) const;

@@ -100,6 +100,8 @@ RegionReport describe_step(const plan::Step& step, std::string kind, const Choic
         step, dims_of(step.inputs, context), dims_of(step.outputs, context), context.options.tuner.target);
   report.operations = problem ? operations_of(*problem) : 0;
   report.bytes = problem ? moved_bytes(*problem) : bytes_of(step.inputs, context) + bytes_of(step.outputs, context);
+  report.is_sparse = problem && problem->sparse;
+  report.leaves_out_zeros = choice.config.sparse;
   report.op = step.is<plan::Copy>() ? "copy" : step.op;
   report.refusals = choice.refusals;
   report.candidates = choice.finalists;

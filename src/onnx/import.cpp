@@ -263,6 +263,8 @@ void GraphImporter::run() {
   report_.nodes.reserve(model_.graph.nodes.size());
   for (size_t i = 0; i < model_.graph.nodes.size(); ++i) {
     const NodeProto& node = model_.graph.nodes[i];
+    if (options_.progress && !options_.progress(static_cast<double>(i) / static_cast<double>(report_.nodes.capacity())))
+      return problem({ErrorCode::cancelled, "the import was cancelled", {}});
     support_ = &report_.nodes.emplace_back(NodeSupport{
         i, std::string(node.name), std::string(node.op_type), std::string(node.domain), Support::native, {}});
     import_node(node, i, scope);
@@ -308,6 +310,7 @@ Import import_once(const Model& model, const ImportOptions& options) {
 Import import_any(const Model& model, const ImportOptions& options) {
   Import first = import_once(model, options);
   if (first.problems.empty() || first.report.branches.size() == options.branches.size()) return first;
+  if (first.problems.back().error.code == ErrorCode::cancelled) return first;
   ImportOptions others = options;
   for (const auto& [name, taken] : first.report.branches) others.branches.emplace(name, !taken);
   Import second = import_once(model, others);

@@ -2,6 +2,7 @@
 // Turns an ONNX model into the graph IR.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -56,6 +57,7 @@ struct ImportOptions {
   Branches branches{};                                    // that are not to be guessed
   CustomOperators* custom = nullptr;                      // not owned
   bool int64_as_int32 = false;                            // weights, inputs and outputs: lathe::setInt64AsInt32()
+  std::function<bool(double fraction)> progress{};        // false = stop; empty = nobody wants to know
   std::vector<ImportProblem>* problems = nullptr;         // where all of them go, too, in the model's order
 };
 

@@ -6,25 +6,21 @@
 namespace lathe::onnx {
 namespace {
 
-struct PluginRow {
-  std::string_view name;
-  int newest;
-  void (*run)(NodeContext& c);
-  std::string_view replacement;
-};
-
-constexpr PluginRow kPlugins[] = {
-#define LATHE_PLUGIN(name, newest, function, replacement) {#name, newest, &import_##function, replacement},
+constexpr StandardPlugin kPlugins[] = {
+#define LATHE_PLUGIN(name, newest, outputs, function, fields, replacement) \
+  {#name, newest, outputs, &import_##function, fields, replacement},
 #include "onnx/plugins.def"
 };
 
-const PluginRow* find_plugin(std::string_view name) {
+const StandardPlugin* find_plugin(std::string_view name) {
   const auto* row =
       std::find_if(std::begin(kPlugins), std::end(kPlugins), [&](const auto& r) { return r.name == name; });
   return row == std::end(kPlugins) ? nullptr : row;
 }
 
 }  // namespace
+
+std::span<const StandardPlugin> standard_plugins() { return kPlugins; }
 
 bool is_standard_plugin(std::string_view name) { return find_plugin(name) != nullptr; }
 
@@ -36,13 +32,13 @@ void warn_of_deprecated(std::string_view plugin, std::vector<std::string>& warni
 }
 
 void import_standard_plugin(std::string_view name, NodeContext& c) {
-  const PluginRow& row = *find_plugin(name);
+  const StandardPlugin& row = *find_plugin(name);
   const std::string version = c.string("plugin_version", "1");
   if (version.size() != 1 || version[0] < '1' || version[0] - '0' > row.newest)
     return c.unsupported("version {} of the plugin is unknown; versions 1 to {} are known", version, row.newest);
   if (const std::string space = c.string("plugin_namespace", ""); !space.empty())
     return c.unsupported("the plugin is of namespace '{}', but standard plugins are of none", space);
-  row.run(c);
+  row.import(c);
 }
 
 }  // namespace lathe::onnx

@@ -2,6 +2,7 @@
 // Standard plugins of TensorRT, made from plugins.def.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,8 +11,18 @@
 
 namespace lathe::onnx {
 
-#define LATHE_PLUGIN(name, newest, function, replacement) void import_##function(NodeContext& c);
+#define LATHE_PLUGIN(name, newest, outputs, function, fields, replacement) void import_##function(NodeContext& c);
 #include "onnx/plugins.def"
+
+struct StandardPlugin {
+  const char* name;
+  int newest;  // version; all from 1 on are known
+  size_t outputs;
+  void (*import)(NodeContext& c);
+  std::string_view fields;       // as plugins.def says them
+  std::string_view replacement;  // of a deprecated one
+};
+std::span<const StandardPlugin> standard_plugins();
 
 bool is_standard_plugin(std::string_view name);
 

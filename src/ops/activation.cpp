@@ -51,7 +51,7 @@ Result<> infer_activation(InferContext& context) {
   else
     LATHE_TRY(require_floating(context, 0));
   context.set(0, context.dtype(0), context.shape(0));
-  const std::vector<Expr>* elements = context.elements(0);
+  const std::vector<Expr>* elements = context.partial_elements(0);
   if (!elements || op != Op::relu || !may_hold_symbols(context.dtype(0))) return {};
   std::vector<Expr> out;
   for (const Expr& element : *elements) out.push_back(max(element, 0));

@@ -8,6 +8,7 @@ struct Arithmetic {
   bool narrow_floats = true;       // there are kernels for f16 and bf16; otherwise they are widened
   bool integer_products = false;   // there are kernels that multiply 8-bit integers
   bool weighted_products = false;  // of those, one takes u8 and i8 with any zero point, by constant weights only
+  bool bf16_factors = false;       // products of f32 are faster where they may round their factors to bf16
   bool packed_weights = false;     // products read constant weights of 4 and 8 bits, and dequantise them as they do
   bool f32_rows = false;           // kernels for rows and windows take f32 alone, and some ops have none
   bool separate_matmuls = false;   // a matrix is read faster than columns of a wider one

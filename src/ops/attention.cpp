@@ -106,6 +106,7 @@ class Evaluation {
 }  // namespace
 
 Result<> infer_attention(InferContext& context) {
+  LATHE_TRY(require_rounding(context.attrs<AttentionAttrs>().factors));
   for (size_t i = 0; i < 3; ++i) {
     LATHE_TRY(require_floating(context, i));
     LATHE_TRY(require_rank(context, i, 4, 4));

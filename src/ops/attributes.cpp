@@ -100,6 +100,12 @@ std::string encode(const Attributes& attributes) {
 #undef LATHE_OP
 #undef F
 
+std::optional<DType> factors_of(const Attributes& attributes) {
+  if (attributes.kind() == OpKind::matmul) return static_cast<const MatmulAttrs&>(attributes).factors;
+  if (attributes.kind() == OpKind::attention) return static_cast<const AttentionAttrs&>(attributes).factors;
+  return std::nullopt;
+}
+
 std::unique_ptr<Attributes> make_attributes(OpKind kind) {
   switch (kind) {
 #define LATHE_OP(name, Name, min_in, max_in, min_out, max_out, traits, attributes) \

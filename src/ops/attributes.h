@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -76,6 +77,9 @@ struct Attributes {
 #include "ops/ops.def"
 #undef LATHE_OP
 #undef F
+
+// What kernels may round a product's factors of f32 to; nullopt for other ops, and those whose kernels never do.
+std::optional<DType> factors_of(const Attributes& attributes);
 
 std::unique_ptr<Attributes> make_attributes(OpKind kind);  // all fields at their defaults
 

@@ -43,13 +43,12 @@ void write_cast(const CastAttrs& attrs, std::span<double> values, int64_t begin,
 Result<> infer_cast(InferContext& context) {
   const DType to = context.attrs<CastAttrs>().to;
   context.set(0, to, context.shape(0));
-  const std::vector<Expr>* elements = context.elements(0);
+  const std::vector<Expr>* elements = context.partial_elements(0);
   if (!elements || !is_integral(context.dtype(0)) || !is_integral(to)) return {};
   std::vector<Expr> out;
   for (const Expr& element : *elements) {
     const std::optional<int64_t> value = element.as_constant();
-    if (!value && !may_hold_symbols(to)) return {};
-    out.push_back(value ? Expr(wrap_to(to, *value)) : element);
+    out.push_back(value ? Expr(wrap_to(to, *value)) : may_hold_symbols(to) ? element : Expr::invalid());
   }
   context.set_elements(0, std::move(out));
   return {};

@@ -45,11 +45,14 @@ double floating_op(Op op, double a, double b) {
 
 // Symbolic contents.
 
+// Towards zero. Where the divisor is 0, the expression has no value, and sizes that need it are refused then.
 std::optional<Expr> symbolic_div(const InferContext& context, const Expr& a, const Expr& b) {
+  if (b == Expr(0)) return std::nullopt;
   const Range dividend = context.range(a), divisor = context.range(b);
-  if (divisor.min < 0 || b == Expr(0)) return std::nullopt;
-  if (dividend.min >= 0) return floordiv(a, b);
-  return floordiv(max(a, 0), b) - floordiv(max(Expr(0) - a, 0), b);
+  const Expr magnitude = divisor.min >= 0 ? b : max(b, Expr(0) - b);
+  const Expr quotient = dividend.min >= 0 ? floordiv(a, magnitude)
+                                          : floordiv(max(a, 0), magnitude) - floordiv(max(Expr(0) - a, 0), magnitude);
+  return divisor.min >= 0 ? quotient : quotient * floordiv(b, magnitude);  // by 1 or -1
 }
 
 // The truth of a < b (or a <= b), when it is the same for all values of the symbols.
@@ -105,15 +108,15 @@ std::optional<Expr> symbolic_op(const InferContext& context, Op op, const Expr& 
 }
 
 void infer_elements(InferContext& context, Op op, const Shape& shape) {
-  const std::vector<Expr>*a = context.elements(0), *b = context.elements(1);
+  const std::vector<Expr>*a = context.partial_elements(0), *b = context.partial_elements(1);
   if (!a || !b || shape.size() > 1 || is_floating(context.dtype(0)) || is_floating(context.dtype(1))) return;
   const size_t count = a->size() == 1 ? b->size() : a->size();
   if (b->size() != count && b->size() != 1) return;
   std::vector<Expr> out;
   for (size_t i = 0; i < count; ++i) {
-    std::optional<Expr> element = symbolic_op(context, op, (*a)[a->size() == 1 ? 0 : i], (*b)[b->size() == 1 ? 0 : i]);
-    if (!element || !element->is_valid()) return;
-    out.push_back(*std::move(element));
+    const Expr &x = (*a)[a->size() == 1 ? 0 : i], &y = (*b)[b->size() == 1 ? 0 : i];
+    const bool known = x.is_valid() && y.is_valid();
+    out.push_back((known ? symbolic_op(context, op, x, y) : std::nullopt).value_or(Expr::invalid()));
   }
   context.set_elements(0, std::move(out));
 }

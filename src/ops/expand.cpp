@@ -7,17 +7,16 @@ namespace lathe {
 
 Result<> infer_expand(InferContext& context) {
   LATHE_ASSIGN(const int64_t length, list_length(context, 1, "expand: shape"));
-  const std::vector<Expr>* elements = context.elements(1);
-  if (!elements) {
-    Shape output(static_cast<size_t>(std::max<int64_t>(length, context.rank(0))));
-    for (Expr& dim : output) dim = context.new_symbol("expand_dim");
-    context.set(0, context.dtype(0), std::move(output));
-    return {};
+  // A size that is not known is 1 here, and what comes of it is not known.
+  Shape sizes(static_cast<size_t>(length), Expr(1));
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    if (const std::optional<Expr> size = context.element(1, i)) sizes[i] = *size;
+    if (sizes[i].is_constant() && *sizes[i].as_constant() < 0)
+      return fail(ErrorCode::shape_mismatch, "expand: the shape {} has a negative dimension", to_string(sizes));
   }
-  for (const Expr& dim : *elements)
-    if (dim.is_constant() && *dim.as_constant() < 0)
-      return fail(ErrorCode::shape_mismatch, "expand: the shape {} has a negative dimension", to_string(*elements));
-  LATHE_ASSIGN(Shape output, broadcast(context, context.shape(0), *elements));
+  LATHE_ASSIGN(Shape output, broadcast(context, context.shape(0), sizes));
+  for (size_t i = 0; i < sizes.size(); ++i)
+    if (!context.element(1, i)) output[output.size() - sizes.size() + i] = context.new_symbol("expand_dim");
   context.set(0, context.dtype(0), std::move(output));
   move_elements(context);
   return {};

@@ -12,10 +12,10 @@ Result<> infer_fill(InferContext& context) {
                 to_string(to_shape(value.dims())));
   const DType dtype = value.defined() ? value.dtype() : DType::f32;
   LATHE_ASSIGN(const int64_t rank, list_length(context, 0, "fill: shape"));
-  const std::vector<Expr>* elements = context.elements(0);
   Shape output(static_cast<size_t>(rank));
   for (size_t i = 0; i < output.size(); ++i) {
-    output[i] = elements ? (*elements)[i] : context.new_symbol("fill_dim");
+    const std::optional<Expr> known = context.element(0, i);
+    output[i] = known ? *known : context.new_symbol("fill_dim");
     if (output[i].is_constant() && *output[i].as_constant() < 0)
       return fail(ErrorCode::shape_mismatch, "fill: dimension {} is {}, expected 0 or more", i,
                   *output[i].as_constant());

@@ -13,7 +13,7 @@ Result<> infer_flatten(InferContext& context) {
   if (axis < 0) axis += rank;
   const auto middle = input.begin() + axis;
   context.set(0, context.dtype(0), {volume(Shape(input.begin(), middle)), volume(Shape(middle, input.end()))});
-  if (context.elements(0)) context.set_elements(0, *context.elements(0));
+  if (context.partial_elements(0)) context.set_elements(0, *context.partial_elements(0));
   return {};
 }
 

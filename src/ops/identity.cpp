@@ -7,7 +7,7 @@ namespace lathe {
 
 Result<> infer_identity(InferContext& context) {
   context.set(0, context.dtype(0), context.shape(0));
-  if (const std::vector<Expr>* elements = context.elements(0)) context.set_elements(0, *elements);
+  if (const std::vector<Expr>* elements = context.partial_elements(0)) context.set_elements(0, *elements);
   return {};
 }
 

@@ -66,6 +66,7 @@ Result<> infer_matmul(InferContext& context) {
   const MatmulAttrs& attrs = context.attrs<MatmulAttrs>();
   LATHE_TRY(require_numeric(context, 0));
   LATHE_TRY(require_factors(context, 0, 1));
+  LATHE_TRY(require_rounding(attrs.factors));
   LATHE_TRY(require_rank(context, 0, 1, kMany));
   LATHE_TRY(require_rank(context, 1, 1, kMany));
   const Matrix<Expr> left = as_matrix(context.shape(0), true, attrs.transpose_a);

@@ -51,6 +51,10 @@ struct ValueType {
   int rank() const { return static_cast<int>(shape.size()); }
 };
 
+// Of numbers that may be known each by itself: one that is not is Expr::invalid().
+inline bool any_known(const std::vector<Expr>& numbers) { return std::ranges::any_of(numbers, &Expr::is_valid); }
+inline bool all_known(const std::vector<Expr>& numbers) { return std::ranges::all_of(numbers, &Expr::is_valid); }
+
 // What a shape rule sees, and where it puts what it finds out. Its failures are errors of the user: they say which
 // input is wrong, its shape, and what was expected.
 class InferContext {
@@ -58,11 +62,12 @@ class InferContext {
   struct Input {
     const ValueType* type = nullptr;              // null = omitted
     const Tensor* constant = nullptr;             // content, when known
-    const std::vector<Expr>* elements = nullptr;  // integer content known symbolically (also when constant is set)
+    const std::vector<Expr>* elements = nullptr;  // as Output's (also when constant is set)
   };
   struct Output {
     ValueType type;
-    std::vector<Expr> elements;  // integer content in row-major order, when the rule can state it
+    // Integer content in row-major order, when the rule can state some of it; Expr::invalid() where it cannot.
+    std::vector<Expr> elements;
     bool has_elements = false;
   };
 
@@ -87,14 +92,25 @@ class InferContext {
   int rank(size_t i) const { return inputs_[i].type->rank(); }
   const Tensor* constant(size_t i) const { return has(i) ? inputs_[i].constant : nullptr; }
   // Integer contents, symbolic or not; null when unknown (then the rule uses new_symbol() for what depends on it).
-  const std::vector<Expr>* elements(size_t i) const { return has(i) ? inputs_[i].elements : nullptr; }
+  const std::vector<Expr>* elements(size_t i) const {
+    const std::vector<Expr>* known = partial_elements(i);
+    return known && all_known(*known) ? known : nullptr;
+  }
+  // The same where some are known; the others are Expr::invalid().
+  const std::vector<Expr>* partial_elements(size_t i) const { return has(i) ? inputs_[i].elements : nullptr; }
+  // Element e of them; nullopt where it is not known.
+  std::optional<Expr> element(size_t i, size_t e) const {
+    const std::vector<Expr>* known = partial_elements(i);
+    return known && e < known->size() && (*known)[e].is_valid() ? std::optional((*known)[e]) : std::nullopt;
+  }
   // All of them numbers, or nullopt.
   std::optional<Ints> constant_elements(size_t i) const;
 
   void set(size_t i, DType dtype, Shape shape) { outputs_[i].type = {dtype, std::move(shape)}; }
+  // Where none of several is known, nothing is.
   void set_elements(size_t i, std::vector<Expr> elements) {
-    outputs_[i].elements = std::move(elements);
-    outputs_[i].has_elements = true;
+    outputs_[i].has_elements = elements.empty() || any_known(elements);
+    outputs_[i].elements = outputs_[i].has_elements ? std::move(elements) : std::vector<Expr>();
   }
   // A dimension that only running can tell: a symbol of source `computed`, named after `hint`. In run_op() it is
   // Expr::invalid() instead, and the evaluation allocates that output itself.

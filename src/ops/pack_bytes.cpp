@@ -2,7 +2,9 @@
 #include "ops/pack_bytes.h"
 
 #include <algorithm>
-#include <cstring>
+
+#include "base/divide.h"
+#include "base/for_each_in_threads.h"
 
 namespace lathe {
 namespace {
@@ -23,87 +25,6 @@ std::optional<std::pair<int64_t, int64_t>> reach(int64_t start, const Dims& exte
 bool lies_within(int64_t start, const Dims& extents, const Dims& strides, int64_t volume) {
   const auto range = reach(start, extents, strides);
   return range && range->first >= 0 && range->second < volume;
-}
-
-struct Axis {
-  int64_t extent = 1, from = 0, to = 0;  // bytes from one element to the next
-};
-
-template <size_t kSize>
-void copy_line(const std::byte* from, std::byte* to, const Axis& axis) {
-  if (axis.from == int64_t{kSize} && axis.to == int64_t{kSize})
-    return void(std::memcpy(to, from, static_cast<size_t>(axis.extent) * kSize));
-  for (int64_t i = 0; i < axis.extent; ++i, from += axis.from, to += axis.to) std::memcpy(to, from, kSize);
-}
-
-// Four by four elements of 4 bytes, which lie in lines on either side.
-void transpose_four(const std::byte* from, int64_t from_line, std::byte* to, int64_t to_line) {
-  using Line [[gnu::vector_size(16)]] = uint32_t;
-  Line a, b, c, d;
-  std::memcpy(&a, from, sizeof a);
-  std::memcpy(&b, from + from_line, sizeof b);
-  std::memcpy(&c, from + 2 * from_line, sizeof c);
-  std::memcpy(&d, from + 3 * from_line, sizeof d);
-  const Line ab_low = __builtin_shufflevector(a, b, 0, 4, 1, 5), ab_high = __builtin_shufflevector(a, b, 2, 6, 3, 7);
-  const Line cd_low = __builtin_shufflevector(c, d, 0, 4, 1, 5), cd_high = __builtin_shufflevector(c, d, 2, 6, 3, 7);
-  const Line lines[] = {
-      __builtin_shufflevector(ab_low, cd_low, 0, 1, 4, 5), __builtin_shufflevector(ab_low, cd_low, 2, 3, 6, 7),
-      __builtin_shufflevector(ab_high, cd_high, 0, 1, 4, 5), __builtin_shufflevector(ab_high, cd_high, 2, 3, 6, 7)};
-  for (int i = 0; i < 4; ++i) std::memcpy(to + i * to_line, &lines[i], sizeof lines[i]);
-}
-
-// Along `reads` elements are neighbours where they come from, along `writes` where they go: square tiles of them use
-// each line of a cache on either side as a whole before it is gone.
-template <size_t kSize>
-void copy_tiles(const std::byte* from, std::byte* to, const Axis& reads, const Axis& writes) {
-  constexpr int64_t kTile = 64 / kSize;
-  const bool is_transposed = kSize == 4 && reads.from == 4 && writes.to == 4;
-  for (int64_t r = 0; r < reads.extent; r += kTile)
-    for (int64_t w = 0; w < writes.extent; w += kTile) {
-      const int64_t rows = std::min(kTile, reads.extent - r), columns = std::min(kTile, writes.extent - w);
-      const std::byte* const source = from + r * reads.from + w * writes.from;
-      std::byte* const result = to + r * reads.to + w * writes.to;
-      const bool is_whole = is_transposed && rows == kTile && columns % 4 == 0;
-      for (int64_t i = 0; is_whole && i < columns; i += 4)
-        for (int64_t j = 0; j < rows; j += 4)
-          transpose_four(source + i * writes.from + j * 4, writes.from, result + i * 4 + j * reads.to, reads.to);
-      for (int64_t i = 0; !is_whole && i < columns; ++i)
-        for (int64_t j = 0; j < rows; ++j)
-          std::memcpy(result + i * writes.to + j * reads.to, source + i * writes.from + j * reads.from, kSize);
-    }
-}
-
-template <size_t kSize>
-void copy_axes(const std::byte* from, std::byte* to, std::span<const Axis> axes) {
-  if (axes.size() == 1) return copy_line<kSize>(from, to, axes[0]);
-  if (axes.size() == 2 && axes[1].from != int64_t{kSize}) return copy_tiles<kSize>(from, to, axes[0], axes[1]);
-  for (int64_t i = 0; i < axes[0].extent; ++i)
-    copy_axes<kSize>(from + i * axes[0].from, to + i * axes[0].to, axes.subspan(1));
-}
-
-// From outside to inside: in the order of the result, but for the axis along which elements are read one behind the
-// other, which comes before the innermost one.
-std::vector<Axis> order_axes(const PackingBox& box, int64_t size) {
-  std::vector<Axis> axes;
-  for (size_t d = 0; d < box.extents.size(); ++d)
-    if (box.extents[d] > 1) axes.push_back({box.extents[d], box.from_strides[d] * size, box.to_strides[d] * size});
-  if (axes.empty()) return {Axis()};
-  std::ranges::stable_sort(axes, [](const Axis& a, const Axis& b) { return std::abs(a.to) > std::abs(b.to); });
-  const auto reads = std::ranges::find(axes, size, &Axis::from);
-  if (reads < axes.end() - 1) std::rotate(reads, reads + 1, axes.end() - 1);
-  return axes;
-}
-
-template <size_t kSize>
-void copy_box(const PackingBox& box, const std::byte* from, std::byte* to, PackingPart part) {
-  std::vector<Axis> axes = order_axes(box, int64_t{kSize});
-  Axis& outer = axes[0];
-  const int64_t begin = outer.extent * part.index / part.count, end = outer.extent * (part.index + 1) / part.count;
-  if (begin == end) return;
-  from += box.from * int64_t{kSize} + begin * outer.from;
-  to += box.to * int64_t{kSize} + begin * outer.to;
-  outer.extent = end - begin;
-  copy_axes<kSize>(from, to, axes);
 }
 
 // One of the numbers that make up the place of an element of weights, from the largest stride on, and how far apart
@@ -200,9 +121,42 @@ Result<> check_packing(const Packing& packing, int64_t source, int64_t result) {
   return {};
 }
 
-void pack_bytes(const Packing& packing, size_t size, const std::byte* from, std::byte* to, PackingPart part) {
-  const auto copy = size == 8 ? copy_box<8> : size == 4 ? copy_box<4> : size == 2 ? copy_box<2> : copy_box<1>;
-  for (const PackingBox& box : packing.boxes) copy(box, from, to, part);
+Result<> check_packing(const Packing& packing, const Tensor& source) {
+  if (is_packed(source.dtype()))
+    return fail(ErrorCode::dtype_unsupported, "elements of type {} cannot be packed one by one",
+                name_of(source.dtype()));
+  return check_packing(packing, source.volume(), checked_volume(packing.dims).value_or(0));
+}
+
+void pack_bytes(const Packing& packing, size_t size, const std::byte* from, std::byte* to, PackingPart part,
+                Written written) {
+  for (const PackingBox& box : packing.boxes) pack_box(box, size, from, to, part, written);
+}
+
+Written written_for(uint64_t bytes) {
+  constexpr uint64_t kMostCached = uint64_t{16} << 20;
+  return bytes > kMostCached ? Written::past_caches : Written::to_caches;
+}
+
+void pack_all(std::span<const PackingWork> works, int threads) {
+  constexpr uint64_t kPartBytes = uint64_t{1} << 20;
+  struct Part {
+    const PackingWork* work;
+    PackingPart part;
+  };
+  std::vector<Part> parts;
+  uint64_t total = 0;
+  for (const PackingWork& work : works) {
+    const uint64_t bytes = work.bytes();
+    total += bytes;
+    const int64_t count = threads > 1 ? static_cast<int64_t>(ceil_div(bytes, kPartBytes)) : 1;
+    for (PackingPart part{0, count}; part.index < part.count; ++part.index) parts.push_back({&work, part});
+  }
+  const Written written = written_for(total);
+  for_each_in_threads(parts.size(), threads, [&](size_t i, size_t) {
+    const PackingWork& work = *parts[i].work;
+    pack_bytes(*work.packing, work.size, work.from, work.to, parts[i].part, written);
+  });
 }
 
 std::optional<Packing> packing_between(const Packing& from, const Packing& to) {

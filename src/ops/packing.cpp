@@ -14,11 +14,8 @@ constexpr size_t kMostDims = 8, kMostBoxes = 256;
 }  // namespace
 
 Result<Tensor> Packing::apply(const Tensor& source) const {
-  if (is_packed(source.dtype()))
-    return fail(ErrorCode::dtype_unsupported, "elements of type {} cannot be packed one by one",
-                name_of(source.dtype()));
+  LATHE_TRY(check_packing(*this, source));
   LATHE_ASSIGN(Tensor result, Tensor::allocate(source.dtype(), dims));
-  LATHE_TRY(check_packing(*this, source.volume(), result.volume()));
   if (result.bytes() > 0) std::memset(result.mutable_data(), 0, result.bytes());
   pack_bytes(*this, size_of(source.dtype()), static_cast<const std::byte*>(source.data()),
              static_cast<std::byte*>(result.mutable_data()));

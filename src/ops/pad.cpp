@@ -110,10 +110,10 @@ Result<> infer_pad(InferContext& context) {
   if (length != 2 * static_cast<int64_t>(axes.size()))
     return fail(ErrorCode::shape_mismatch, "pad: pads has {} entries, expected two for each of {} axes", length,
                 axes.size());
-  const std::vector<Expr>* pads = context.elements(kPads);
   for (size_t i = 0; i < axes.size(); ++i) {
     Expr& dim = output[static_cast<size_t>(axes[i])];
-    dim = pads ? dim + (*pads)[i] + (*pads)[i + axes.size()] : context.new_symbol("pad_dim");
+    const std::optional<Expr> before = context.element(kPads, i), behind = context.element(kPads, i + axes.size());
+    dim = before && behind ? dim + *before + *behind : context.new_symbol("pad_dim");
     if (dim.is_constant() && *dim.as_constant() < 0)
       return fail(ErrorCode::shape_mismatch, "pad: axis {} of input {} cannot be cropped to {} elements", axes[i],
                   to_string(context.shape(0)), *dim.as_constant());

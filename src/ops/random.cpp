@@ -24,10 +24,10 @@ Result<Shape> drawn_shape(InferContext& context, std::string_view op) {
   if (context.dtype(1) != DType::i64 || !context.assume_equal(volume(context.shape(1)), 1))
     return fail(ErrorCode::type_mismatch, "{}: the seed is {}{}, but one i64 is needed", op, name_of(context.dtype(1)),
                 to_string(context.shape(1)));
-  const std::vector<Expr>* elements = context.elements(0);
   Shape output(static_cast<size_t>(rank));
   for (size_t i = 0; i < output.size(); ++i) {
-    output[i] = elements ? (*elements)[i] : context.new_symbol("random_dim");
+    const std::optional<Expr> known = context.element(0, i);
+    output[i] = known ? *known : context.new_symbol("random_dim");
     if (output[i].as_constant().value_or(0) < 0)
       return fail(ErrorCode::shape_mismatch, "{}: dimension {} is {}, expected 0 or more", op, i,
                   *output[i].as_constant());

@@ -58,11 +58,10 @@ Result<> infer_reshape(InferContext& context) {
   LATHE_ASSIGN(const int64_t rank, list_length(context, 1, "reshape: shape"));
   Shape output, known;
   std::optional<size_t> inferred;
-  const std::vector<Expr>* elements = context.elements(1);
   for (size_t i = 0; i < static_cast<size_t>(rank); ++i) {
     std::optional<Expr> dim;
-    if (elements) {
-      LATHE_ASSIGN(dim, target_dim(context, i, (*elements)[i]));
+    if (const std::optional<Expr> element = context.element(1, i)) {
+      LATHE_ASSIGN(dim, target_dim(context, i, *element));
     } else {
       dim = context.new_symbol("reshape_dim");
     }
@@ -85,7 +84,7 @@ Result<> infer_reshape(InferContext& context) {
                 volume(input).to_string(), to_string(output), volume(output).to_string());
   }
   context.set(0, context.dtype(0), std::move(output));
-  if (context.elements(0)) context.set_elements(0, *context.elements(0));
+  if (context.partial_elements(0)) context.set_elements(0, *context.partial_elements(0));
   return {};
 }
 

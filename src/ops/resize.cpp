@@ -72,7 +72,7 @@ Result<> apply_scales(InferContext& context, const Ints& axes, Shape& shape) {
 
 Result<> apply_sizes(InferContext& context, const Ints& axes, Shape& shape) {
   const ResizeAttrs& attrs = context.attrs<ResizeAttrs>();
-  const std::vector<Expr>* sizes = context.elements(kSizes);
+  const std::vector<Expr>* sizes = context.partial_elements(kSizes);
   if (sizes && sizes->size() != axes.size())
     return fail(ErrorCode::shape_mismatch, "sizes has {} values, but {} axes are resized; give one size per axis",
                 sizes->size(), axes.size());
@@ -84,8 +84,8 @@ Result<> apply_sizes(InferContext& context, const Ints& axes, Shape& shape) {
   const double scale = !stretch && computable ? aspect_scale(attrs, *known, dims) : 0;
   for (size_t i = 0; i < axes.size(); ++i) {
     Expr& dim = shape[static_cast<size_t>(axes[i])];
-    if (stretch && sizes)
-      dim = (*sizes)[i];
+    if (const std::optional<Expr> size = context.element(kSizes, i); stretch && size)
+      dim = *size;
     else if (!stretch && computable)
       dim = round_to<int64_t>(std::floor(scale * static_cast<double>(dims[i]) + 0.5));  // negative when out of range
     else

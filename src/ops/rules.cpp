@@ -148,6 +148,12 @@ Result<> require_factors(const InferContext& context, size_t a, size_t b) {
   return is_small(a) && is_small(b) ? Result<>() : require_same_dtype(context, a, b);
 }
 
+Result<> require_rounding(DType factors) {
+  if (factors == DType::f32 || factors == DType::bf16) return {};
+  return fail(ErrorCode::graph_invalid, "factors may be rounded to bf16, or not (f32), but not to {}",
+              name_of(factors));
+}
+
 Result<> require_rank(const InferContext& context, size_t input, int at_least, int at_most) {
   const int rank = context.rank(input);
   if (rank >= at_least && rank <= at_most) return {};

@@ -109,6 +109,8 @@ Result<> require_numeric(const InferContext& context, size_t input);  // anythin
 Result<> require_same_dtype(const InferContext& context, size_t a, size_t b);
 // Of what is multiplied and summed: the same type, or two of 8-bit integers.
 Result<> require_factors(const InferContext& context, size_t a, size_t b);
+// What attributes say that kernels may round factors of f32 to.
+Result<> require_rounding(DType factors);
 Result<> require_rank(const InferContext& context, size_t input, int at_least, int at_most);
 
 // Spatial rule of convolution and pooling: the output extent of one axis and the padding in front.

@@ -9,7 +9,8 @@ namespace {
 const Expr& element(const std::vector<Expr>& contents, size_t i) { return contents[contents.size() == 1 ? 0 : i]; }
 
 void infer_elements(InferContext& context, const Shape& shape) {
-  const std::vector<Expr>* operands[] = {context.elements(0), context.elements(1), context.elements(2)};
+  const std::vector<Expr>* operands[] = {context.partial_elements(0), context.partial_elements(1),
+                                         context.partial_elements(2)};
   size_t count = 1;
   if (shape.size() > 1 || !operands[0] || !operands[1] || !operands[2]) return;
   for (const std::vector<Expr>* operand : operands)
@@ -21,10 +22,8 @@ void infer_elements(InferContext& context, const Shape& shape) {
     const Expr &condition = element(*operands[0], i), &yes = element(*operands[1], i), &no = element(*operands[2], i);
     if (condition.is_constant())
       out.push_back(*condition.as_constant() ? yes : no);
-    else if (yes == no)
-      out.push_back(yes);
     else
-      return;
+      out.push_back(yes == no ? yes : Expr::invalid());
   }
   context.set_elements(0, std::move(out));
 }

@@ -105,8 +105,6 @@ Result<> check_lengths(const InferContext& context) {
 Result<> infer_slice(InferContext& context) {
   LATHE_TRY(check_lengths(context));
   Shape output = context.shape(0);
-  const std::vector<Expr>*starts = context.elements(kStarts), *ends = context.elements(kEnds),
-        *steps = context.elements(kSteps);
   const size_t count = static_cast<size_t>(*context.shape(kStarts)[0].as_constant());
   const std::optional<Ints> given_axes = context.constant_elements(kAxes);
   if (context.has(kAxes) && !given_axes) {  // any axis may be cut
@@ -118,16 +116,17 @@ Result<> infer_slice(InferContext& context) {
   LATHE_ASSIGN(const Ints axes, sliced_axes(given_axes, count, context.rank(0)));
   for (size_t i = 0; i < count; ++i) {
     Expr& dim = output[static_cast<size_t>(axes[i])];
-    const std::optional<int64_t> step = !context.has(kSteps) ? 1 : steps ? (*steps)[i].as_constant() : std::nullopt;
+    const std::optional<Expr> start = context.element(kStarts, i), end = context.element(kEnds, i);
+    const std::optional<int64_t> step =
+        context.has(kSteps) ? context.element(kSteps, i).value_or(Expr::invalid()).as_constant() : 1;
     if (step == 0) return fail(ErrorCode::shape_mismatch, "slice: the step of axis {} is 0", axes[i]);
-    const bool known = starts && ends && step;
+    const bool known = start && end && step;
     if (known && context.attrs<SliceAttrs>().strict) {
-      LATHE_ASSIGN(dim, strict_length(context, dim, (*starts)[i], (*ends)[i], *step));
+      LATHE_ASSIGN(dim, strict_length(context, dim, *start, *end, *step));
       continue;
     }
     const std::optional<Expr> length =
-        known ? slice_length(context, dim, (*starts)[i], (*ends)[i], std::clamp(*step, -kLongStep, kLongStep))
-              : std::nullopt;
+        known ? slice_length(context, dim, *start, *end, std::clamp(*step, -kLongStep, kLongStep)) : std::nullopt;
     dim = length ? *length : context.new_symbol("slice_dim");
   }
   context.set(0, context.dtype(0), std::move(output));

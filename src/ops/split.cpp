@@ -10,15 +10,15 @@ Result<> given_sizes(InferContext& context, const Expr& extent, std::vector<Expr
   LATHE_ASSIGN(const int64_t count, list_length(context, 1, "split: sizes"));
   if (count != static_cast<int64_t>(sizes.size()))
     return fail(ErrorCode::shape_mismatch, "split: {} sizes for {} outputs", count, sizes.size());
-  const std::vector<Expr>* given = context.elements(1);
   Expr total = 0;
   for (size_t i = 0; i < sizes.size(); ++i) {
-    sizes[i] = given ? (*given)[i] : context.new_symbol("split_size");
+    const std::optional<Expr> given = context.element(1, i);
+    sizes[i] = given ? *given : context.new_symbol("split_size");
     total += sizes[i];
     if (sizes[i].is_constant() && *sizes[i].as_constant() < 0)
       return fail(ErrorCode::shape_mismatch, "split: size {} is {}, expected 0 or more", i, *sizes[i].as_constant());
   }
-  if (given && !context.assume_equal(total, extent))
+  if (context.elements(1) && !context.assume_equal(total, extent))
     return fail(ErrorCode::shape_mismatch, "split: the sizes add up to {}, but the axis has {} elements",
                 total.to_string(), extent.to_string());
   return {};

@@ -8,8 +8,9 @@
 namespace lathe {
 namespace {
 
-// The axes to drop: those of input 1, whose content is known, or every axis of extent 1.
-Result<Ints> squeezed_axes(const InferContext& context) {
+// The axes to drop: those of input 1, whose content is known, or every axis of extent 1. One that is not known to be 1
+// stays, and must not turn out to be 1: the result would have another number of dimensions.
+Result<Ints> squeezed_axes(InferContext& context) {
   const Shape& input = context.shape(0);
   if (context.has(1)) {
     return normalize_axes(*context.constant_elements(1), context.rank(0), "squeeze: axes");
@@ -18,7 +19,7 @@ Result<Ints> squeezed_axes(const InferContext& context) {
   for (size_t i = 0; i < input.size(); ++i) {
     if (input[i] == Expr(1))
       axes.push_back(static_cast<int64_t>(i));
-    else if (!input[i].is_constant() && !proven_at_least(context, input[i], 2))
+    else if (!input[i].is_constant() && !context.assume(Relation::at_most, 2, input[i]))
       return fail(ErrorCode::shape_unknown,
                   "squeeze: dimension {} of input {} may or may not be 1; list the axes to squeeze", i,
                   to_string(input));
@@ -46,7 +47,7 @@ Result<> infer_squeeze(InferContext& context) {
       return fail(ErrorCode::shape_mismatch, "squeeze: dimension {} of input {} is not 1", i, to_string(input));
   }
   context.set(0, context.dtype(0), std::move(output));
-  if (context.elements(0)) context.set_elements(0, *context.elements(0));
+  if (context.partial_elements(0)) context.set_elements(0, *context.partial_elements(0));
   return {};
 }
 

@@ -17,19 +17,19 @@ std::optional<Dims> small_dims(const Shape& shape) {
   return dims;
 }
 
-// The tensor of input i for the evaluation: element numbers for a data input, else its constant.
+// The tensor of input i for the evaluation: element numbers for a data input, also where the elements are not known,
+// else its constant.
 std::optional<Tensor> stand_in(const InferContext& context, size_t i, bool data, std::vector<Expr>& numbered) {
   if (!data && context.constant(i)) return *context.constant(i);
-  const std::vector<Expr>* elements = context.elements(i);
   const std::optional<Dims> dims = small_dims(context.shape(i));
-  if (!elements || !dims || checked_volume(*dims) != static_cast<int64_t>(elements->size())) return std::nullopt;
+  if (!dims) return std::nullopt;
   Result<Tensor> tensor = Tensor::allocate(DType::i64, *dims);
   if (!tensor) return std::nullopt;
-  for (size_t e = 0; e < elements->size(); ++e) {
-    const std::optional<int64_t> value = (*elements)[e].as_constant();
-    if (!data && !value) return std::nullopt;
-    tensor->mutable_as<int64_t>()[e] = data ? static_cast<int64_t>(numbered.size()) : *value;
-    if (data) numbered.push_back((*elements)[e]);
+  for (size_t e = 0; e < static_cast<size_t>(tensor->volume()); ++e) {
+    const Expr element = context.element(i, e).value_or(Expr::invalid());
+    if (!data && !element.is_constant()) return std::nullopt;
+    tensor->mutable_as<int64_t>()[e] = data ? static_cast<int64_t>(numbered.size()) : *element.as_constant();
+    if (data) numbered.push_back(element);
   }
   return *std::move(tensor);
 }
@@ -65,7 +65,9 @@ Result<int64_t> list_length(const InferContext& context, size_t i, std::string_v
 }
 
 void move_elements(InferContext& context, size_t num_data) {
-  if (!context.elements(0)) return;
+  bool any = false;
+  for (size_t i = 0; i < num_data; ++i) any |= context.partial_elements(i) != nullptr;
+  if (!any) return;
   std::vector<Expr> numbered;
   std::vector<Tensor> inputs(context.num_inputs()), outputs;
   for (size_t i = 0; i < inputs.size(); ++i) {

@@ -17,8 +17,8 @@ inline bool proven_at_least(const InferContext& context, const Expr& e, int64_t 
 // only known while running.
 Result<int64_t> list_length(const InferContext& context, size_t i, std::string_view what);
 
-// For ops that copy elements: when the first `num_data` inputs have known contents and everything else is constant,
-// states the contents of every output, by moving element numbers through the op's own evaluation. Call last.
+// For ops that copy elements: when something is known of the first `num_data` inputs' contents, and everything else is
+// constant, states the contents of every output, by moving element numbers through the op's own evaluation. Call last.
 void move_elements(InferContext& context, size_t num_data = 1);
 
 }  // namespace lathe

@@ -10,12 +10,11 @@ Result<> infer_tile(InferContext& context) {
   Shape output = context.shape(0);
   if (length != context.rank(0))
     return fail(ErrorCode::shape_mismatch, "tile: {} repeats for an input of shape {}", length, to_string(output));
-  const std::vector<Expr>* repeats = context.elements(1);
   for (size_t i = 0; i < output.size(); ++i) {
-    if (repeats && (*repeats)[i].is_constant() && *(*repeats)[i].as_constant() < 0)
-      return fail(ErrorCode::shape_mismatch, "tile: repeat {} is {}, expected 0 or more", i,
-                  *(*repeats)[i].as_constant());
-    output[i] = repeats ? output[i] * (*repeats)[i] : context.new_symbol("tile_dim");
+    const std::optional<Expr> repeats = context.element(1, i);
+    if (repeats && repeats->is_constant() && *repeats->as_constant() < 0)
+      return fail(ErrorCode::shape_mismatch, "tile: repeat {} is {}, expected 0 or more", i, *repeats->as_constant());
+    output[i] = repeats ? output[i] * *repeats : context.new_symbol("tile_dim");
   }
   context.set(0, context.dtype(0), std::move(output));
   move_elements(context);

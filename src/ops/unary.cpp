@@ -77,14 +77,11 @@ Result<> infer_unary(InferContext& context) {
   const Op op = context.attrs<UnaryAttrs>().op;
   LATHE_TRY(check_type(context, op));
   context.set(0, traits_of(op) & kTruth ? DType::boolean : context.dtype(0), context.shape(0));
-  const std::vector<Expr>* elements = context.elements(0);
+  const std::vector<Expr>* elements = context.partial_elements(0);
   if (!elements) return {};
   std::vector<Expr> out;
-  for (const Expr& element : *elements) {
-    std::optional<Expr> value = symbolic_op(op, context.dtype(0), element);
-    if (!value) return {};
-    out.push_back(*std::move(value));
-  }
+  for (const Expr& element : *elements)
+    out.push_back(symbolic_op(op, context.dtype(0), element).value_or(Expr::invalid()));
   context.set_elements(0, std::move(out));
   return {};
 }

@@ -19,7 +19,7 @@ Result<> infer_unsqueeze(InferContext& context) {
   Shape output = context.shape(0);
   for (int64_t axis : axes) output.insert(output.begin() + axis, Expr(1));  // sorted, so each lands at its final place
   context.set(0, context.dtype(0), std::move(output));
-  if (context.elements(0)) context.set_elements(0, *context.elements(0));
+  if (context.partial_elements(0)) context.set_elements(0, *context.partial_elements(0));
   return {};
 }
 

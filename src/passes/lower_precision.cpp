@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Brings f32 computation down to f16 or bf16 where the context allows it. Kernels accumulate in f32 all the same; what
-// is narrowed are the tensors between them. The network's inputs and outputs keep their types.
+// is narrowed are the tensors between them. The network's inputs and outputs keep their types. Targets that compute in
+// f32 may round factors of products to bf16 if that makes them faster; their tensors stay f32.
 //
 // What may lie beyond f16's range becomes its largest number, not infinity: a mask of f32's lowest number would else
 // turn rows that it hides wholly into NaN where softmax subtracts their largest, and PyTorch's own f16 models mask with
@@ -50,6 +51,12 @@ class PrecisionLowering {
     std::vector<Node*> nodes;
     for (const auto& node : graph_.nodes()) nodes.push_back(node.get());
     for (Node* node : nodes) {
+      if (rounds_factors(*node)) {
+        if (factors_of(node->attributes()) == DType::bf16) continue;
+        LATHE_TRY(round_factors(graph_, *node, DType::bf16));
+        has_rounded_ = true;
+        continue;
+      }
       const DType type = type_for(*node);
       if (type == DType::f32)
         LATHE_TRY(keep_wide(*node));
@@ -62,10 +69,18 @@ class PrecisionLowering {
       LATHE_ASSIGN(Value * wide, cast(value, DType::f32, nullptr));
       graph_.set_output(i, wide);
     }
-    return !lowered_.empty();
+    return !lowered_.empty() || has_rounded_;
   }
 
  private:
+  // Whether its tensors stay f32, and it rounds them as it multiplies.
+  bool rounds_factors(const Node& node) {
+    const Arithmetic& arithmetic = context_.arithmetic;
+    if (arithmetic.narrow_floats || !arithmetic.bf16_factors) return false;
+    return node.output()->dtype() == DType::f32 && factors_of(node.attributes()) &&
+           pinned_precision(node, context_).value_or(context_.precision) == DType::bf16;
+  }
+
   // What the node's f32 results become; f32 when they stay.
   DType type_for(const Node& node) {
     const PrecisionRule rule = precision_rule(node);
@@ -171,6 +186,7 @@ class PrecisionLowering {
 
   ir::Graph& graph_;
   PassContext& context_;
+  bool has_rounded_ = false;
   std::unordered_set<const Value*> lowered_;            // f32 before
   std::unordered_map<const Value*, bool> beyond_half_;  // of f32: whether it may exceed f16's largest number
   std::map<std::pair<const Value*, DType>, Value*> casts_;

@@ -73,8 +73,8 @@ bool are_alike(const BiasedMatmul& a, const BiasedMatmul& b, PassContext& contex
   const std::optional<DType> pin = pinned_precision(*a.matmul, context);
   for (const Node* node : {a.result->producer(), b.matmul, b.result->producer()})
     if (pinned_precision(*node, context) != pin) return false;
-  if (a.matmul->attrs<MatmulAttrs>().transpose_b != b.matmul->attrs<MatmulAttrs>().transpose_b ||
-      a.weights.size() != b.weights.size() || !a.packed != !b.packed || !a.bias != !b.bias)
+  if (!equal(a.matmul->attributes(), b.matmul->attributes()) || a.weights.size() != b.weights.size() ||
+      !a.packed != !b.packed || !a.bias != !b.bias)
     return false;
   for (size_t i = 0; i < a.weights.size(); ++i)
     if (a.weights[i]->dtype() != b.weights[i]->dtype()) return false;

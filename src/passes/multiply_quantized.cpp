@@ -169,6 +169,43 @@ Result<bool> multiply(Rewrite& r) {
   return r.finish(result);
 }
 
+// A number for each column, of what holds that or one for all; null of what holds others.
+ir::Value* by_columns(Rewrite& r, ir::Value* value, int64_t columns) {
+  const std::optional<int64_t> count = volume(value->shape()).as_constant();
+  if (count == columns && value->shape().back() == Expr(columns))
+    return value->rank() == 1 ? value : r.reshape(value, Ints{-1});
+  if (count != 1) return nullptr;
+  Result<Tensor> ones = Tensor::allocate(value->dtype(), {columns});
+  if (ones) from_doubles(std::vector<double>(static_cast<size_t>(columns), 1), *ones);
+  return r.mul(r.reshape(value, Ints{}), r.constant(std::move(ones)));
+}
+
+// Sums that become floats as one dequantisation, which belongs to the product: scales and zero points of dynamic
+// quantisation are computed.
+Result<bool> dequantize_sums(Rewrite& r) {
+  if (!r.context.arithmetic.weighted_products || r.node->attrs<ElementwiseAttrs>().op != ElementwiseOp::mul)
+    return false;
+  const ir::Node* cast = made_by(r.input(0), OpKind::cast);
+  ir::Value* scale = r.input(1);
+  if (!cast) cast = made_by(r.input(1), OpKind::cast), scale = r.input(0);
+  if (!cast || cast->output()->dtype() != DType::f32 || !cast->output()->has_single_use()) return false;
+  ir::Value *sums = cast->input(0), *zero_point = nullptr;
+  const ir::Node* minus = made_by(sums, ElementwiseOp::sub);
+  if (minus && sums->has_single_use()) sums = minus->input(0), zero_point = minus->input(1);
+  const ir::Node* product = sums->producer();
+  if (!product || !product->is(OpKind::matmul) || sums->dtype() != DType::i32 || !sums->has_single_use() ||
+      !same_shape(sums, r.output()))
+    return false;
+  const std::optional<int64_t> columns = sums->shape().back().as_constant();
+  if (!columns) return false;
+  std::vector<ir::Value*> operands = {sums, by_columns(r, scale, *columns)};
+  if (zero_point) operands.push_back(by_columns(r, zero_point, *columns));
+  if (std::ranges::find(operands, nullptr) != operands.end()) return false;
+  r.absorb(cast);
+  if (zero_point) r.absorb(minus);
+  return r.finish(r.add(DequantizeAttrs{}, std::move(operands)));
+}
+
 // In a quantised network: why products are of floats. Other passes dequantise constants when this one has left them:
 // then what an earlier run has found holds.
 void note_float_products(const ir::Graph& graph, PassContext& context) {
@@ -196,6 +233,7 @@ Result<bool> multiply_quantized(ir::Graph& graph, PassContext& context) {
       {"conv(dequantize(p, s), dequantize(q, t), b) = dequantize(conv(p, q), s * t) + b", OpKind::convolution,
        multiply},
       {"matmul(dequantize(p, s), dequantize(q, t)) = dequantize(matmul(p, q), s * t)", OpKind::matmul, multiply},
+      {"cast(matmul(p, q) - z) * s = dequantize(matmul(p, q), s, z)", OpKind::elementwise, dequantize_sums},
   };
   LATHE_ASSIGN(const bool changed, apply_rules(graph, context, rules));
   note_float_products(graph, context);

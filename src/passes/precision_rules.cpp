@@ -10,6 +10,14 @@ PrecisionRule precision_rule(const ir::Node& node) {
 
 bool is_computed_with(const ir::Node& node, size_t input) { return !node.is(OpKind::resize) || input == 0; }
 
+Result<> round_factors(ir::Graph& graph, ir::Node& node, DType to) {
+  const auto set = [&](auto attrs) {
+    attrs.factors = to;
+    return graph.set_attributes(&node, attrs);
+  };
+  return node.is(OpKind::matmul) ? set(node.attrs<MatmulAttrs>()) : set(node.attrs<AttentionAttrs>());
+}
+
 Result<ir::Value*> add_named_cast(ir::Graph& graph, ir::Value* value, DType to, std::vector<std::string> origin,
                                   ir::Node* before) {
   CastAttrs attrs;

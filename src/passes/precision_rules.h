@@ -14,6 +14,9 @@ PrecisionRule precision_rule(const ir::Node& node);
 // Inputs of other meaning than data keep their type: a resize's scales, say.
 bool is_computed_with(const ir::Node& node, size_t input);
 
+// Of a product: says what factors_of() its attributes is.
+Result<> round_factors(ir::Graph& graph, ir::Node& node, DType to);
+
 // A cast named after the value and the type: "x_f16", of the layers `origin`, or a layer of its own where there are
 // none.
 Result<ir::Value*> add_named_cast(ir::Graph& graph, ir::Value* value, DType to, std::vector<std::string> origin,

@@ -163,6 +163,11 @@ bool keeps_levels(double scale, DType integers, DType floats) {
   return magnitude >= least && magnitude <= most / farthest && farthest * (2 * u + u * u) < 0.5;
 }
 
+bool is_lookup(const ir::Node& node) {
+  return node.is(OpKind::gather) && node.input(0)->shape() == Shape{256} && is_byte_integer(node.input(0)->dtype()) &&
+         is_byte_integer(node.input(1)->dtype());
+}
+
 bool gives_elements(const ir::Node& node) {
   if (node.num_outputs() != 1) return false;
   if (node.is(OpKind::pooling)) return node.attrs<PoolingAttrs>().op == PoolingOp::max;

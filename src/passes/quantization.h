@@ -35,6 +35,9 @@ bool is_padded(const ir::Node& convolution);
 // Whether quantize(dequantize(q)) is q for every level q of the type, whatever the zero point.
 bool keeps_levels(double scale, DType integers, DType floats);
 
+// Whether the node takes bytes by bytes from a table: a gather, which reads and writes any layout.
+bool is_lookup(const ir::Node& node);
+
 // Ops that give elements of their first operand, wherever it is an integer. (Others read more of it, or add values.)
 bool gives_elements(const ir::Node& node);
 

@@ -78,6 +78,7 @@ class Recognition {
     if (pinned_precision(*scores_.product, r_.context) != pinned_precision(*r_.node, r_.context))
       return deny("the types that its two matmuls are to compute in differ");
     attrs_.scale = scores_.scale;
+    if (first.factors == second.factors) attrs_.factors = first.factors;
     q_ = transposed_if(unscaled(scores_.product->input(0)), first.transpose_a);
     k_ = transposed_if(unscaled(scores_.product->input(1)), !first.transpose_b);
     v_ = transposed_if(r_.input(1), second.transpose_b);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Brings computation in f16 and bf16 up to f32 where the target has no kernels of these types. Weights become f32 while
 // building, and what lies between two ops stays f32, so that nothing is rounded there ("excess precision", as C calls
-// it). Where the network itself casts, it is rounded as it says; its inputs and outputs keep their types.
+// it). Where the network itself casts, it is rounded as it says; its inputs and outputs keep their types. Factors that
+// were bf16 may be rounded to it again, where the target multiplies such faster.
 #include <unordered_map>
 
 #include "passes/pass.h"
@@ -23,7 +24,7 @@ bool computes(const Node& node) {
 
 class Widener {
  public:
-  explicit Widener(ir::Graph& graph) : graph_(graph) {}
+  Widener(ir::Graph& graph, bool bf16_factors) : graph_(graph), bf16_factors_(bf16_factors) {}
 
   Result<bool> run() {
     std::vector<Node*> nodes;
@@ -47,6 +48,13 @@ class Widener {
   }
 
  private:
+  // Whether it is a product of such factors, as the network has them.
+  bool multiplies(const Node& node, DType type) const {
+    if (!factors_of(node.attributes())) return false;
+    const auto narrow = narrow_types_.find(node.input(0));
+    return (narrow == narrow_types_.end() ? node.input(0)->dtype() : narrow->second) == type;
+  }
+
   static bool is_narrow_value(const Value* value) { return is_narrow(value->dtype()); }
 
   template <class F>
@@ -57,6 +65,7 @@ class Widener {
   }
 
   Result<> widen(Node& node) {
+    const bool is_rounded = bf16_factors_ && multiplies(node, DType::bf16);
     std::vector<DType> before;
     for (size_t i = 0; i < node.num_outputs(); ++i) before.push_back(node.output(i)->dtype());
     if (node.is(OpKind::dequantize)) {
@@ -75,6 +84,7 @@ class Widener {
     // The shape rule runs also where all inputs are wide already, for what they were before has changed.
     LATHE_TRY(graph_.set_inputs(&node, std::move(inputs)));
     changed_ |= is_other;
+    if (is_rounded) LATHE_TRY(round_factors(graph_, node, DType::bf16));
     for (size_t i = 0; i < node.num_outputs(); ++i)
       if (node.output(i)->dtype() != before[i]) narrow_types_.emplace(node.output(i), before[i]);
     return {};
@@ -103,6 +113,7 @@ class Widener {
   }
 
   ir::Graph& graph_;
+  const bool bf16_factors_;
   bool changed_ = false;
   std::unordered_map<const Value*, DType> narrow_types_;  // of the values that became f32
   std::unordered_map<const Value*, Value*> casts_;        // each value has one other type
@@ -112,7 +123,7 @@ class Widener {
 
 Result<bool> widen_floats(ir::Graph& graph, PassContext& context) {
   if (context.arithmetic.narrow_floats) return false;
-  return Widener(graph).run();
+  return Widener(graph, context.arithmetic.bf16_factors).run();
 }
 
 }  // namespace lathe

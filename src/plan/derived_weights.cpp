@@ -2,8 +2,6 @@
 #include "plan/derived_weights.h"
 
 #include <algorithm>
-#include <atomic>
-#include <thread>
 
 #include "base/divide.h"
 #include "ops/pack_bytes.h"
@@ -13,8 +11,7 @@
 namespace lathe::plan {
 namespace {
 
-constexpr size_t kWords = 5;                          // of an entry
-constexpr uint64_t kBytesAtOnce = uint64_t{1} << 20;  // that a thread derives
+constexpr size_t kWords = 5;  // of an entry
 
 template <class... Args>
 tl::unexpected<Error> malformed(fmt::format_string<Args...> format, Args&&... args) {
@@ -98,30 +95,10 @@ Result<std::vector<DerivedPiece>> decode_derived(std::span<const std::byte> sect
 }
 
 void derive(std::span<const Derivative> derivatives, std::span<const std::byte> weights, int threads) {
-  struct Work {
-    const Derivative* derivative;
-    PackingPart part;
-  };
-  std::vector<Work> works;
-  for (const Derivative& each : derivatives)
-    for (PackingPart part{0, static_cast<int64_t>(ceil_div(each.piece->place.bytes, kBytesAtOnce))};
-         part.index < part.count; ++part.index)
-      works.push_back({&each, part});
-  std::atomic<size_t> next = 0;
-  const auto work = [&]() noexcept {
-    for (size_t i = next++; i < works.size(); i = next++) {
-      const auto& [piece, to] = *works[i].derivative;
-      pack_bytes(piece->packing, piece->element, weights.data() + piece->source.offset, to, works[i].part);
-    }
-  };
-  std::vector<std::thread> helpers;
-  try {
-    for (size_t i = 1; i < std::min<size_t>(static_cast<size_t>(std::max(threads, 1)), works.size()); ++i)
-      helpers.emplace_back(work);
-  } catch (const std::system_error&) {  // those that there are do it
-  }
-  work();
-  for (std::thread& helper : helpers) helper.join();
+  std::vector<PackingWork> works;
+  for (const auto& [piece, to] : derivatives)
+    works.push_back({&piece->packing, piece->element, weights.data() + piece->source.offset, to});
+  pack_all(works, threads);
 }
 
 }  // namespace lathe::plan

@@ -159,7 +159,7 @@ Result<nv::IPluginRegistry::PluginLibraryHandle> Registry::load(const char* path
     return !added || !*added;
   });
   const std::lock_guard lock(mutex_);
-  libraries_.push_back({handle, std::move(creators)});
+  libraries_.push_back({handle, path, std::move(creators)});
   return closing.release();
 }
 
@@ -184,6 +184,24 @@ void Registry::deregisterLibrary(PluginLibraryHandle handle) noexcept {
     dlclose(handle);
     return true;
   });
+}
+
+void Registry::add_standard(nv::IPluginCreatorInterface& creator) {
+  const Identity identity = identify(creator);
+  const std::lock_guard lock(mutex_);
+  standard_[Key{identity.name, identity.version, identity.space}] = &creator;
+  changed();
+}
+
+std::string Registry::library_of(const nv::IPluginCreatorInterface& creator) const {
+  {
+    const std::lock_guard lock(mutex_);
+    for (const Library& library : libraries_)
+      if (std::ranges::count(library.creators, &creator) > 0) return library.path;
+  }
+  nv::IPluginRegistry* const parent = searched_parent();
+  Registry* const above = parent ? own_object<Registry>(*parent).value_or(nullptr) : nullptr;
+  return above ? above->library_of(creator) : std::string();
 }
 
 bool Registry::registerCreator(nv::IPluginCreatorInterface& creator, const char* const pluginNamespace) noexcept {
@@ -217,6 +235,8 @@ Result<bool> Registry::add(nv::IPluginCreatorInterface& creator, const char* spa
 void Registry::changed() {
   listed_.clear();
   for (const auto& [key, creator] : creators_) listed_.push_back(creator);
+  for (const auto& [key, creator] : standard_)
+    if (!creators_.contains(key)) listed_.push_back(creator);
 #if NV_TENSORRT_MAJOR < 11
   listed_v1_.clear();
   for (nv::IPluginCreatorInterface* creator : listed_)
@@ -239,8 +259,9 @@ nv::IPluginCreatorInterface* Registry::getCreator(const char* const pluginName, 
   if (!valid) return nullptr;
   {
     const std::lock_guard lock(mutex_);
-    const auto it = creators_.find(Key{pluginName, pluginVersion, pluginNamespace ? pluginNamespace : ""});
-    if (it != creators_.end()) return it->second;
+    const Key key{pluginName, pluginVersion, pluginNamespace ? pluginNamespace : ""};
+    for (const auto* creators : {&creators_, &standard_})
+      if (const auto it = creators->find(key); it != creators->end()) return it->second;
   }
   nv::IPluginRegistry* parent = searched_parent();
   return parent ? parent->getCreator(pluginName, pluginVersion, pluginNamespace) : nullptr;

@@ -28,6 +28,10 @@ class Registry final : public nvinfer1::IPluginRegistry {
 
   // Where creators are looked for that are not here; null = nowhere. Not owned. Refuses to be above itself.
   Result<> set_parent(nvinfer1::IPluginRegistry* parent);
+  // A creator of the library's own, which lives for ever and gives way to one of the same name, version and namespace.
+  void add_standard(nvinfer1::IPluginCreatorInterface& creator);
+  // The path by which loadLibrary() of this registry or one above it got the creator; "" where none did.
+  std::string library_of(const nvinfer1::IPluginCreatorInterface& creator) const;
   // Before other threads use the registry.
   void set_report(Report report, nvinfer1::ILoggerFinder* finder) {
     report_ = std::move(report);
@@ -68,6 +72,7 @@ class Registry final : public nvinfer1::IPluginRegistry {
   };
   struct Library {
     void* handle = nullptr;
+    std::string path;
     std::vector<nvinfer1::IPluginCreatorInterface*> creators;
   };
 
@@ -88,6 +93,7 @@ class Registry final : public nvinfer1::IPluginRegistry {
   RecorderSlot recorder_;
   mutable std::mutex mutex_;
   std::map<Key, nvinfer1::IPluginCreatorInterface*> creators_;
+  std::map<Key, nvinfer1::IPluginCreatorInterface*> standard_;
   std::map<std::string, Resource> resources_;
   std::vector<Library> libraries_;
   // What getAllCreators() and getAllCreatorsRecursive() hand out; valid until creators change.

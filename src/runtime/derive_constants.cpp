@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "ops/op.h"
-#include "ops/packing.h"
+#include "ops/pack_bytes.h"
+#include "ops/result_types.h"
 #include "ops/rules.h"
 
 namespace lathe {
@@ -32,17 +34,36 @@ bool holds_range_of(DType to, DType from) {
          (to == DType::bf16 && from == DType::f16);
 }
 
+tl::unexpected<Error> out_of_range(double number, DType type) {
+  return fail(ErrorCode::invalid_argument,
+              "{} is out of the range of {}, in which the engine has the weights: scale them, build with more "
+              "precision, or switch the check off by setWeightsValidation(false)",
+              number, name_of(type));
+}
+
 // Finite numbers stay finite.
 Result<> check_range(const Tensor& from, const Tensor& to) {
   if (!is_floating(from.dtype()) || !is_floating(to.dtype()) || holds_range_of(to.dtype(), from.dtype())) return {};
   const std::vector<double> before = to_doubles(from), after = to_doubles(to);
   for (size_t i = 0; i < before.size(); ++i)
-    if (std::isfinite(before[i]) && !std::isfinite(after[i]))
-      return fail(ErrorCode::invalid_argument,
-                  "{} is out of the range of {}, in which the engine has the weights: scale them, build with more "
-                  "precision, or switch the check off by setWeightsValidation(false)",
-                  before[i], name_of(to.dtype()));
+    if (std::isfinite(before[i]) && !std::isfinite(after[i])) return out_of_range(before[i], to.dtype());
   return {};
+}
+
+// The same elements under other dims.
+Result<Tensor> view(const Attributes& attributes, std::span<const Tensor> inputs) {
+  std::vector<ValueType> types(inputs.size());
+  std::vector<const ValueType*> given(inputs.size());
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (!inputs[i].defined()) continue;
+    types[i] = {inputs[i].dtype(), to_shape(inputs[i].dims())};
+    given[i] = &types[i];
+  }
+  LATHE_ASSIGN(const std::vector<ValueType> results, result_types(attributes, given, inputs, 1));
+  const std::optional<Dims> dims = as_constant(results[0].shape);
+  if (!dims || checked_volume(*dims) != inputs[0].volume())
+    return fail(ErrorCode::plan_malformed, "weights of {} elements are given other dims", inputs[0].volume());
+  return inputs[0].reshaped(*dims);
 }
 
 }  // namespace
@@ -61,46 +82,47 @@ Result<std::vector<Tensor>> ConstantDeriver::evaluate(const plan::RefitStep& ste
   const OpInfo* op = find_op(step.op);
   if (!op || !op->eval) return fail(ErrorCode::plan_malformed, "weights are made by op '{}', which is none", step.op);
   LATHE_ASSIGN(const std::unique_ptr<Attributes> attributes, parse_attributes(op->kind, step.attributes));
+  if (op->traits & kView && step.outputs == 1 && !inputs.empty() && inputs[0].defined()) {
+    LATHE_ASSIGN(Tensor viewed, view(*attributes, inputs));
+    return std::vector{std::move(viewed)};
+  }
   LATHE_ASSIGN(std::vector<Tensor> outputs, run_op(*attributes, inputs, step.outputs));
   if (check_ == RangeCheck::on && op->kind == OpKind::cast) LATHE_TRY(check_range(inputs[0], outputs[0]));
   return outputs;
 }
 
-Result<> ConstantDeriver::run(size_t index, uint32_t first) {
+Result<> ConstantDeriver::run(size_t index, Values& values) const {
   const plan::RefitStep& step = plan_.refit.steps[index];
   std::vector<Tensor> inputs;
   for (const uint32_t input : step.inputs) {
     inputs.emplace_back();
     if (input == plan::kNoTensor) continue;
-    LATHE_ASSIGN(inputs.back(), value(input));
+    LATHE_ASSIGN(inputs.back(), value(input, values));
   }
   LATHE_ASSIGN(const std::vector<Tensor> outputs, evaluate(step, inputs));
-  for (uint32_t i = 0; i < outputs.size(); ++i) values_[first + i] = outputs[i];
+  for (uint32_t i = 0; i < outputs.size(); ++i) values[firsts_[index] + i] = outputs[i];
   return {};
 }
 
-Result<Tensor> ConstantDeriver::value(uint32_t number) {
+Result<Tensor> ConstantDeriver::value(uint32_t number, const Values& values) const {
   const plan::Refit& refit = plan_.refit;
   if (number < weights_.size()) return weights_[number];
   if (number < refit.weights.size() + refit.operands.size())
     return read_(refit.operands[number - refit.weights.size()]);
-  if (const auto done = values_.find(number); done != values_.end()) return done->second;
+  if (const auto done = values.find(number); done != values.end()) return done->second;
   return fail(ErrorCode::internal, "value {} of a refit is not there", number);
 }
 
 // Operands are evaluated first, iteratively, so that recursion depth is bounded.
-Result<Tensor> ConstantDeriver::derive(uint32_t index) {
-  const plan::Constant& constant = plan_.constants[index];
+Result<> ConstantDeriver::compute(uint32_t wanted, Values& values) const {
   const plan::Refit& refit = plan_.refit;
-  const uint32_t wanted = constant.derived - 1;
   const auto leaves = static_cast<uint32_t>(refit.weights.size() + refit.operands.size());
+  std::set<size_t> needed;
   std::vector<size_t> open;
-  std::vector<bool> needed(refit.steps.size());
   const auto need = [&](uint32_t value) {
-    if (value == plan::kNoTensor || value < leaves || values_.contains(value)) return;
+    if (value == plan::kNoTensor || value < leaves) return;
     const size_t step = step_of(firsts_, value);
-    if (!needed[step]) open.push_back(step);
-    needed[step] = true;
+    if (needed.insert(step).second) open.push_back(step);
   };
   need(wanted);
   while (!open.empty()) {
@@ -108,15 +130,84 @@ Result<Tensor> ConstantDeriver::derive(uint32_t index) {
     open.pop_back();
     for (const uint32_t input : refit.steps[step].inputs) need(input);
   }
-  for (size_t step = 0; step < needed.size(); ++step)
-    if (needed[step])
-      if (Result<> done = run(step, firsts_[step]); !done)
-        return fail(with_context(std::move(done).error(), fmt::format("constant '{}'", constant.name)));
-  LATHE_ASSIGN(Tensor result, value(wanted));
-  if (result.bytes() != constant.bytes)
-    return fail(ErrorCode::plan_malformed, "constant '{}' has {} bytes, but what it is made of gives {}", constant.name,
-                constant.bytes, result.bytes());
-  return result;
+  for (const size_t step : needed) LATHE_TRY(run(step, values));
+  return {};
+}
+
+// Null where no step makes the value.
+const plan::RefitStep* ConstantDeriver::step_behind(uint32_t value) const {
+  const plan::Refit& refit = plan_.refit;
+  const bool is_made = value >= refit.weights.size() + refit.operands.size() && value != plan::kNoTensor;
+  return is_made ? &refit.steps[step_of(firsts_, value)] : nullptr;
+}
+
+// Arithmetic of weights that makes a value, from the back: false where there is none, or too little to be worth it.
+Result<bool> ConstantDeriver::find_arithmetic(uint32_t value, ConstantContent& content, Values& values) const {
+  constexpr size_t kMostSteps = 16;
+  constexpr int64_t kLeast = 4096;  // elements
+  std::vector<const plan::RefitStep*> chain;
+  for (const plan::RefitStep* step = step_behind(value); step; step = step_behind(step->inputs[0])) {
+    const OpInfo* const op = find_op(step->op);
+    if (!op || (op->kind != OpKind::cast && op->kind != OpKind::elementwise) || chain.size() == kMostSteps ||
+        step->inputs.empty() || step->outputs != 1)
+      return false;
+    chain.push_back(step);
+  }
+  const uint32_t leaf = chain.empty() ? value : chain.back()->inputs[0];
+  if (chain.empty() || leaf == plan::kNoTensor) return false;
+  LATHE_ASSIGN(const Tensor source, this->value(leaf, values));
+  if (source.volume() < kLeast) return false;
+  std::vector<ChannelStep> steps;
+  for (auto step = chain.rbegin(); step != chain.rend(); ++step) {
+    const DType type = steps.empty() ? source.dtype() : steps.back().type;
+    LATHE_ASSIGN(std::optional<ChannelStep> next, channel_step(**step, type, source.dims(), values));
+    if (!next) return false;
+    steps.push_back(*std::move(next));
+  }
+  content.source = source;
+  content.arithmetic.emplace(source, std::move(steps));
+  return true;
+}
+
+Result<std::optional<ChannelStep>> ConstantDeriver::channel_step(const plan::RefitStep& step, DType type,
+                                                                 const Dims& dims, Values& values) const {
+  LATHE_ASSIGN(const std::unique_ptr<Attributes> attributes, parse_attributes(find_op(step.op)->kind, step.attributes));
+  if (attributes->kind() == OpKind::cast) return ChannelStep::of_cast(type, static_cast<const CastAttrs&>(*attributes));
+  if (step.inputs.size() != 2 || step.inputs[1] == plan::kNoTensor) return std::nullopt;
+  LATHE_TRY(compute(step.inputs[1], values));
+  LATHE_ASSIGN(const Tensor operand, value(step.inputs[1], values));
+  return ChannelStep::of(static_cast<const ElementwiseAttrs&>(*attributes), type, dims, operand);
+}
+
+Result<ConstantContent> ConstantDeriver::derive(uint32_t index) const {
+  const plan::Constant& constant = plan_.constants[index];
+  Result<ConstantContent> content = content_of(constant.derived - 1);
+  if (!content) return fail(with_context(std::move(content).error(), fmt::format("constant '{}'", constant.name)));
+  const DType type = content->arithmetic ? content->arithmetic->type() : content->source.dtype();
+  const int64_t elements = content->packing ? *checked_volume(content->packing->dims) : content->source.volume();
+  const std::optional<int64_t> bytes = bytes_of(type, elements);
+  if (!bytes || static_cast<uint64_t>(*bytes) != constant.bytes)
+    return fail(ErrorCode::plan_malformed, "constant '{}' has {} bytes, but what it is made of gives {} elements of {}",
+                constant.name, constant.bytes, elements, name_of(type));
+  return content;
+}
+
+Result<ConstantContent> ConstantDeriver::content_of(uint32_t number) const {
+  ConstantContent content;
+  if (const plan::RefitStep* const step = step_behind(number); step && step->op.empty()) {
+    LATHE_ASSIGN(content.packing, packing_from(step->packing));
+    number = step->inputs[0];
+  }
+  Values values;
+  LATHE_ASSIGN(const bool has_arithmetic, find_arithmetic(number, content, values));
+  if (!has_arithmetic) {
+    LATHE_TRY(compute(number, values));
+    LATHE_ASSIGN(content.source, value(number, values));
+  } else if (check_ == RangeCheck::on) {
+    if (const auto found = content.arithmetic->find_out_of_range()) return out_of_range(found->number, found->type);
+  }
+  if (content.packing) LATHE_TRY(check_packing(*content.packing, content.source));
+  return content;
 }
 
 Result<std::vector<std::vector<uint32_t>>> find_sources(const plan::Plan& plan) {

@@ -5,36 +5,51 @@
 #include <functional>
 #include <unordered_map>
 
+#include "ops/packing.h"
 #include "ops/tensor.h"
 #include "plan/plan.h"
+#include "runtime/channel_arithmetic.h"
+#include "runtime/range_check.h"
 
 namespace lathe {
 
-// Whether numbers that a narrower type cannot hold are refused.
-enum class RangeCheck : uint8_t { off, on };
+// What a constant is made of.
+struct ConstantContent {
+  Tensor source;
+  std::optional<ChannelArithmetic> arithmetic;  // of the source's elements; none of it fails
+  std::optional<Packing> packing;               // checked; none = they stay in their order
 
-// Of one plan, whose values are kept once they are computed. `operand` gives the bytes of a constant that stays. All
-// must outlive it. Not thread-safe.
+  bool is_computed() const { return arithmetic || packing; }  // else the source has its bytes
+};
+
+// Of one plan. `operand` gives the bytes of a constant that stays. All must outlive it. Thread-safe.
 class ConstantDeriver {
  public:
   using ReadConstant = std::function<Result<Tensor>(const plan::RefitOperand& operand)>;
   // `weights`: by their number; undefined = not given.
   ConstantDeriver(const plan::Plan& plan, std::span<const Tensor> weights, ReadConstant read, RangeCheck check);
 
-  // The bytes of constant `index`, which is derived from weights that are all given.
-  Result<Tensor> derive(uint32_t index);
+  // The content of constant `index`, which is derived from weights that are all given. What is neither small nor
+  // computed in ways of its own lies where it was given.
+  Result<ConstantContent> derive(uint32_t index) const;
 
  private:
-  Result<Tensor> value(uint32_t number);
-  Result<> run(size_t step, uint32_t first);
+  using Values = std::unordered_map<uint32_t, Tensor>;  // that are computed
+  Result<Tensor> value(uint32_t number, const Values& values) const;
+  Result<> compute(uint32_t number, Values& values) const;
+  Result<> run(size_t step, Values& values) const;
   Result<std::vector<Tensor>> evaluate(const plan::RefitStep& step, std::span<const Tensor> inputs) const;
+  Result<bool> find_arithmetic(uint32_t value, ConstantContent& content, Values& values) const;
+  Result<std::optional<ChannelStep>> channel_step(const plan::RefitStep& step, DType type, const Dims& dims,
+                                                  Values& values) const;
+  Result<ConstantContent> content_of(uint32_t number) const;
+  const plan::RefitStep* step_behind(uint32_t value) const;
 
   const plan::Plan& plan_;
   std::span<const Tensor> weights_;
   ReadConstant read_;
   RangeCheck check_;
   std::vector<uint32_t> firsts_;  // by step: the number of its first output
-  std::unordered_map<uint32_t, Tensor> values_;
 };
 
 // By constant of the plan: the numbers of the weights that it follows from; empty = it stays.

@@ -2,8 +2,12 @@
 #include "runtime/engine.h"
 
 #include <algorithm>
+#include <atomic>
+#include <new>
+#include <optional>
 #include <utility>
 
+#include "base/for_each_in_threads.h"
 #include "base/packed_code.h"
 #include "device/family.h"
 #include "ops/plugin.h"
@@ -52,13 +56,7 @@ Result<std::shared_ptr<const Engine>> Engine::load(std::span<const std::byte> by
   engine->conditional_tensors_ = plan::find_conditional_tensors(plan);
   for (const plan::TensorDesc& tensor : plan.tensors)
     engine->capturable_ &= !depends_on_data(tensor.dims, plan.symbols);
-  engine->programs_.resize(plan.steps.size());
-  for (size_t i = 0; i < plan.steps.size(); ++i) {
-    LATHE_ASSIGN(StepCode code, engine->make_step(i, options));
-    const bool runs_kernel = code.kernel || plan.steps[i].is<plan::DeviceLaunches>();
-    engine->capturable_ &= runs_kernel || code.plugin || engine->is_capturable(plan.steps[i]);
-    engine->code_.push_back(std::move(code));
-  }
+  LATHE_TRY(engine->make_steps(options));
   engine->specializer_ = Specializer::create(plan, *engine->device_);
   return engine;
 }
@@ -213,6 +211,44 @@ Result<> Engine::make_plugin(const plan::Step& step, const EngineOptions& option
   LATHE_ASSIGN(code.plugin,
                options.plugins->make({step.name, attrs->name, attrs->version, attrs->space, attrs->fields.raw(),
                                       static_cast<int32_t>(attrs->tactic), device_->is_host()}));
+  return {};
+}
+
+// Those of the host's kernels by several threads: what they make of weights takes time. Plugins are the application's.
+Result<> Engine::make_steps(const EngineOptions& options) {
+  programs_.resize(plan().steps.size());
+  code_.resize(plan().steps.size());
+  std::vector<size_t> together;
+  for (size_t i = 0; i < code_.size(); ++i) {
+    if (options.loading_threads > 1 && plan().steps[i].is<plan::HostKernel>()) {
+      together.push_back(i);
+      continue;
+    }
+    LATHE_ASSIGN(code_[i], make_step(i, options));
+  }
+  LATHE_TRY(make_steps_together(together, options));
+  for (size_t i = 0; i < code_.size(); ++i) {
+    const bool runs_kernel = code_[i].kernel || plan().steps[i].is<plan::DeviceLaunches>();
+    capturable_ &= runs_kernel || code_[i].plugin || is_capturable(plan().steps[i]);
+  }
+  return {};
+}
+
+// Of several errors, that of the first step is told, as if one thread had made them.
+Result<> Engine::make_steps_together(const std::vector<size_t>& steps, const EngineOptions& options) {
+  std::vector<std::optional<Error>> errors(steps.size());
+  std::atomic<bool> is_out_of_memory = false;
+  for_each_in_threads(steps.size(), options.loading_threads, [&](size_t i, size_t) noexcept {
+    try {
+      Result<StepCode> code = make_step(steps[i], options);
+      code ? void(code_[steps[i]] = *std::move(code)) : void(errors[i] = std::move(code).error());
+    } catch (const std::bad_alloc&) {
+      is_out_of_memory = true;
+    }
+  });
+  if (is_out_of_memory) return fail(ErrorCode::out_of_memory, "no memory for the engine's kernels");
+  for (std::optional<Error>& error : errors)
+    if (error) return fail(*std::move(error));
   return {};
 }
 

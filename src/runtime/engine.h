@@ -34,6 +34,7 @@ struct EngineOptions {
   plan::ReadOptions read;
   const PluginSource* plugins = nullptr;  // of the plan's plugins: not owned; null = there are none
   int threads = 0;                        // without a device: that contexts' memory is told for; 0 = those of the build
+  int loading_threads = 1;                // that make kernels of the host, the calling one among them
 };
 
 class Engine {
@@ -111,6 +112,8 @@ class Engine {
   bool find_data_dependence(const plan::TensorDesc& tensor) const;
   bool is_capturable(const plan::Step& step) const;
   Result<> choose_codes();
+  Result<> make_steps(const EngineOptions& options);
+  Result<> make_steps_together(const std::vector<size_t>& steps, const EngineOptions& options);
   Result<StepCode> make_step(size_t i, const EngineOptions& options);
   Result<std::unique_ptr<Kernel>> make_kernel(size_t i) const;
   Result<> give_constants(const plan::Step& step, TakesConstants& taker) const;

@@ -3,9 +3,10 @@
 
 #include <algorithm>
 #include <cstring>
-#include <thread>
 
 #include "base/divide.h"
+#include "base/for_each_in_threads.h"
+#include "runtime/place_constants.h"
 
 namespace lathe {
 
@@ -32,7 +33,7 @@ Result<std::unique_ptr<Refittable>> Refittable::create(const plan::Plan& plan, s
     made->operands_.emplace_back(bytes.begin(), bytes.end());
   }
   LATHE_TRY(made->device_->wait(*queue));
-  made->complete_ = std::all_of(made->present_.begin(), made->present_.end(), [](bool is_there) { return is_there; });
+  made->set_present({}, Present::yes);
   return made;
 }
 
@@ -109,48 +110,74 @@ Result<Tensor> Refittable::operand(const plan::RefitOperand& operand) const {
   return Tensor::view(operand.dtype, operand.dims, operands_[index].data(), nullptr);
 }
 
-Result<std::vector<Tensor>> Refittable::derive(const std::vector<uint32_t>& constants, std::span<const Tensor> weights,
-                                               RangeCheck check, int threads) const {
-  std::vector<Tensor> contents(constants.size());
-  std::atomic<size_t> next = 0;
+Result<std::vector<ConstantContent>> Refittable::derive(const std::vector<uint32_t>& constants,
+                                                        std::span<const Tensor> weights, RangeCheck check,
+                                                        int threads) const {
+  std::vector<ConstantContent> contents(constants.size());
+  const ConstantDeriver deriver(
+      plan_, weights, [this](const plan::RefitOperand& each) { return operand(each); }, check);
   std::mutex mutex;
   std::optional<Error> error;
   const auto keep = [&](Error first) {
     const std::lock_guard lock(mutex);
     if (!error) error = std::move(first);
-    next = constants.size();
   };
-  const auto work = [&]() noexcept {
+  for_each_in_threads(constants.size(), threads, [&](size_t i, size_t) {
     try {
-      ConstantDeriver deriver(
-          plan_, weights, [&](const plan::RefitOperand& each) { return operand(each); }, check);
-      for (size_t i = next++; i < constants.size(); i = next++) {
-        Result<Tensor> content = deriver.derive(constants[i]);
-        content ? void(contents[i] = *std::move(content)) : keep(std::move(content).error());
-      }
+      Result<ConstantContent> content = deriver.derive(constants[i]);
+      content ? void(contents[i] = *std::move(content)) : keep(std::move(content).error());
     } catch (const std::bad_alloc&) {
       keep({ErrorCode::out_of_memory, "no memory for the engine's new weights", {}});
     }
-  };
-  std::vector<std::thread> helpers;
-  const auto most = std::min<size_t>(static_cast<size_t>(std::max(threads, 1)), constants.size());
-  try {
-    for (size_t i = 1; i < most; ++i) helpers.emplace_back(work);
-  } catch (const std::system_error&) {  // those that there are do it
-  }
-  work();
-  for (std::thread& helper : helpers) helper.join();
+  });
   if (error) return fail(*std::move(error));
   return contents;
 }
 
-Result<> Refittable::upload(const std::vector<uint32_t>& constants, const std::vector<Tensor>& contents) {
+// Where kernels read the host's memory. Nothing fails once the engine is touched.
+Result<> Refittable::place(const std::vector<uint32_t>& constants, std::span<const ConstantContent> contents,
+                           int threads) {
+  std::vector<ConstantPlacer::Place> places;
+  for (size_t i = 0; i < constants.size(); ++i) places.push_back({&contents[i], constant(constants[i])});
+  LATHE_ASSIGN(ConstantPlacer placer, ConstantPlacer::create(places, threads));
+  const RefitGate::Lease lease = gate_.enter_refit();
+  for (const uint32_t index : constants)  // what lies between elements stays zero later
+    if (!present_[index] && plan_.constants[index].bytes > 0)
+      std::memset(constant(index), 0, plan_.constants[index].bytes);
+  placer.run();
+  set_present(constants, Present::yes);
+  return {};
+}
+
+// Where they do not.
+Result<> Refittable::upload(const std::vector<uint32_t>& constants, std::span<const ConstantContent> contents,
+                            int threads) {
+  std::vector<Tensor> made(contents.size());
+  std::vector<ConstantPlacer::Place> places;
+  for (size_t i = 0; i < contents.size(); ++i) {
+    if (!contents[i].is_computed()) continue;
+    LATHE_ASSIGN(made[i], Tensor::allocate(DType::u8, {static_cast<int64_t>(plan_.constants[constants[i]].bytes)}));
+    if (contents[i].packing && made[i].bytes() > 0) std::memset(made[i].mutable_data(), 0, made[i].bytes());
+    places.push_back({&contents[i], made[i].mutable_as<std::byte>()});
+  }
+  LATHE_ASSIGN(ConstantPlacer placer, ConstantPlacer::create(places, threads));
+  placer.run();
+  const RefitGate::Lease lease = gate_.enter_refit();
+  set_present(constants, Present::no);  // after a failure, the constants are undefined
   LATHE_ASSIGN(const std::unique_ptr<Queue> queue, device_->make_queue());
   LATHE_TRY(device_->follow_all(*queue));
-  for (size_t i = 0; i < constants.size(); ++i)
-    if (contents[i].bytes() > 0)
-      LATHE_TRY(device_->upload(constant(constants[i]), contents[i].data(), contents[i].bytes(), *queue));
-  return device_->wait(*queue);
+  for (size_t i = 0; i < constants.size(); ++i) {
+    const Tensor& bytes = made[i].defined() ? made[i] : contents[i].source;
+    if (bytes.bytes() > 0) LATHE_TRY(device_->upload(constant(constants[i]), bytes.data(), bytes.bytes(), *queue));
+  }
+  LATHE_TRY(device_->wait(*queue));
+  set_present(constants, Present::yes);
+  return {};
+}
+
+void Refittable::set_present(const std::vector<uint32_t>& constants, Present present) {
+  for (const uint32_t constant : constants) present_[constant] = present == Present::yes;
+  complete_.store(std::ranges::find(present_, /*value=*/false) == present_.end(), std::memory_order_release);
 }
 
 Result<> Refittable::refit(std::span<const Tensor> weights, RangeCheck check, int threads) {
@@ -161,18 +188,8 @@ Result<> Refittable::refit(std::span<const Tensor> weights, RangeCheck check, in
   const std::lock_guard turn(refits_);
   LATHE_TRY(check_given(weights, given));
   const std::vector<uint32_t> constants = affected(given);
-  LATHE_ASSIGN(const std::vector<Tensor> contents, derive(constants, weights, check, threads));
-  const RefitGate::Lease lease = gate_.enter_refit();
-  const auto set_present = [&](bool is_there) {
-    for (const uint32_t constant : constants) present_[constant] = is_there;
-  };
-  set_present(false);  // after a failure, the constants are undefined
-  complete_.store(false, std::memory_order_release);
-  LATHE_TRY(upload(constants, contents));
-  set_present(true);
-  complete_.store(std::all_of(present_.begin(), present_.end(), [](bool is_there) { return is_there; }),
-                  std::memory_order_release);
-  return {};
+  LATHE_ASSIGN(std::vector<ConstantContent> contents, derive(constants, weights, check, threads));
+  return device_->is_host() ? place(constants, contents, threads) : upload(constants, contents, threads);
 }
 
 }  // namespace lathe

@@ -10,10 +10,12 @@
 #include "device/device.h"
 #include "ops/tensor.h"
 #include "plan/plan.h"
-#include "runtime/derive_constants.h"
+#include "runtime/range_check.h"
 #include "runtime/refit_gate.h"
 
 namespace lathe {
+
+struct ConstantContent;
 
 class Refittable {
  public:
@@ -35,9 +37,9 @@ class Refittable {
   }
   bool is_complete() const { return complete_.load(std::memory_order_acquire); }
 
-  // Computes all constants that follow from the weights given (undefined = not given), then waits for runs that have
-  // begun and puts the constants in place. After a failure before that, the engine is as it was; after one of the
-  // device, it lacks the constants until another refit gives them.
+  // Computes what is to be computed of the constants that follow from the weights given (undefined = not given), then
+  // waits for runs that have begun and puts the constants in place, each in its kernel's order. After a failure before
+  // that, the engine is as it was; after one of the device, it lacks the constants until another refit gives them.
   Result<> refit(std::span<const Tensor> weights, RangeCheck check, int threads);
 
   // While this lives, constants do not change, and read() may be called.
@@ -48,9 +50,12 @@ class Refittable {
   std::vector<bool> needed(const std::vector<bool>& given) const;
   std::vector<uint32_t> affected(const std::vector<bool>& given) const;
   Result<> check_given(std::span<const Tensor> weights, const std::vector<bool>& given) const;
-  Result<std::vector<Tensor>> derive(const std::vector<uint32_t>& constants, std::span<const Tensor> weights,
-                                     RangeCheck check, int threads) const;
-  Result<> upload(const std::vector<uint32_t>& constants, const std::vector<Tensor>& contents);
+  Result<std::vector<ConstantContent>> derive(const std::vector<uint32_t>& constants, std::span<const Tensor> weights,
+                                              RangeCheck check, int threads) const;
+  Result<> place(const std::vector<uint32_t>& constants, std::span<const ConstantContent> contents, int threads);
+  Result<> upload(const std::vector<uint32_t>& constants, std::span<const ConstantContent> contents, int threads);
+  enum class Present : uint8_t { no, yes };
+  void set_present(const std::vector<uint32_t>& constants, Present present);
   Result<Tensor> operand(const plan::RefitOperand& operand) const;
   std::string names_of(const std::vector<bool>& weights) const;
 

@@ -7,6 +7,8 @@
 #include <chrono>
 #include <system_error>
 
+#include "base/processors.h"
+
 namespace lathe {
 namespace {
 
@@ -104,7 +106,7 @@ void Specializer::drop_oldest() {
 }
 
 bool Specializer::start_threads() {
-  const unsigned wanted = std::clamp(std::thread::hardware_concurrency() / 2, 1U, kMostThreads);
+  const unsigned wanted = std::clamp(static_cast<unsigned>(allowed_cpus()) / 2, 1U, kMostThreads);
   try {
     while (threads_.size() < wanted) threads_.emplace_back([this] { work(); });
   } catch (const std::system_error&) {  // those that there are will do

@@ -9,6 +9,8 @@
 #include <thread>
 #include <vector>
 
+#include "base/processors.h"
+
 namespace lathe {
 
 Result<> on_all_cores(size_t count, const std::function<void(size_t)>& work, double seconds,
@@ -29,7 +31,7 @@ Result<> on_all_cores(size_t count, const std::function<void(size_t)>& work, dou
     }
   };
   std::vector<std::jthread> threads;
-  const size_t most = std::min<size_t>(most_threads, std::max(1u, std::thread::hardware_concurrency()));
+  const size_t most = std::min<size_t>(most_threads, static_cast<size_t>(allowed_cpus()));
   for (size_t i = 1; i < std::min(most, count); ++i) threads.emplace_back([&] { share([](size_t) {}); });
   Result<> told;
   share([&](size_t i) {

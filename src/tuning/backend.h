@@ -34,7 +34,9 @@ struct BackendBuild {
   std::string source_target;  // of images that are source; "" = plans have none
   BackendTraits traits;
   std::string no_tf32;  // why products of f32 cannot round to TF32, in words; "" = they can, or the backend has none
-  TacticList tactics;   // empty = every op by its plain evaluation
+  // Why kernels make no use of zeros in weights, likewise.
+  std::string no_sparsity = "no kernel of this device leaves out zeros of weights";
+  TacticList tactics;  // empty = every op by its plain evaluation
   DataDependentTacticList data_dependent;
   std::shared_ptr<Device> device;      // where candidates are measured; null = it is not here
   std::unique_ptr<Compiler> compiler;  // of device code; null for devices whose kernels the library holds

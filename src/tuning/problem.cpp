@@ -166,6 +166,7 @@ std::string to_text(const Problem& problem) {
   }
   text += " {" + to_text(problem.program) + "} threads=" + std::to_string(problem.target.least_cores);
   if (problem.in_place) text += " in place";
+  if (problem.sparse) text += " sparse";
   return problem.tf32 ? text + " tf32" : text;
 }
 

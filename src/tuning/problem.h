@@ -80,7 +80,8 @@ struct Problem {
   Program program;               // identity = none
   std::vector<int64_t> symbols;  // values of the symbols in dims and strides while tuning
   Target target;
-  bool tf32 = false;      // products of f32 may round their operands to TF32
+  bool tf32 = false;    // products of f32 may round their operands to TF32
+  bool sparse = false;  // the root's weights are 2:4 sparse along what is summed over, and kernels may leave out zeros
   bool in_place = false;  // input 0 is the output's memory: of ops that replace parts of it, which alone are written
 
   template <class A>

@@ -17,6 +17,7 @@ struct Config {
   std::string text = {};    // printable and unique within the tactic: what logs and timing caches show
   double predicted_us = 0;  // by the cost model
   std::any choice = {};     // of the tactic's own type
+  bool sparse = false;      // leaves out zeros of the weights (Problem::sparse)
 
   template <class T>
   const T& as() const {

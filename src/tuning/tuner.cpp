@@ -29,6 +29,8 @@ constexpr double kOutOfTheRunning = 1.5;  // times the fastest: no noise makes u
 // A wrong kernel errs by the size of the values; rounding, Winograd's included, stays far below this.
 double tolerance(const Problem& problem) {
   double tolerance = problem.tf32 ? 4e-3 : 5e-4;
+  // Bf16 has two bits less than TF32.
+  if (problem.attributes && factors_of(*problem.attributes) == DType::bf16) tolerance = 4 * 4e-3;
   for (const auto* list : {&problem.inputs, &problem.operands, &problem.outputs})
     for (const Operand& operand : *list) {
       if (operand.dtype == DType::f16) tolerance = std::max(tolerance, 4e-3);

@@ -19,6 +19,7 @@ struct TunerOptions {
   Target target;                   // what tactics choose for
   double budget_seconds = 60;      // after this, the cost model decides; 0 = never measure
   bool tf32 = false;               // see Problem
+  bool sparsity = false;           // kernels may leave out zeros of 2:4 sparse weights
   TimingCache* cache = nullptr;    // read and extended; may be null
   bool keeps_candidates = false;   // in the cache: each that was measured and is right, for somebody to choose from
   std::string timing_key;          // what timings depend on besides the problem: Device::timing_key()

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attentions, built and run, against what they mean, element by element.
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <functional>
@@ -124,6 +125,29 @@ TEST_F(AttentionTest, OfScoresThatAreNotNormalised) {
   IAttention& attention = attend(kGrouped, AttentionNormalizationOp::kNONE, CausalMaskKind::kUPPER_LEFT);
   const auto sees = [](int64_t, int64_t, int64_t i, int64_t j) { return j <= i; };
   expect_near(run(attention, count_of(kGrouped)), reference(kGrouped, q, k, v, false, sees, adds_nothing));
+}
+
+// No kernel takes scores that are not normalised: the attention is products, and a build says so unless it may be.
+TEST_F(AttentionTest, ABuildTellsOfThoseThatAreSplit) {
+  logger.most = ILogger::Severity::kWARNING;
+  const auto warnings_of = [&](AttentionNormalizationOp op, bool is_decomposable) {
+    network.reset(builder->createNetworkV2(0)), config.reset(builder->createBuilderConfig());
+    lathe::setBuildBudget(*config, 0);
+    profile = builder->createOptimizationProfile(), given.clear();
+    IAttention& attention = attend(kGrouped, op, CausalMaskKind::kNONE);
+    EXPECT_TRUE(attention.setName("the attention"));
+    EXPECT_TRUE(attention.setDecomposable(is_decomposable));
+    EXPECT_EQ(attention.getDecomposable(), is_decomposable);
+    logger.text.clear();
+    run(attention, count_of(kGrouped));
+    return std::ranges::count_if(logger.text, [](const std::string& line) {
+      return line.find("no kernel takes attention 'the attention' whole, so that it is computed in") !=
+             std::string::npos;
+    });
+  };
+  EXPECT_EQ(warnings_of(AttentionNormalizationOp::kNONE, false), 1);
+  EXPECT_EQ(warnings_of(AttentionNormalizationOp::kNONE, true), 0);
+  EXPECT_EQ(warnings_of(AttentionNormalizationOp::kSOFTMAX, false), 0);
 }
 
 TEST_F(AttentionTest, UpperLeft) {

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "api/small_engine.h"
+#include "base/processors.h"
 #include "sanitized.h"
 
 namespace {
@@ -71,14 +72,32 @@ TEST_F(MaxThreads, OfBuilders) {
     network->markOutput(*network->addSoftMax(*x)->getOutput(0));
   }
   lathe::setBuildBudget(*config, 60);
-  const int cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  const int cores = lathe::allowed_cpus();
   for (const int most : {1, 2, 3}) {
     ASSERT_TRUE(builder->setMaxThreads(most));
     expect_threads(std::min(most, cores) - 1, [&] { build(); });
   }
 }
 
-TEST_F(MaxThreads, OfRefittersAndRuntimes) {
+// A runtime makes the kernels of several layers.
+TEST_F(MaxThreads, OfRuntimes) {
+  for (int i = 0; i < 4; ++i) {
+    ITensor* x = network->addInput(("x" + std::to_string(i)).c_str(), DataType::kFLOAT, Dims2(4, 8 + i));
+    network->markOutput(*network->addSoftMax(*x)->getOutput(0));
+  }
+  const auto plan = build();
+  EXPECT_EQ(runtime->getMaxThreads(), 1);
+  expect_threads(0, [&] { engine = load(*plan); });
+  for (const int most : {1, 2, 3}) {
+    ASSERT_TRUE(runtime->setMaxThreads(most));
+    EXPECT_EQ(runtime->getMaxThreads(), most);
+    expect_threads(most - 1, [&] { engine = load(*plan); });
+    ASSERT_NE(engine, nullptr);
+    EXPECT_NE(std::unique_ptr<IExecutionContext>(engine->createExecutionContext()), nullptr);
+  }
+}
+
+TEST_F(MaxThreads, OfRefitters) {
   config->setFlag(BuilderFlag::kREFIT);
   network->getLayer(0)->setName("w");
   network->getLayer(2)->setName("b");

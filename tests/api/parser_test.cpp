@@ -313,6 +313,44 @@ TEST(Parser, SequencesThatComeInAreAsManyInputsAsItIsTold) {
   EXPECT_EQ(told.network->getInput(1)->getDimensions().d[1], 2);
 }
 
+// The configuration's monitor is told of the import, and may end it at each node.
+TEST(Parser, ProgressMonitorsOfTheConfigurationSeeTheImport) {
+  struct Monitor : IProgressMonitor {
+    void phaseStart(const char* phase, const char*, int32_t steps) noexcept override {
+      phases.emplace_back(phase);
+      EXPECT_GT(steps, 0);
+      ++open;
+    }
+    bool stepComplete(const char*, int32_t) noexcept override { return left-- > 0; }
+    void phaseFinish(const char*) noexcept override { --open; }
+    std::vector<std::string> phases;
+    int left = 0, open = 0;
+  } monitor;
+  const std::string bytes = of_nodes({node("Relu", {"x"}, {"a"}), node("Abs", {"a"}, {"y"})});
+  for (int left = 0; left < 3; ++left) {
+    ParsedModel parsed;
+    const std::unique_ptr<IBuilderConfig> config(parsed.builder->createBuilderConfig());
+    config->setProgressMonitor(&monitor);
+    EXPECT_TRUE(parsed.parser->setBuilderConfig(config.get()));
+    monitor.left = left;
+    EXPECT_EQ(parsed.parse(bytes), left == 2);
+    EXPECT_EQ(monitor.open, 0);
+    EXPECT_EQ(parsed.log.has("LATHE-3301"), left < 2);
+    EXPECT_EQ(parsed.parser->getNbErrors(), left < 2);
+    EXPECT_EQ(parsed.network->getNbLayers(), left < 2 ? 0 : 2);
+  }
+  EXPECT_EQ(monitor.phases, std::vector<std::string>(3, "importing the model"));
+  ParsedModel parsed;
+  const std::unique_ptr<IBuilderConfig> config(parsed.builder->createBuilderConfig());
+  EXPECT_TRUE(parsed.parser->setBuilderConfig(config.get()));  // without a monitor
+  EXPECT_TRUE(parsed.parse(bytes));
+  config->setProgressMonitor(&monitor);
+  ParsedModel other;
+  EXPECT_TRUE(other.parser->setBuilderConfig(config.get()) && other.parser->setBuilderConfig(nullptr));
+  EXPECT_TRUE(other.parse(bytes));
+  EXPECT_EQ(monitor.phases.size(), 3u);
+}
+
 TEST(Parser, NoPluginLibrariesAreUsed) {
   ParsedModel parsed;
   int64_t count = -1;

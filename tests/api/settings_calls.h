@@ -241,6 +241,7 @@ inline std::map<std::string, Call> own_calls() {
       {"lathe::setCalibrationCache",
        [](World& w) { return lathe::setCalibrationCache(*w.config, "TRT-1-A\nx: 3f000000\n", 20); }},
       {"lathe::setInt8", [](World& w) { return lathe::setInt8(*w.config, true); }},
+      {"lathe::setForcedSparsity", [](World& w) { return lathe::setForcedSparsity(*w.config, true); }},
       {"lathe::setPrecisionConstraints",
        [](World& w) { return lathe::setPrecisionConstraints(*w.config, lathe::PrecisionConstraints::kOBEY); }},
       {"lathe::setLayerPrecision", [](World& w) { return lathe::setLayerPrecision(*w.config, "a*", DataType::kHALF); }},

@@ -283,9 +283,9 @@ TEST(Settings, NonsenseIsRefused) {
 TEST(Settings, WarningsAreCountedByObject) {
   World w;
   const std::unique_ptr<IBuilderConfig> other(w.builder->createBuilderConfig());
-  for (IBuilderConfig* config : {w.config.get(), other.get()}) config->setFlag(BuilderFlag::kSPARSE_WEIGHTS);
+  for (IBuilderConfig* config : {w.config.get(), other.get()}) config->setFlag(BuilderFlag::kGPU_FALLBACK);
   EXPECT_EQ(w.log.warnings.size(), 2u);
-  w.config->setFlags(w.config->getFlags() | 1U << static_cast<int>(BuilderFlag::kGPU_FALLBACK));
+  w.config->setMemoryPoolLimit(MemoryPoolType::kDLA_LOCAL_DRAM, 1 << 30);
   EXPECT_EQ(w.log.warnings.size(), 3u);
 }
 

@@ -94,6 +94,35 @@ class CommandLine(unittest.TestCase):
         self.refused(2, "not a folder", "conformance", self.folder / "nowhere")
         self.assertFalse(engine.exists())
 
+    def test_inputs_that_are_sequences(self):
+        sequence = helper.make_tensor_sequence_value_info("s", TensorProto.FLOAT, None)
+        optional = helper.make_optional_type_proto(helper.make_tensor_type_proto(TensorProto.FLOAT, [2]))
+        graph = helper.make_graph(
+            [helper.make_node("ConcatFromSequence", ["s"], ["joined"], axis=0),
+             helper.make_node("OptionalHasElement", ["o"], ["has"]),
+             helper.make_node("Cast", ["has"], ["one"], to=TensorProto.FLOAT),
+             helper.make_node("Add", ["joined", "one"], ["y"])], "sequence",
+            [sequence, helper.make_value_info("o", optional)],
+            [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)])
+        model = self.folder / "sequence.onnx"
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)]), model)
+        parts = np.arange(6, dtype=np.float32).reshape(3, 2)
+        for name, part in zip(("a", "b"), (parts[:1], parts[1:])):
+            np.save(self.folder / f"{name}.npy", part)
+        inputs = f"--loadInputs=s_0:{self.folder / 'a.npy'},s_1:{self.folder / 'b.npy'}"
+        result = lathe("run", model, "--inputElements=s:2@?x2,o:none", inputs, "--exportOutput", self.folder / "out")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        np.testing.assert_array_equal(np.load(self.folder / "out/y.npy"), parts)
+        result = lathe("compare", model, "--inputElements=s:2@?x2,o:none", inputs, "--buildBudget=0")
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        self.assertIn("the outputs agree", result.stdout)
+        engine = self.folder / "sequence.engine"
+        self.refused(1, "setInputElements()", "build", model, "-o", engine)
+        for wrong in ("s", "s:", ":2", "s:two", "s:2@", "s:2@1xtwo", "s:-2", "s:2@" + "x".join("1" * 9)):
+            self.refused(2, f"--inputElements: '{wrong}' is not of the form", "build", model, "-o", engine, f"--inputElements={wrong}")
+        self.refused(1, "which is no input of the model", "build", model, "-o", engine, "--inputElements=s:2@?x2,z:1")
+        self.refused(2, "--inputElements is for what is built", "inspect", model, "--support", "--inputElements=s:2")
+
     def test_passes_are_dumped_and_skipped(self):
         model, dump, engine = ROOT / "examples/digits/digits.onnx", self.folder / "passes", self.folder / "digits.engine"
         words = ("build", model, "-o", engine, "--buildBudget=0", "--optShapes=image:1x1x8x8", "--dumpPasses", dump)

@@ -9,6 +9,7 @@ import argparse
 import collections
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -44,8 +45,8 @@ def build_release(folder, commit):
 
 
 class Crosswise:
-    def __init__(self, builds, runner, folder):
-        self.builds, self.runner, self.folder = builds, runner, folder
+    def __init__(self, builds, levels, runner, folder):
+        self.builds, self.levels, self.runner, self.folder = builds, levels, runner, folder
         self.versions = list(builds)
         self.failures, self.counts = [], collections.Counter()
 
@@ -65,14 +66,14 @@ class Crosswise:
                         yield Plan(version, device, name, kind, path, given)
 
     def run(self, plan, version, kind, *options):
-        """Exit status, messages and outputs."""
+        """Exit status, what was printed and outputs."""
         gpu = self.builds[self.versions[-1]] / "fake_cuda"
         variables = {"LATHE_CUDA_DRIVER": str(gpu / "libfake_cuda_driver.so"), "LATHE_NVRTC": str(gpu / "libnvrtc.so")}
         with tempfile.TemporaryDirectory() as made:
             done = subprocess.run([self.runner, self.builds[version] / f"lib/lib{kind}.so", plan.path, plan.given, made, *options],
                                   capture_output=True, text=True, env=os.environ | (variables if plan.device == "cuda" else {}))
             outputs = {path.name: path.read_bytes() for path in pathlib.Path(made).iterdir()}
-        return done.returncode, done.stderr, outputs
+        return done.returncode, done.stdout + done.stderr, outputs
 
     def routes(self, plan, version):
         """The options of each way to have the plan run."""
@@ -80,8 +81,9 @@ class Crosswise:
             return {"as usual": []} if version == plan.version else {}
         if plan.kind == "held":
             return {"with its runtime": ["--allow"]}
-        lean = self.builds[plan.version] / "lib/liblathe_lean.so"
-        return {"without": [], "loadRuntime()": [f"--lean={lean}"]}
+        given = f"--lean={self.builds[plan.version] / 'lib/liblathe_lean.so'}"
+        later = {"loadRuntime(), then what it lacks": [given, "--later"]} if version == self.versions[-1] else {}
+        return {"without": [], "loadRuntime()": [given], **later}
 
     def check(self, plan):
         status, messages, wanted = self.run(plan, plan.version, "lathe", "--allow")
@@ -95,6 +97,9 @@ class Crosswise:
                     status, messages, outputs = self.run(plan, version, kind, *options)
                     holds = (status == 0 and outputs == wanted) if newer else (
                         status == 3 and "LATHE-4002" in messages and f"{plan.version}.0" in messages and f"{version}.0" in messages)
+                    if "--later" in options:
+                        lacks = self.levels[plan.version] < self.levels[version]
+                        holds = holds and f"missing {lacks:d}\n" in messages and ("LATHE-4102" in messages) == lacks
                     self.counts[plan.version, version, kind, plan.device, route, holds] += 1
                     if not holds:
                         self.failures.append(f"{plan.path.name} in lib{kind} of {version}, {route}: {status} {messages}")
@@ -110,11 +115,13 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build", help="this tree's build folder; default: build")
     build = parser.parse_args().build.resolve()
-    builds = {version: build_release(build / "releases" / version, commit) for version, commit in releases()}
-    cached = (build / "CMakeCache.txt").read_text()
-    builds[cached.split("CMAKE_PROJECT_VERSION:STATIC=")[1].split()[0]] = build
+    builds = {version: build_release(build / "releases" / version, commit) for version, commit, _ in releases()}
+    levels = {version: int(level) for version, _, level in releases()}
+    here = (build / "CMakeCache.txt").read_text().split("CMAKE_PROJECT_VERSION:STATIC=")[1].split()[0]
+    builds[here] = build
+    levels[here] = int(re.search(r"kInterfaceLevel = (\d+);", (ROOT / "src/base/version.h").read_text())[1])
     with tempfile.TemporaryDirectory() as folder:
-        crosswise = Crosswise(builds, build / "bin/version_runner", pathlib.Path(folder))
+        crosswise = Crosswise(builds, levels, build / "bin/version_runner", pathlib.Path(folder))
         for plan in crosswise.plans():
             crosswise.check(plan)
     crosswise.print_table()

@@ -4,6 +4,8 @@
 // --allow: code for the host; --lean=path: by the runtime that loadRuntime() makes of it; --memory=no, --files=no: not
 // from files in memory, nor temporary ones; --directory=path of the latter; --no-memfd: the kernel has no files in
 // memory; --no-code: nor may what was written be executed;
+// --later: calls a function that the interface has from its second level on, and prints "missing 1" where it is
+// reported;
 // --order=letters: in which order Runtime, Loaded runtime, Engine, Context and Inspector die.
 // Prints how many runtimes of ours are mapped: before, while the engine is there, and at the end. Exits with 3 where
 // there is no engine, after the runtime has loaded what the option --then=plan names.
@@ -110,6 +112,13 @@ void set_up(nv::IRuntime& runtime, std::map<std::string, std::string>& options) 
   if (!options["--directory"].empty()) runtime.setTemporaryDirectory(options["--directory"].c_str());
 }
 
+void print_what_is_missing(nv::ICudaEngine& engine, Recorder& recorder) {
+  const std::unique_ptr<nv::IRuntimeConfig> config(engine.createRuntimeConfig());
+  (void)config->getCudaGraphStrategy();
+  std::printf("missing %d\n", recorder.count);
+  recorder.clear();
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -153,6 +162,7 @@ int main(int argc, char** argv) {
   if (!objects.context || !objects.inspector || &objects.context->getEngine() != objects.engine.get() ||
       !objects.inspector->setExecutionContext(objects.context.get()))
     return 1;
+  if (options.contains("--later")) print_what_is_missing(*objects.engine, recorder);
   const std::string order = options["--order"].empty() ? "CIELR" : options["--order"];
   for (const char which : order) objects.end(which);
   std::printf("mapped %zu %zu %zu\n", before, during, mapped());

@@ -19,8 +19,8 @@ constexpr const char* kProduct = R"(graph "g" {
 
 std::vector<std::string> targets(bool here) {
   std::vector<std::string> found;
-  for (const char* name :
-       {"cpu-x86_64-baseline", "cpu-x86_64-avx2", "cpu-x86_64-avx512", "cpu-x86_64-vnni", "cpu-arm64-baseline"})
+  for (const char* name : {"cpu-x86_64-baseline", "cpu-x86_64-avx2", "cpu-x86_64-avx512", "cpu-x86_64-vnni",
+                           "cpu-x86_64-bf16", "cpu-arm64-baseline"})
     if (cpu::is_here(*cpu::find_processor(name)) == here) found.emplace_back(name);
   return found;
 }
@@ -49,6 +49,7 @@ TEST(CpuTargets, AnotherCpuIsWhatTheTableSays) {
     EXPECT_EQ(backend->target.clock_mhz, processor.clock_mhz) << name;
     EXPECT_EQ(backend->target.cache_bytes, processor.cache_bytes) << name;
     EXPECT_EQ(backend->traits.arithmetic.integer_products, processor.vnni) << name;
+    EXPECT_EQ(backend->traits.arithmetic.bf16_factors, processor.bf16) << name;
     EXPECT_EQ(prepare_build(name, {})->target.cores, processor.threads) << name;
   }
 }
@@ -61,6 +62,7 @@ TEST(CpuTargets, ThisCpuIsMeasured) {
     ASSERT_NE(backend->device, nullptr) << name;
     EXPECT_EQ(backend->target.name, name);
     EXPECT_EQ(backend->traits.arithmetic.integer_products, cpu::multiplies_bytes()) << name;
+    EXPECT_EQ(backend->traits.arithmetic.bf16_factors, cpu::multiplies_bf16()) << name;
     EXPECT_TRUE(backend->device->check_target(name)) << name;
     EXPECT_NE(backend->timing_key, name);
   }

@@ -116,5 +116,97 @@ TEST(ExportedShapes, WindowsAreShiftedOverOpenImages) {
               {{{"x", {{1, 4, 4, 3}, {1, 8, 8, 3}, {2, 32, 48, 3}}}}}, {{1, 4, 4, 3}, {2, 32, 48, 3}, {1, 7, 10, 3}});
 }
 
+// A size that only running tells stands in a list beside others, which stay known: of a view, a slice and a broadcast.
+TEST(ExportedShapes, OneUnknownSizeLeavesTheOthersKnown) {
+  const std::string text = R"(graph "g" {
+    input %x: f32[n, 4, 6]
+    %all = constant{value=i64[3]{0, 1, 2}}()
+    %least = reduce{op=min, keepdims=false}(%x, %all)
+    %none = constant{value=f32[]{0}}()
+    %zero = elementwise{op=mul}(%least, %none)
+    %unknown = cast{to=i64}(%zero)
+    %axis0 = constant{value=i64[1]{0}}()
+    %unknown1 = unsqueeze(%unknown, %axis0)
+    %two = constant{value=i64[1]{2}}()
+    %halves = elementwise{op=add}(%unknown1, %two)
+    %shape = shape{end=2}(%x)
+    %rest = constant{value=i64[1]{-1}}()
+    %list = concat(%halves, %shape, %rest)
+    %y = reshape(%x, %list)
+    %i2 = constant{value=i64[1]{2}}()
+    %fours = gather(%list, %i2)
+    %one = constant{value=f32[1, 1]{1}}()
+    %columns = concat(%halves, %fours)
+    %z = expand(%one, %columns)
+    %ends = concat(%shape, %halves)
+    %starts = constant{value=i64[3]{0, 1, 0}}()
+    %s = slice(%x, %starts, %ends)
+    output %y
+    output %z
+    output %s
+  })";
+  const Result<ir::Graph> graph = ir::parse_graph(text);
+  ASSERT_TRUE(graph) << graph.error().to_string();
+  const Shape& x = graph->inputs()[0]->shape();
+  EXPECT_EQ(graph->find_value("y")->shape()[1], x[0]);
+  EXPECT_EQ(graph->find_value("y")->shape()[2], Expr(4));
+  EXPECT_EQ(graph->find_value("z")->shape()[1], Expr(4));
+  EXPECT_EQ(graph->find_value("s")->shape()[0], x[0]);
+  EXPECT_EQ(graph->find_value("s")->shape()[1], Expr(3));
+  EXPECT_EQ(graph->find_value("list")->elements(), nullptr);
+  ASSERT_NE(graph->find_value("fours")->elements(), nullptr);
+  EXPECT_EQ(graph->find_value("fours")->elements()->at(0), Expr(4));
+  check_sizes(text, {{{"x", {{1, 4, 6}, {2, 4, 6}, {8, 4, 6}}}}}, {{1, 4, 6}, {8, 4, 6}, {3, 4, 6}});
+}
+
+// The batch is divided out of windows, whose number is 0 for images without pixels, and may be any integer for all that
+// is known of what was subtracted.
+TEST(ExportedShapes, SizesAreDividedByWhatMayBeZero) {
+  const std::string text = R"(graph "g" {
+    input %x: f32[n, h, 6]
+    %shape = shape(%x)
+    %i0 = constant{value=i64[1]{0}}()
+    %i1 = constant{value=i64[1]{1}}()
+    %five = constant{value=i64[1]{5}}()
+    %six = constant{value=i64[1]{6}}()
+    %batch = gather(%shape, %i0)
+    %height = gather(%shape, %i1)
+    %rows = elementwise{op=mul}(%batch, %height)
+    %less = elementwise{op=sub}(%height, %five)
+    %rows_of_less = elementwise{op=mul}(%batch, %less)
+    %again = elementwise{op=div}(%rows, %height)
+    %same = elementwise{op=div}(%rows_of_less, %less)
+    %to = concat(%again, %six, %height)
+    %y = reshape(%x, %to)
+    %to2 = concat(%same, %height, %six)
+    %z = reshape(%y, %to2)
+    output %z
+  })";
+  const Result<ir::Graph> graph = ir::parse_graph(text);
+  ASSERT_TRUE(graph) << graph.error().to_string();
+  EXPECT_EQ(graph->find_value("y")->shape()[0], graph->inputs()[0]->shape()[0]);
+  EXPECT_NE(graph->find_value("same")->elements(), nullptr);
+  check_sizes(text, {{{"x", {{1, 6, 6}, {2, 8, 6}, {3, 9, 6}}}}}, {{1, 6, 6}, {3, 9, 6}, {2, 7, 6}});
+  check_sizes(text, {{{"x", {{1, 1, 6}, {2, 8, 6}, {3, 9, 6}}}}}, {{1, 1, 6}, {3, 9, 6}, {2, 7, 6}});
+}
+
+// Squeezed without axes: what is not known to be 1 stays, and a run in which it is 1 is refused.
+TEST(ExportedShapes, OpenSizesAreNotSqueezed) {
+  const std::string text = R"(graph "g" {
+    input %x: f32[n, 1, 3, 1]
+    %y = squeeze(%x)
+    output %y
+  })";
+  check_sizes(text, {{{"x", {{1, 1, 3, 1}, {2, 1, 3, 1}, {4, 1, 3, 1}}}}}, {{2, 1, 3, 1}, {4, 1, 3, 1}});
+  const std::shared_ptr<const Engine> engine = build_engine(text, native_options());
+  ASSERT_TRUE(engine);
+  const Result<std::unique_ptr<Context>> context = Context::create(engine);
+  ASSERT_TRUE(context);
+  const Result<std::vector<Tensor>> refused =
+      try_engine(**context, std::vector<Tensor>{random_tensor(DType::f32, {1, 1, 3, 1}, 1)});
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("squeeze 'y'"), std::string::npos) << refused.error().message;
+}
+
 }  // namespace
 }  // namespace lathe

@@ -35,12 +35,16 @@ class Architectures : public testing::TestWithParam<int> {
   }
   std::string target() const { return fmt::format("cuda-sm_{}", GetParam()); }
   // By the cost model. T in the text stands for the type.
-  Result<std::unique_ptr<BuiltPlan>> build(std::string text, const std::string& type) const {
+  Result<std::unique_ptr<BuiltPlan>> build(std::string text, const std::string& type,
+                                           const std::vector<std::string_view>& without = {}) const {
     for (size_t at = text.find("T["); at != std::string::npos; at = text.find("T[")) text.replace(at, 1, type);
     LATHE_ASSIGN(ir::Graph graph, ir::parse_graph(text));
     BuildOptions options;
     LATHE_ASSIGN(const BackendBuild backend, prepare_build(target(), {}));
     use_backend(backend, options);
+    std::erase_if(options.tactics,
+                  [&](const Tactic* tactic) { return std::ranges::count(without, tactic->name()) > 0; });
+    options.tuner.sparsity = backend.no_sparsity.empty();
     options.tuner.budget_seconds = 0;
     return build_plan(std::move(graph), options);
   }
@@ -153,6 +157,68 @@ TEST_P(Architectures, LargeProducts) {
     std::string tactics;
     for (const plan::Step& step : (*built)->plan.steps) tactics += step.tactic + "; ";
     EXPECT_EQ(tactics.find("tma ") != std::string::npos, GetParam() == 90) << type << ": " << tactics;
+  }
+}
+
+// Products and convolutions of levels, with what makes levels of them again: each by the instructions that it has.
+TEST_P(Architectures, Integers) {
+  const std::string text = R"(graph "g" {
+    input %x: T[4096, 768]
+    input %image: T[32, 256, 14, 14]
+    input %residual: T[32, 256, 14, 14]
+    %w = constant{value=T[768, 3072]{~1}}()
+    %k = constant{value=T[256, 256, 3, 3]{~2}}()
+    %fine = constant{value=f32[]{0.0002}}()
+    %coarse = constant{value=f32[]{0.07}}()
+    %m = matmul(%x, %w)
+    %a = dequantize{to=f32}(%m, %fine)
+    %y = quantize{to=i8}(%a, %coarse)
+    %c = convolution{stride=[1, 1], pads_begin=[1, 1], pads_end=[1, 1], dilation=[1, 1]}(%image, %k)
+    %b = dequantize{to=f32}(%c, %fine)
+    %r = dequantize{to=f32}(%residual, %coarse)
+    %sum = elementwise{op=add}(%b, %r)
+    %relu = activation{op=relu}(%sum)
+    %z = quantize{to=i8}(%relu, %coarse)
+    output %y
+    output %z
+  })";
+  const Result<std::unique_ptr<BuiltPlan>> built = build(text, "i8");
+  ASSERT_TRUE(built) << built.error().to_string();
+  std::string tactics;
+  for (const plan::Step& step : (*built)->plan.steps) tactics += step.tactic + "; ";
+  EXPECT_EQ(tactics.find("tma ") != std::string::npos, GetParam() == 90) << tactics;
+  EXPECT_EQ(tactics.find("wgmma ") != std::string::npos, GetParam() == 90) << tactics;
+}
+
+// Where the device has matrix units that leave out zeros.
+TEST_P(Architectures, SparseWeights) {
+  const bool has_units = GetParam() >= 80;
+  for (const std::string type : {"f16", "bf16", "i8"}) {
+    const std::string text = R"(graph "g" {
+      input %x: T[256, 768]
+      %values = constant{value=T[512, 192, 4]{~1}}()
+      %places = constant{value=T[4]{0, 1, 0, 1}}()
+      %sparse = elementwise{op=mul}(%values, %places)
+      %dims = constant{value=i64[2]{512, 768}}()
+      %w = reshape(%sparse, %dims)
+      %y = matmul{transpose_b=true}(%x, %w)
+      input %image: T[8, 64, 14, 14]
+      %taps = constant{value=T[128, 16, 4, 3, 3]{~2}}()
+      %channels = constant{value=T[4, 1, 1]{1, 0, 0, 1}}()
+      %few = elementwise{op=mul}(%taps, %channels)
+      %shape = constant{value=i64[4]{128, 64, 3, 3}}()
+      %k = reshape(%few, %shape)
+      %c = convolution{pads_begin=[1, 1], pads_end=[1, 1]}(%image, %k)
+      output %y
+      output %c
+    })";
+    const Result<std::unique_ptr<BuiltPlan>> built = build(text, type, {"gemm", "conv"});
+    ASSERT_TRUE(built) << built.error().to_string();
+    size_t count = 0;
+    for (const plan::Step& step : (*built)->plan.steps) count += step.kernel().ends_with("_sparse");
+    EXPECT_EQ(count, has_units ? 2u : 0u) << type;
+    for (const RegionReport& region : (*built)->report.regions)
+      for (const std::string& refusal : region.refusals) EXPECT_EQ(refusal.find("spills"), refusal.npos) << refusal;
   }
 }
 

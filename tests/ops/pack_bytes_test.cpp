@@ -4,7 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
+#include <cstring>
 #include <random>
 
 namespace lathe {
@@ -64,6 +66,92 @@ TEST(PackedBytes, PartsMakeTheWhole) {
     }
     for (const int64_t parts : {2, 3, 100}) EXPECT_EQ(packed(packing, source, size, parts), whole) << size;
   }
+}
+
+// Random boxes of dense sources and results whose axes are permuted, cut at both ends and split, as kernels' orders
+// are.
+struct RandomBox {
+  explicit RandomBox(std::mt19937& random) {
+    const auto below = [&](int64_t limit) { return static_cast<int64_t>(random() % static_cast<uint64_t>(limit)); };
+    const size_t rank = 1 + static_cast<size_t>(below(4));
+    static constexpr int64_t kExtents[] = {1, 2, 3, 9, 16, 31, 64, 100};
+    std::vector<size_t> places(rank);
+    for (size_t d = 0; d < rank; ++d) {
+      box.extents.push_back(volume() > 100'000 ? 1 : kExtents[below(8)]);
+      places[d] = d;
+    }
+    box.from_strides = strides(
+        places, [&] { return below(4) == 0 ? below(3) : 0; }, from_volume);
+    std::ranges::shuffle(places, random);
+    box.to_strides = strides(
+        places, [&] { return below(4) == 0 ? below(20) : 0; }, to_volume);
+    box.from = below(3), box.to = below(2) * 16 + below(2);
+    from_volume += box.from, to_volume += box.to;
+  }
+  int64_t volume() const { return *checked_volume(box.extents); }
+
+  template <class Gap>
+  Dims strides(const std::vector<size_t>& places, Gap gap, int64_t& end) const {
+    Dims strides(places.size());
+    end = 1;
+    for (size_t i = places.size(); i-- > 0;) {
+      strides[places[i]] = end;
+      end = end * box.extents[places[i]] + gap();
+    }
+    return strides;
+  }
+
+  PackingBox box;
+  int64_t from_volume = 1, to_volume = 1;
+};
+
+Bytes element_by_element(const RandomBox& made, const Bytes& source, size_t size) {
+  Bytes result(static_cast<size_t>(made.to_volume) * size);
+  const auto& [from, to, extents, from_strides, to_strides] = made.box;
+  for (int64_t i = 0; i < made.volume(); ++i) {
+    int64_t rest = i, source_at = from, result_at = to;
+    for (size_t d = extents.size(); d-- > 0; rest /= extents[d]) {
+      source_at += rest % extents[d] * from_strides[d];
+      result_at += rest % extents[d] * to_strides[d];
+    }
+    std::memcpy(&result[static_cast<size_t>(result_at) * size], &source[static_cast<size_t>(source_at) * size], size);
+  }
+  return result;
+}
+
+TEST(PackedBytes, AreThoseOfALoopOverElements) {
+  std::mt19937 random(11);
+  for (int i = 0; i < 300; ++i) {
+    const RandomBox made(random);
+    const Packing packing{{made.to_volume}, {made.box}};
+    const size_t size = size_t{1} << (random() % 4);
+    const Bytes source = random_bytes(static_cast<size_t>(made.from_volume) * size);
+    const Bytes wanted = element_by_element(made, source, size);
+    ASSERT_TRUE(check_packing(packing, made.from_volume, made.to_volume));
+    for (const Written written : {Written::to_caches, Written::past_caches})
+      for (const int64_t parts : {1, 3}) {
+        Bytes result(wanted.size());
+        for (int64_t part = 0; part < parts; ++part)
+          pack_bytes(packing, size, source.data(), result.data(), {part, parts}, written);
+        ASSERT_EQ(result, wanted) << i << " " << size << " " << lathe::to_string(to_shape(made.box.extents));
+      }
+  }
+}
+
+TEST(PackedBytes, OfManyAreDoneByAsManyThreadsAsOneLikes) {
+  const Packing packing = panels(70, 33, 9, 16), plain = no_packing(3'000'000);
+  const Bytes source = random_bytes(70 * 33 * 9 * 4), large = random_bytes(18'000'000);
+  const Bytes wanted = packed(packing, source, 4);
+  for (const int threads : {0, 1, 4})
+    for (const bool past_caches : {false, true}) {
+      Bytes result(wanted.size()), copy(large.size());
+      std::vector<PackingWork> works = {{&packing, 4, source.data(), result.data()}};
+      if (past_caches)
+        for (size_t i = 0; i < 6; ++i) works.push_back({&plain, 1, &large[i * 3'000'000], &copy[i * 3'000'000]});
+      pack_all(works, threads);
+      EXPECT_EQ(result, wanted);
+      EXPECT_EQ(copy, past_caches ? large : Bytes(large.size()));
+    }
 }
 
 TEST(PackedBytes, FollowFromEachOther) {

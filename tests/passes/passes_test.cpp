@@ -3,6 +3,7 @@
 //   # comment
 //   strict                (optional: without fast_math)
 //   wide                  (optional: there are no kernels for 16-bit floats; results then agree to their rounding)
+//   bf16                  (optional, with `wide`: kernels gain by factors that are rounded to bf16)
 //   integers              (optional: there are kernels that multiply 8-bit integers)
 //   pin <layer> f16       (optional, any number of times: what a layer computes in)
 //   precision f16         (optional: what f32 may be narrowed to; results then agree to its rounding)
@@ -35,6 +36,7 @@ struct Block {
   bool integers = false;
   bool weights = false;  // products of integers are those of CPUs
   bool wide = false;
+  bool bf16 = false;
   DType precision = DType::f32;
   std::vector<PrecisionPin> pins;
 
@@ -45,6 +47,7 @@ struct Block {
     context.arithmetic.integer_products = integers || weights;
     context.arithmetic.weighted_products = weights;
     context.arithmetic.narrow_floats = !wide;
+    context.arithmetic.bf16_factors = bf16;
     context.pins = pins;
     return context;
   }
@@ -80,6 +83,8 @@ std::vector<Block> read_blocks(const std::string& path) {
       next.weights = true;
     } else if (word == "wide") {
       next.wide = true;
+    } else if (word == "bf16") {
+      next.bf16 = true;
     } else if (word == "pin") {
       std::string type;
       words >> word >> type;

@@ -5,6 +5,8 @@
 #include <fstream>
 #include <iterator>
 
+#include "NvOnnxParser.h"
+#include "onnx/model_bytes.h"
 #include "plugin_fixture.h"
 
 namespace nvinfer1 {
@@ -89,6 +91,29 @@ TEST_F(PluginProcess, TakesTheLibraryFromThePlan) {
   config->setPluginsToSerialize(none, 1);
   EXPECT_FALSE(build());
   EXPECT_NE(logger.last().find("/no/such/plugin.so"), std::string::npos) << logger.last();
+}
+
+// S31, S33: what a model needs is what the plan is to hold.
+TEST_F(PluginProcess, TheParserNamesTheLibrary) {
+  namespace onnx = lathe::onnx;
+  const std::string bytes = onnx::model(
+      onnx::graph({{onnx::node("ScaleOfModels", {"x"}, {"y"}, {onnx::string_attribute("plugin_namespace", "test")})},
+                   {},
+                   {onnx::value_info("x", 1, {2, 3})},
+                   {onnx::value_info("y", 1, {2, 3})}}));
+  const std::unique_ptr<IBuilder> own(createInferBuilder(logger));
+  ASSERT_TRUE(own->getPluginRegistry().loadLibrary(SCALE_LIBRARY));
+  const std::unique_ptr<INetworkDefinition> parsed(own->createNetworkV2(0));
+  const std::unique_ptr<nvonnxparser::IParser> parser(nvonnxparser::createParser(*parsed, logger));
+  int64_t count = -1;
+  EXPECT_EQ(parser->getUsedVCPluginLibraries(count), nullptr);
+  EXPECT_EQ(count, 0);
+  ASSERT_TRUE(parser->parse(bytes.data(), bytes.size())) << logger.last();
+  const char* const* libraries = parser->getUsedVCPluginLibraries(count);
+  ASSERT_EQ(count, 1);
+  EXPECT_STREQ(libraries[0], SCALE_LIBRARY);
+  config->setPluginsToSerialize(libraries, static_cast<int32_t>(count));
+  EXPECT_EQ(config->getNbPluginsToSerialize(), 1);
 }
 
 // S30.

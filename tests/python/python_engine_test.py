@@ -88,6 +88,24 @@ class Engines(unittest.TestCase):
         x[1, 2] = x[2, 3] = 1
         np.testing.assert_array_equal(engine(x), np.array(np.nonzero(x)))
 
+    def test_inputs_that_are_sequences(self):
+        sequence = helper.make_tensor_sequence_value_info('s', TensorProto.FLOAT, None)
+        graph = helper.make_graph([helper.make_node('ConcatFromSequence', ['s'], ['y'], axis=0)], 'test', [sequence],
+                                  [helper.make_tensor_value_info('y', TensorProto.FLOAT, None)])
+        made = helper.make_model(graph, opset_imports=[helper.make_opsetid('', 17)], ir_version=8).SerializeToString()
+        parts = [np.ones((1, 2), np.float32), np.full((3, 2), 2, np.float32)]
+        engine = lathe.build(made, elements={'s': [part.shape for part in parts]})
+        self.assertEqual(list(engine.inputs), ['s_0', 's_1'])
+        np.testing.assert_array_equal(engine(*parts), np.concatenate(parts))
+        with self.assertRaisesRegex(lathe.Error, r'setInputElements\(\)'):
+            lathe.build(made)
+        with self.assertRaisesRegex(lathe.Error, 'different numbers of dimensions'):
+            lathe.build(made, elements={'s': [(1, 2), (1,)]})
+        with self.assertRaisesRegex(lathe.Error, "-2 tensors of input 's'"):
+            lathe.build(made, elements={'s': -2})
+        with self.assertRaisesRegex(lathe.Error, 'no input of the model'):
+            lathe.build(made, elements={'s': 1, 'o': None})
+
     def test_outputs_of_earlier_runs_are_let_go(self):
         x = np.ones((8, 4), np.float32)
         kept = [weakref.ref(self.engine(x).base) for _ in range(3)]

@@ -26,7 +26,7 @@ plan::Plan plan_of(DType weights, std::vector<plan::RefitStep> steps, uint64_t b
   return plan;
 }
 
-Result<Tensor> derive(const plan::Plan& plan, double value) {
+Result<ConstantContent> derive(const plan::Plan& plan, double value) {
   Tensor weights = *Tensor::allocate(plan.refit.weights[0].dtype, {1});
   from_doubles(std::vector<double>{value}, weights);
   const auto none = [](const plan::RefitOperand&) -> Result<Tensor> { return Tensor(); };
@@ -36,10 +36,45 @@ Result<Tensor> derive(const plan::Plan& plan, double value) {
 TEST(DeriveConstants, EvaluatesAStepOnceHoweverOftenItIsRead) {
   const plan::Plan plan =
       plan_of(DType::f32, std::vector<plan::RefitStep>(60, {"elementwise", "{op=add}", {}, {0, 0}, 1}), 4);
-  const Result<Tensor> constant = derive(plan, 3);
+  const Result<ConstantContent> constant = derive(plan, 3);
   ASSERT_TRUE(constant) << constant.error().to_string();
-  EXPECT_EQ(constant->at_double(0), std::ldexp(3.0, 60));
+  EXPECT_EQ(constant->source.at_double(0), std::ldexp(3.0, 60));
   EXPECT_EQ(*find_sources(plan), std::vector<std::vector<uint32_t>>{{0}});
+}
+
+// Views and the last packing are left to who puts the content in place.
+TEST(DeriveConstants, CopiesNothing) {
+  const Tensor weights = Tensor::of<float>({2, 3}, {1, 2, 3, 4, 5, 6}), dims = Tensor::of<int64_t>({2}, {3, 2});
+  plan::Plan plan;
+  plan.refit.kind = plan::RefitKind::all;
+  plan.refit.weights.push_back({"w", DType::f32, {2, 3}, {}, {}, {}, false, "", false});
+  plan.refit.operands.push_back({1, DType::i64, {2}});
+  const Packing swapped{{3, 2}, {{0, 0, {3, 2}, {1, 3}, {2, 1}}}};
+  plan.refit.steps.push_back({"reshape", "", {}, {0, 1}, 1});
+  plan.refit.steps.push_back({"", "", to_numbers(swapped), {2}, 1});
+  plan.constants.push_back({"packed", 0, 24, {}, 1 + 3, true});
+  plan.constants.push_back({"dims", 0, 16, {}, 0, false});
+  plan.constants.push_back({"reshaped", 0, 24, {}, 1 + 2, true});
+  plan.constants.push_back({"itself", 0, 24, {}, 1, true});
+  plan.constants.push_back({"of another size", 0, 28, {}, 1 + 3, true});
+  const ConstantDeriver deriver(
+      plan, std::span(&weights, 1), [&](const plan::RefitOperand&) -> Result<Tensor> { return dims; }, RangeCheck::on);
+  for (const uint32_t index : {0, 2, 3}) {
+    const Result<ConstantContent> content = deriver.derive(index);
+    ASSERT_TRUE(content) << content.error().to_string();
+    EXPECT_EQ(content->source.data(), weights.data());
+    EXPECT_EQ(content->packing.has_value(), index == 0);
+  }
+  EXPECT_EQ(deriver.derive(0)->source.dims(), (Dims{3, 2}));
+  EXPECT_EQ(to_numbers(*deriver.derive(0)->packing), to_numbers(swapped));
+  EXPECT_EQ(deriver.derive(4).error().code, ErrorCode::plan_malformed);
+}
+
+// A packing is checked before anything is touched.
+TEST(DeriveConstants, RefusesPackingsThatLeaveTheWeights) {
+  const Packing beyond{{1}, {{1, 0, {1}, {1}, {1}}}};
+  EXPECT_EQ(derive(plan_of(DType::f32, {{"", "", to_numbers(beyond), {0}, 1}}, 4), 1).error().code,
+            ErrorCode::plan_malformed);
 }
 
 TEST(DeriveConstants, RefusesNumbersThatTheNewTypeCannotHold) {
@@ -57,7 +92,7 @@ TEST(DeriveConstants, RefusesNumbersThatTheNewTypeCannotHold) {
                            {DType::bf16, "f32", 1e38, true}}) {
     const plan::Plan plan = plan_of(cast.from, {{"cast", fmt::format("{{to={}}}", cast.to), {}, {0}, 1}},
                                     std::string_view(cast.to) == "f32" ? 4 : 2);
-    const Result<Tensor> constant = derive(plan, cast.number);
+    const Result<ConstantContent> constant = derive(plan, cast.number);
     EXPECT_EQ(constant.has_value(), cast.fits) << cast.to << " " << cast.number;
     if (!cast.fits && !constant) {
       EXPECT_EQ(constant.error().code, ErrorCode::invalid_argument);

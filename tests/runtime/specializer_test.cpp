@@ -8,6 +8,7 @@
 #include <random>
 #include <thread>
 
+#include "base/processors.h"
 #include "device/null/null_device.h"
 
 namespace lathe {
@@ -99,7 +100,7 @@ TEST_F(SpecializerTest, TenThousandThatWaitAreNoMoreThanSoMany) {
   for (int64_t n = 1; n <= 10'000; ++n) (void)want(n);
   const Specializer::Counts counts = specializer_->counts();
   // Beside those that threads have begun.
-  EXPECT_LE(counts.waiting, Specializer::kMostWaiting + std::max(std::thread::hardware_concurrency() / 2, 1U));
+  EXPECT_LE(counts.waiting, Specializer::kMostWaiting + static_cast<size_t>(std::max(allowed_cpus() / 2, 1)));
   EXPECT_EQ(counts.sizes, counts.waiting);
   EXPECT_EQ(counts.dropped + counts.waiting, 10'000u);
   device_.is_held = false;

@@ -37,5 +37,14 @@ TEST(UnsupportedFeature, ProgramsBeforeAnInput) {
   EXPECT_TRUE(unsupported_feature(computed(rows, std::vector(8, row)), before_input_0));
 }
 
+// Timings of one are not those of the other.
+TEST(ProblemText, SaysThatWeightsAreSparse) {
+  const MatmulAttrs product;
+  const Problem dense = computed(product, {});
+  Problem sparse = dense;
+  sparse.sparse = true;
+  EXPECT_NE(to_text(sparse), to_text(dense));
+}
+
 }  // namespace
 }  // namespace lathe

@@ -12,6 +12,7 @@ namespace lathe::cli {
 // How a model becomes an engine.
 struct BuildSettings {
   std::string min_shapes, opt_shapes, max_shapes;
+  std::string input_elements;  // of inputs that are sequences or optionals
   std::string timing_cache;
   double budget = -1;
   int threads = 0;
@@ -21,6 +22,7 @@ struct BuildSettings {
   bool stores_weights = false;
   std::string tactic_sources;  // "+CUBLAS_LT,-CUDNN"; changes to the default
   bool fp16 = false, bf16 = false, int8 = false, best = false, no_tf32 = false, strongly_typed = false;
+  std::string sparsity = "disable";
   std::string constraints, layer_precisions, layer_output_types;
   std::string pass_dump;          // folder for the network after each pass
   std::vector<std::string> skip;  // passes

@@ -85,7 +85,7 @@ class Comparison {
   Comparison(const CompareCommand& command, ConsoleLogger& logger)
       : command_(command),
         logger_(logger),
-        model_(command.model, logger),
+        model_(command.model, command.settings.input_elements, logger),
         inputs_(make_inputs(command, model_.network())) {
     for (const HostTensor& input : inputs_) {
       views_.push_back({input.name.c_str(), input.type, to_dims(input.dims), input.data.data()});

@@ -207,6 +207,8 @@ int inspect(const InspectCommand& command) {
   } else if (command.support) {
     if (!is_model_file(command.file))
       throw UsageError("--support needs a model (.onnx): an engine is supported as a whole");
+    if (!command.settings.input_elements.empty())
+      throw UsageError("--inputElements is for what is built: --support tells of the model as it is");
     json = Json::parse(take_text(supportJson(command.file.c_str())));
     show_support(json);
   } else {

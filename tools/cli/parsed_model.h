@@ -12,7 +12,8 @@ namespace lathe::cli {
 // A model as its layers are. Throws Failure.
 class ParsedModel {
  public:
-  ParsedModel(const std::string& path, ConsoleLogger& logger);
+  // `input_elements` as --inputElements says them.
+  ParsedModel(const std::string& path, const std::string& input_elements, ConsoleLogger& logger);
   const nvinfer1::INetworkDefinition& network() const { return *network_; }
 
  private:

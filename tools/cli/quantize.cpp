@@ -212,7 +212,7 @@ Json tell(const QuantizeCommand& command, const AccuracyResult& found) {
 int quantize(const QuantizeCommand& command) {
   check_writable(command.output);
   ConsoleLogger logger(command.settings.least_severity());
-  const ParsedModel parsed(command.model, logger);
+  const ParsedModel parsed(command.model, command.settings.input_elements, logger);
   const CalibrationData data(command.data, inputs_of(parsed.network()), command.batch);
   const auto start = Clock::now();
   Quantization quantization(command, logger);

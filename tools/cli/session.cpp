@@ -12,6 +12,7 @@
 
 #include "NvOnnxParser.h"
 #include "failure.h"
+#include "input_elements.h"
 #include "layer_types.h"
 #include "tactic_sources.h"
 
@@ -96,6 +97,8 @@ void set_target(nvinfer1::IBuilderConfig& config, const BuildSettings& settings)
                                                          : DataType::kFLOAT;
   if (!setPrecision(config, narrow)) throw UsageError(lastError());
   setInt8(config, settings.int8);
+  if (settings.sparsity != "disable") config.setFlag(nvinfer1::BuilderFlag::kSPARSE_WEIGHTS);
+  setForcedSparsity(config, settings.sparsity == "force");
   set_layer_types(config, settings);
   if (settings.no_tf32 || settings.strongly_typed) config.clearFlag(nvinfer1::BuilderFlag::kTF32);
 }
@@ -143,6 +146,7 @@ Plan build_plan(const std::string& model, const BuildRequest& request, ConsoleLo
   const std::unique_ptr<nvinfer1::INetworkDefinition> network(builder->createNetworkV2(0));
   const std::unique_ptr<nvonnxparser::IParser> parser(network ? nvonnxparser::createParser(*network, logger) : nullptr);
   if (!parser) fail(logger, "the parser could not be made");
+  set_input_elements(*parser, settings.input_elements);
   if (!parser->parseFromFile(model.c_str(), static_cast<int>(settings.least_severity())))
     fail(logger, "the model could not be parsed");
 

@@ -20,6 +20,13 @@ void add_precisions(CLI::App& command, BuildSettings& settings) {
   auto* best = command.add_flag("--best", settings.best, "Whatever is fastest: as --fp16 --int8");
   command.add_flag("--noTF32", settings.no_tf32, "Products of float32 do not round their operands to TF32")
       ->group(group);
+  command
+      .add_option("--sparsity", settings.sparsity,
+                  "What becomes of 2:4 sparse weights: disable (unless given: nothing), enable (kernels of GPUs that "
+                  "leave out zeros take part in the choice), force (the same, and all weights are pruned to such: "
+                  "results are others)")
+      ->check(CLI::IsMember({"disable", "enable", "force"}))
+      ->group(group);
   auto* typed = command.add_flag("--stronglyTyped", settings.strongly_typed, "Exactly the types that the network says");
   command
       .add_option("--precisionConstraints", settings.constraints,
@@ -77,6 +84,12 @@ void add_shapes(CLI::App& command, BuildSettings& settings) {
 void add_build_options(CLI::App& command, BuildSettings& settings, bool shapes) {
   const char* const group = kHowToBuild;
   if (shapes) add_shapes(command, settings);
+  command
+      .add_option("--inputElements", settings.input_elements,
+                  "How many tensors there are of inputs that are sequences: name:3,... and they are name_0, name_1 and "
+                  "so on; name:3@1x?x64 with their dims, where the model does not tell; name:none for an optional that "
+                  "is not given")
+      ->group(group);
   command.add_option("--timingCacheFile", settings.timing_cache, "Measurements to reuse, and to add to")->group(group);
   command
       .add_option("--buildBudget", settings.budget,

@@ -14,6 +14,7 @@ what is timed:
   recurrences  layers of LSTM and GRU in f32 and f16, beside torch's (cuDNN): GPU time of a run in a stream of runs
   networks     four networks, float16, batch 1 and 32: GPU time with CUDA graph, beside torch.compile and the floor
   repeat       1,000 runs of a network give equal bits
+  quantized    ResNet-50 in f16 and of 8-bit levels (quantized.py; only when named)
 
 A build tree is brought up to date first. A folder of programs that were built on another machine is taken as it is:
 they run where there is a driver and an NVRTC, with test cases from the source tree that this script lies in, or from
@@ -42,7 +43,7 @@ sys.path.insert(0, str(ROOT / "tools/models"))
 import random_network  # noqa: E402
 
 CHECKS = ("kernels", "conformance", "random", "sanitizer")
-TIMED = ("shapes", "recurrences", "repeat", "networks")
+TIMED = ("shapes", "recurrences", "repeat", "networks", "quantized")
 # Suites of what calls NVIDIA's libraries: they open the driver themselves.
 LIBRARY_SUITES = ("CublasLtTest*", "CudnnTest*")
 RANDOM_NETWORKS = 100
@@ -69,7 +70,7 @@ KERNEL_SUITES = kernel_suites()
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build")
-    parser.add_argument("--only", nargs="+", choices=CHECKS + TIMED, default=CHECKS[:3] + TIMED)
+    parser.add_argument("--only", nargs="+", choices=CHECKS + TIMED, default=CHECKS[:3] + TIMED[:4])
     parser.add_argument("--networks", nargs="+", default=NETWORKS, choices=NETWORKS)
     parser.add_argument("--batches", nargs="+", type=int, default=(1, 32))
     parser.add_argument("--without-torch", action="store_true")
@@ -228,7 +229,7 @@ def check_shapes(arguments, folder):
     tool, model, engine, report = pathlib.Path(__file__).parent / "shapes.py", *(
         folder / f"shapes.{suffix}" for suffix in ("onnx", "engine", "json"))
     for command in ([sys.executable, tool, "write", model, "--list", arguments.shapes],
-                    [arguments.build / "bin/lathe", "build", model, "-o", engine, "--target=cuda",
+                    [arguments.build / "bin/lathe", "build", model, "-o", engine, "--target=cuda", "--sparsity=enable",
                      f"--buildBudget={2 * arguments.budget}"],  # a hundred operators, twice a network's
                     [arguments.build / "bin/lathe", "inspect", engine, "--json", report]):
         status, _, err, seconds = run(command)
@@ -390,6 +391,14 @@ def check_repeat(arguments, folder):
     return {"equal": status == 0}
 
 
+def check_quantized(arguments, folder):
+    status, out, err, _ = run([sys.executable, pathlib.Path(__file__).parent / "quantized.py", "--build", arguments.build,
+                               "--out", arguments.out / "quantized", "--networks", "resnet50",
+                               f"--seconds={arguments.seconds}"], 2 * arguments.seconds)
+    print(out, *([last_lines(err, 5)] if status != 0 else []), sep="\n", flush=True)
+    return {"rows": [line.strip("| ").split(" | ") for line in out.splitlines()[2:]]}
+
+
 def sanitize(arguments, tool):
     # Calls of the driver that fail are ours to handle: some are questions (how many parameters has a kernel?).
     quiet = ["--report-api-errors=no"] if tool == "memcheck" else []
@@ -442,7 +451,8 @@ def main():
         timed = {"shapes": lambda: check_shapes(arguments, folder),
                  "recurrences": lambda: check_recurrences(arguments, folder),
                  "networks": lambda: check_networks(arguments, folder, peers),
-                 "repeat": lambda: check_repeat(arguments, folder)}
+                 "repeat": lambda: check_repeat(arguments, folder),
+                 "quantized": lambda: check_quantized(arguments, folder)}
         for stage in TIMED:
             if stage in arguments.only:
                 keep(stage, timed[stage]())

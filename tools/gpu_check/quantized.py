@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Convolutional networks on a GPU in f16, and quantised by ONNX Runtime with i8 and with u8 activations: milliseconds,
-megabytes of the engine, and the greatest difference from ONNX Runtime without optimisations, as a share of the greatest
-output, beside that of the quantisation from f32.
+how many times as fast as f16 that is, megabytes of the engine, and the greatest difference from ONNX Runtime without
+optimisations, as a share of the greatest output, beside that of the quantisation from f32.
 
-  python3 tools/gpu_check/quantized.py --build build --out /tmp/quantized [--seconds 150]
+  python3 tools/gpu_check/quantized.py --build build --out /tmp/quantized [--seconds 150] [--networks resnet50]
 
 Engines are built on the GPU, and each step of the quantised ones is profiled: OUT/NETWORK-VARIANT-BATCH.txt.
 """
@@ -22,6 +22,7 @@ from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantTy
 from onnxruntime.quantization.shape_inference import quant_pre_process
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+NETWORKS = ("resnet50", "mobilenet_v2")
 CASES = [("resnet50", variant, batch) for batch in (32, 1) for variant in ("f16", "s8", "u8")]
 CASES += [("mobilenet_v2", variant, batch) for batch in (32, 1) for variant in ("f16", "s8", "u8")]
 
@@ -65,7 +66,7 @@ def run_plain(path, feeds):
     return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"]).run(None, feeds)[0]
 
 
-def measure(arguments, case, name):
+def measure(arguments, case, name, milliseconds_of):
     network, variant, batch = case
     model, engine = with_batch(arguments.out / f"{network}-{variant}.onnx", batch), arguments.out / "engine"
     image = np.random.default_rng(1).random((batch, 3, 224, 224), np.float32)
@@ -92,7 +93,9 @@ def measure(arguments, case, name):
     if variant != "f16":
         profile = call("inspect", engine, "--profile", inputs)
         (arguments.out / f"{network}-{variant}-{batch}.txt").write_text(profile)
-    return [f"{milliseconds:.4f}", f"{engine.stat().st_size / 1e6:.1f}",
+    milliseconds_of[case] = milliseconds
+    plain = milliseconds_of.get((network, "f16", batch))
+    return [f"{milliseconds:.4f}", f"{plain / milliseconds:.2f}x" if plain else "-", f"{engine.stat().st_size / 1e6:.1f}",
             f"{np.abs(got - wanted).max() / most:.1e}", f"{np.abs(wanted - exact).max() / most:.1e}", f"{seconds:.0f}"]
 
 
@@ -101,20 +104,23 @@ def main():
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build")
     parser.add_argument("--out", type=pathlib.Path, required=True)
     parser.add_argument("--seconds", type=float, default=150, help="no case begins after that")
+    parser.add_argument("--networks", nargs="+", default=NETWORKS, choices=NETWORKS)
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
     began = time.monotonic()
-    names = {}
-    print("| network | batch | variant | ms | engine MB | differs | Q/DQ itself | build s |\n" + "| --- " * 8 + "|")
+    names, milliseconds_of = {}, {}
+    print("| network | batch | variant | ms | speed | engine MB | differs | Q/DQ itself | build s |\n" + "| --- " * 9 + "|")
     for case in CASES:
         network, variant, batch = case
+        if network not in arguments.networks:
+            continue
         if time.monotonic() - began > arguments.seconds:
             print(f"| {network} | {batch} | {variant} | not run: out of time |")
             continue
         if network not in names:
             names[network] = write_variants(network, arguments.out)
         try:
-            row = measure(arguments, case, names[network])
+            row = measure(arguments, case, names[network], milliseconds_of)
         except RuntimeError as error:
             row = [str(error)]
         print(f"| {network} | {batch} | {variant} | " + " | ".join(row) + " |", flush=True)

@@ -6,7 +6,8 @@
   python3 tools/gpu_check/shapes.py torch              microseconds by line, as JSON: cuBLAS, cuDNN + separate epilogues
   python3 tools/gpu_check/shapes.py torch --list FILE  of that list, and not shapes.txt
 
-Epilogues: convolutions have a bias, the residual where the line says so, and ReLU or SiLU.
+Epilogues: convolutions have a bias, the residual where the line says so, and ReLU or SiLU. Lines of i8 multiply levels and
+make levels of the result (Q/DQ); PyTorch has products of those alone, without what follows them.
 """
 import argparse
 import json
@@ -14,7 +15,7 @@ import pathlib
 import sys
 
 SHAPES = pathlib.Path(__file__).resolve().parent / "shapes.txt"
-NUMPY = {"f16": "float16", "f32": "float32", "bf16": "bfloat16"}
+BYTES = {"i8": 1, "f16": 2, "bf16": 2, "f32": 4}
 
 
 class Shape:
@@ -39,7 +40,7 @@ class Shape:
 
     def bytes(self):
         """That have to be read and written."""
-        n, size = self.numbers, 4 if self.dtype == "f32" else 2
+        n, size = self.numbers, BYTES[self.dtype]
         if self.kind == "gemm":
             return size * (n[0] * n[2] + n[1] * n[2] + n[0] * n[1])
         if self.kind in ("conv", "depthwise"):
@@ -51,7 +52,7 @@ class Shape:
         return 2 * size * n[0] * n[1]
 
 
-def read_shapes(path=SHAPES, types=("f16", "bf16", "f32")):
+def read_shapes(path=SHAPES, types=tuple(BYTES)):
     lines = [line for line in path.read_text().splitlines() if line and not line.startswith("#")]
     return [shape for shape in map(Shape, lines) if shape.dtype in types]
 
@@ -61,24 +62,54 @@ class Writer:
         import ml_dtypes
         import numpy
         self.numpy, self.random = numpy, numpy.random.default_rng(1)
-        self.types = {"f16": numpy.float16, "f32": numpy.float32, "bf16": ml_dtypes.bfloat16}
+        self.types = {"f16": numpy.float16, "f32": numpy.float32, "bf16": ml_dtypes.bfloat16, "i8": numpy.int8}
         self.nodes, self.inputs, self.outputs, self.weights = [], [], [], []
 
     def onnx_type(self, shape):
         from onnx import TensorProto
-        return {"f16": TensorProto.FLOAT16, "f32": TensorProto.FLOAT, "bf16": TensorProto.BFLOAT16}[shape.dtype]
+        return {"f16": TensorProto.FLOAT16, "f32": TensorProto.FLOAT, "bf16": TensorProto.BFLOAT16,
+                "i8": TensorProto.INT8}[shape.dtype]
 
     def input(self, shape, suffix, dims):
         from onnx import helper
         self.inputs.append(helper.make_tensor_value_info(f"{shape.name}.{suffix}", self.onnx_type(shape), dims))
-        return f"{shape.name}.{suffix}"
+        return self.dequantized(shape, suffix)
 
     def weight(self, shape, suffix, dims):
         from onnx import helper
-        values = self.random.standard_normal(dims, dtype=self.numpy.float32).astype(self.types[shape.dtype])
+        values = self.random.standard_normal(dims, dtype=self.numpy.float32) * (30 if shape.dtype == "i8" else 1)
+        values = values.astype(self.types[shape.dtype])
+        if "sparse" in shape.flags and suffix in "bw" and len(dims) > 1:
+            self.prune(values.reshape(dims[0], dims[1], -1), 0 if shape.kind == "gemm" else 1)
         name = f"{shape.name}.{suffix}"
         self.weights.append(helper.make_tensor(name, self.onnx_type(shape), dims, values.tobytes(), raw=True))
+        return self.dequantized(shape, suffix)
+
+    def scale(self, shape, suffix, value):
+        from onnx import TensorProto, helper
+        name = f"{shape.name}.{suffix}.scale"
+        self.weights.append(helper.make_tensor(name, TensorProto.FLOAT, [], [value]))
         return name
+
+    def dequantized(self, shape, suffix):
+        """What products read of a tensor."""
+        name = f"{shape.name}.{suffix}"
+        if shape.dtype != "i8":
+            return name
+        return self.node(shape, "DequantizeLinear", [name, self.scale(shape, suffix, 0.02)], f".{suffix}.dq")
+
+    def result(self, shape, y):
+        from onnx import helper
+        if shape.dtype == "i8":
+            y = self.node(shape, "QuantizeLinear", [y, self.scale(shape, "y", 0.5)], ".q",
+                          output_dtype=self.onnx_type(shape))
+        self.outputs.append(helper.make_tensor_value_info(y, self.onnx_type(shape), None))
+
+    def prune(self, values, dim):
+        """Two of each four neighbours become zero, by chance."""
+        groups = self.numpy.moveaxis(values, dim, -1).shape
+        chance = self.random.random((*groups[:-1], groups[-1] // 4, 4)).argsort(axis=-1) < 2
+        self.numpy.moveaxis(values, dim, -1)[chance.reshape(groups)] = 0
 
     def node(self, shape, op, inputs, suffix="", **attributes):
         from onnx import helper
@@ -104,8 +135,7 @@ class Writer:
                 y = self.node(shape, "LayerNormalization", x)
             else:
                 y = self.node(shape, {"softmax": "Softmax", "gelu": "Gelu"}[shape.kind], [x])
-        from onnx import helper
-        self.outputs.append(helper.make_tensor_value_info(y, self.onnx_type(shape), None))
+        self.result(shape, y)
 
     def add_convolution(self, shape):
         batch, c, h, w = shape.numbers[:4]
@@ -138,13 +168,18 @@ def write(path, shapes):
 def torch_work(shape):
     import torch
     import torch.nn.functional as F
-    dtype = {"f16": torch.float16, "f32": torch.float32, "bf16": torch.bfloat16}[shape.dtype]
+    dtype = {"f16": torch.float16, "f32": torch.float32, "bf16": torch.bfloat16}.get(shape.dtype)
     n = shape.numbers
 
     def tensor(*dims):
         made = torch.randn(dims, device="cuda", dtype=dtype)
         return made.to(memory_format=torch.channels_last) if len(dims) == 4 else made
 
+    if shape.dtype == "i8":
+        if shape.kind != "gemm":
+            return None
+        a, b = (torch.randint(-128, 128, dims, device="cuda", dtype=torch.int8) for dims in ((n[0], n[2]), (n[1], n[2])))
+        return lambda: torch._int_mm(a, b.t())
     if shape.kind == "gemm":
         a, b = tensor(n[0], n[2]), tensor(n[1], n[2])
         if not shape.flags & {"weights", "transposed"}:
@@ -176,6 +211,8 @@ def measure_with_torch(shapes):
     times, runs = {}, 20
     for shape in shapes:
         work, stream = torch_work(shape), torch.cuda.Stream()
+        if work is None:
+            continue
         with torch.no_grad(), torch.cuda.stream(stream):
             for _ in range(3):
                 work()

@@ -73,7 +73,7 @@ void set_flags(nvinfer1::IBuilderConfig& config, const Options& options) {
       {!options.lean_runtime_in_plan, BuilderFlag::kEXCLUDE_LEAN_RUNTIME},
       {options.direct_io, kDirectIo},
       {options.gpu_fallback, BuilderFlag::kGPU_FALLBACK},
-      {options.sparsity == "enable", BuilderFlag::kSPARSE_WEIGHTS},
+      {options.sparsity != "disable", BuilderFlag::kSPARSE_WEIGHTS},
       {!options.builder_cache, BuilderFlag::kDISABLE_TIMING_CACHE},
       {!options.compilation_cache, BuilderFlag::kDISABLE_COMPILATION_CACHE},
       {options.error_on_cache_miss, BuilderFlag::kERROR_ON_TIMING_CACHE_MISS},
@@ -82,6 +82,7 @@ void set_flags(nvinfer1::IBuilderConfig& config, const Options& options) {
   for (const auto& [wanted, flag] : flags)
     if (wanted) config.setFlag(flag);
   if (!options.tf32) config.clearFlag(BuilderFlag::kTF32);
+  if (options.sparsity == "force") lathe::setForcedSparsity(config, true);
 }
 
 void set_precision(nvinfer1::IBuilderConfig& config, const Options& options) {

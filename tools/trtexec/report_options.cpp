@@ -63,7 +63,9 @@ void print_build(const Options& options, TrtexecLog& log) {
   log.info("Tempfile Controls: {{ {} }}",
            options.tempfile_controls.empty() ? "in_memory: allow, temporary: allow" : options.tempfile_controls);
   log.info("Exclude Lean Runtime: {}", enabled(!options.lean_runtime_in_plan));
-  log.info("Sparsity: {}", options.sparsity == "enable" ? "Enabled" : "Disabled");
+  log.info("Sparsity: {}", options.sparsity == "enable"  ? "Enabled"
+                           : options.sparsity == "force" ? "Forced"
+                                                         : "Disabled");
   log.info("DirectIO mode: {}", enabled(options.direct_io));
   log.info("Skip inference: {}", enabled(options.skip_inference));
   log.info("Save engine: {}", options.save_engine);

@@ -135,14 +135,6 @@ FlagSetter best() {
   return [](Options& options, std::string_view, std::string_view) { options.fp16 = options.int8 = true; };
 }
 
-FlagSetter sparsity() {
-  return [](Options& options, std::string_view flag, std::string_view value) {
-    options.sparsity = one_of(flag, value, {"disable", "enable", "force"});
-    if (options.sparsity == "force")
-      throw UsageError(fmt::format("{}: force would overwrite weights of the model; prune it, and say enable", flag));
-  };
-}
-
 FlagSetter runtime() {
   return [](Options& options, std::string_view flag, std::string_view value) {
     options.use_runtime = one_of(flag, value, {"full", "lean", "dispatch"});

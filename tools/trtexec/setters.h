@@ -66,7 +66,6 @@ FlagSetter pools();
 FlagSetter workspace();
 FlagSetter verbosity();
 FlagSetter best();
-FlagSetter sparsity();
 FlagSetter runtime();
 FlagSetter duration();
 FlagSetter percentiles();

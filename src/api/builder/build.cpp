@@ -7,6 +7,7 @@
 #include "api/builder/builder_config.h"
 #include "api/builder/calibration.h"
 #include "api/builder/compatible_plan.h"
+#include "api/builder/composed_attention.h"
 #include "api/builder/debug_marks.h"
 #include "api/builder/direct_io.h"
 #include "api/builder/hardware.h"
@@ -18,11 +19,13 @@
 #include "api/builder/plugins.h"
 #include "api/builder/profile_shapes.h"
 #include "api/builder/refit_weights.h"
+#include "api/builder/sparsity.h"
 #include "api/builder/weight_streaming.h"
 #include "api/json.h"
 #include "api/network/network.h"
 #include "api/network/unread_weights.h"
 #include "api/plan_keys.h"
+#include "api/progress.h"
 #include "api/runtime/cuda_engine.h"
 #include "api/runtime/engine_inspector.h"
 #include "api/runtime/gpu_allocator.h"
@@ -44,35 +47,6 @@ constexpr double kBudgets[] = {0, 5, 15, 60, 300, 3600};
 
 // Bytes that candidates may have packed at one time, where an eighth of the network's weights is less.
 constexpr size_t kLeastAtOnce = size_t{16} << 20;
-
-// Tells an IProgressMonitor of one phase after the other, in percent.
-class ProgressAdapter {
- public:
-  explicit ProgressAdapter(nv::IProgressMonitor* monitor) : monitor_(monitor) {}
-  ~ProgressAdapter() { finish(); }
-  ProgressAdapter(const ProgressAdapter&) = delete;
-  ProgressAdapter& operator=(const ProgressAdapter&) = delete;
-
-  bool operator()(std::string_view phase, double fraction) {
-    if (!monitor_) return true;
-    if (phase != phase_) {
-      finish();
-      phase_ = phase;
-      monitor_->phaseStart(phase_.c_str(), nullptr, kSteps);
-    }
-    return monitor_->stepComplete(phase_.c_str(), static_cast<int32_t>(fraction * (kSteps - 1)));
-  }
-
- private:
-  static constexpr int32_t kSteps = 100;
-  void finish() {
-    if (monitor_ && !phase_.empty()) monitor_->phaseFinish(phase_.c_str());
-    phase_.clear();
-  }
-
-  nv::IProgressMonitor* monitor_;
-  std::string phase_;
-};
 
 Json describe(const RegionReport& region) {
   Json candidates = Json::array();
@@ -192,10 +166,24 @@ bool uses_tf32(const BuilderConfig& settings, const BackendBuild& backend, Log& 
   return is_asked_for && backend.no_tf32.empty();
 }
 
+void set_passes(const BuilderConfig& settings, const OwnSettings& types, PassContext& passes) {
+  passes.dump_directory = settings.pass_dump;
+  passes.skip = settings.skipped_passes;
+  passes.obey_pins = types.constraints == PrecisionConstraints::kOBEY;
+}
+
+// What the target gains by, of what the application allows.
+DType narrowed_to(const OwnSettings& types, const BackendTraits& traits) {
+  if (traits.narrows_precision) return types.precision;
+  const bool is_bf16 = types.precision == DType::bf16 || types.bf16_too;
+  return traits.arithmetic.bf16_factors && is_bf16 ? DType::bf16 : DType::f32;
+}
+
 void set_tuner(const BuilderConfig& settings, const BuilderCore& core, const BackendBuild& backend,
                BuildOptions& options) {
   TunerOptions& tuner = options.tuner;
   tuner.tf32 = uses_tf32(settings, backend, *options.log);
+  tuner.sparsity = uses_sparsity(settings, backend, *options.log);
   tuner.budget_seconds =
       settings.budget_seconds >= 0 ? settings.budget_seconds : kBudgets[settings.getBuilderOptimizationLevel()];
   tuner.log = options.log;
@@ -280,12 +268,10 @@ Result<std::vector<std::byte>> Builder::build_for(const DefaultTarget& target, N
   use_backend(backend, options);
   LATHE_ASSIGN(options.asserted, definition.asserted());
   LATHE_ASSIGN(const OwnSettings types, types_of(settings, definition));
-  if (options.traits.narrows_precision) options.passes.precision = types.precision;
+  options.passes.precision = narrowed_to(types, options.traits);
   LATHE_ASSIGN(options.passes.pins, pins_of(types, definition.graph()));
   options.auxiliary_streams = static_cast<uint32_t>(settings.getMaxAuxStreams());
-  options.passes.dump_directory = settings.pass_dump;
-  options.passes.skip = settings.skipped_passes;
-  options.passes.obey_pins = types.constraints == PrecisionConstraints::kOBEY;
+  set_passes(settings, types, options.passes);
   set_tuner(settings, *core_, backend, options);
   UnreadWeights unread(definition);
   ProgressAdapter progress(settings.getProgressMonitor());
@@ -306,12 +292,15 @@ Result<std::vector<std::byte>> Builder::build_for(const DefaultTarget& target, N
   LATHE_TRY(limit_host_memory(settings, weights, options.tuner));
   LATHE_ASSIGN(SettledGraph settled, take_branches(definition, std::move(graph), options));
   LATHE_ASSIGN(options.refit, refit_options(settings, definition, settled.graph));
+  LATHE_TRY(force_sparsity(settings, settled.graph, options));
   LATHE_TRY(quantize_implicitly(settings, types.int8, definition, settled.graph, options));
   LATHE_ASSIGN(const auto formats, apply_formats(definition, settled.graph, options.profiles));
   LATHE_TRY(settle_plugins(definition, settled.graph, options,
                            settings.getPreviewFeature(nv::PreviewFeature::kALIASED_PLUGIN_IO_10_03)));
   LATHE_ASSIGN(std::unique_ptr<BuiltPlan> built, build_plan(std::move(settled), options));
+  if (options.tuner.sparsity) log_sparsity(built->report, *options.log);
   LATHE_TRY(check_direct_io(definition, settings, built->plan));
+  warn_of_composed_attention(definition, built->report, *options.log);
   if (settings.has(nv::BuilderFlag::kERROR_ON_TIMING_CACHE_MISS) && built->report.tuned > 0)
     return fail(ErrorCode::timing_cache_invalid, "{} problems are not in the timing cache", built->report.tuned);
   if (built->report.tuned > 0) note_measured_device(settings, backend);

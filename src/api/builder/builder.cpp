@@ -47,7 +47,7 @@ void Builder::setGpuAllocator(nv::IGpuAllocator* allocator) noexcept {
 
 void Builder::reset() noexcept {
   core_->allocator = nullptr;
-  core_->max_threads = BuilderCore::all_threads();
+  core_->max_threads = allowed_cpus();
   core_->reporter->set_recorder(nullptr);
 }
 

@@ -52,7 +52,7 @@ Result<OwnSettings> types_of(const BuilderConfig& settings, const NetworkDefinit
                     name);
     return types;
   }
-  if (settings.has(BuilderFlag::kBF16)) types.precision = DType::bf16;
+  if (settings.has(BuilderFlag::kBF16)) types.precision = DType::bf16, types.bf16_too = true;
   if (settings.has(BuilderFlag::kFP16)) types.precision = DType::f16;
   if (settings.has(BuilderFlag::kINT8)) types.int8 = true;
   if (settings.has(BuilderFlag::kPREFER_PRECISION_CONSTRAINTS)) types.constraints = PrecisionConstraints::kPREFER;

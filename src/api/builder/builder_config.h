@@ -30,7 +30,9 @@ struct OwnSettings {
   int32_t cpu_threads = 0;
   CompilerOptions toolchain;     // for device code
   DType precision = DType::f32;  // what f32 may be narrowed to
+  bool bf16_too = false;         // or else to bf16
   bool int8 = false;             // a quantised network is expected
+  bool forces_sparsity = false;  // weights are pruned to be 2:4 sparse
   TensorScales calibration;      // of a float network
   PrecisionConstraints constraints = PrecisionConstraints::kNONE;
   std::vector<PrecisionPin> layer_types;  // by name or pattern; the later ones win

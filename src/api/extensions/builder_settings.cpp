@@ -112,6 +112,10 @@ bool setInt8(nv::IBuilderConfig& config, bool expected) noexcept {
   return set(config, "setInt8", &api::OwnSettings::int8, expected);
 }
 
+bool setForcedSparsity(nv::IBuilderConfig& config, bool forced) noexcept {
+  return set(config, "setForcedSparsity", &api::OwnSettings::forces_sparsity, forced);
+}
+
 bool setCalibrationCache(nv::IBuilderConfig& config, const char* text, size_t size) noexcept {
   return api::guarded(entry(config), "setCalibrationCache", [&]() -> Result<> {
     CalibrationCache cache;

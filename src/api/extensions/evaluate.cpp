@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plain evaluation of ONNX models; see lathe.h.
 #include <deque>
+#include <map>
+#include <optional>
+#include <span>
 
 #include "api/convert.h"
 #include "api/own_settings.h"
@@ -61,6 +64,42 @@ Result<std::vector<Tensor>> arrange(const ir::Graph& graph, const NamedTensor* i
   return tensors;
 }
 
+// The dims that all of the tensors have, -1 where they differ; nullopt where they have not as many.
+std::optional<Dims> common_dims(std::span<const Dims> tensors) {
+  Dims common = tensors[0];
+  for (const Dims& dims : tensors) {
+    if (dims.size() != common.size()) return std::nullopt;
+    for (size_t d = 0; d < common.size(); ++d)
+      if (dims[d] != common[d]) common[d] = -1;
+  }
+  return common;
+}
+
+// Of the model's inputs that are sequences, as many tensors as are given; of those that are optionals, whether one is.
+Result<std::map<std::string, onnx::InputElements>> elements_of(const onnx::Model& model, const NamedTensor* inputs,
+                                                               int32_t count) {
+  std::map<std::string, const nvinfer1::Dims*> given;
+  for (int32_t i = 0; i < count; ++i)
+    if (inputs[i].name) given.emplace(inputs[i].name, &inputs[i].dims);
+  std::map<std::string, onnx::InputElements> elements;
+  for (const onnx::ValueInfo& input : model.graph.inputs) {
+    const std::string name(input.name);
+    const bool is_optional = input.type.kind == onnx::TypeKind::optional && !input.type.inner.empty();
+    const onnx::TypeProto& type = is_optional ? input.type.inner[0] : input.type;
+    std::vector<Dims> tensors;
+    if (type.kind == onnx::TypeKind::sequence)
+      for (auto it = given.end(); (it = given.find(fmt::format("{}_{}", name, tensors.size()))) != given.end();) {
+        LATHE_ASSIGN(tensors.emplace_back(), api::to_dims(*it->second));
+      }
+    else if (!is_optional || given.contains(name))
+      continue;
+    onnx::InputElements& told = elements[name];
+    told.count = is_optional && tensors.empty() ? onnx::InputElements::kNone : static_cast<int64_t>(tensors.size());
+    if (!tensors.empty()) told.dims = common_dims(tensors);
+  }
+  return elements;
+}
+
 ITensorList* evaluate_in(ir::Floats floats, const char* where, const char* onnxPath, const NamedTensor* inputs,
                          int32_t nbInputs, bool allValues) noexcept {
   return api::guarded(silent(), where, static_cast<ITensorList*>(nullptr), [&]() -> Result<ITensorList*> {
@@ -68,7 +107,9 @@ ITensorList* evaluate_in(ir::Floats floats, const char* where, const char* onnxP
     if (nbInputs < 0 || (nbInputs > 0 && !inputs)) return fail(ErrorCode::invalid_argument, "inputs are null");
     LATHE_ASSIGN(const onnx::Model model, onnx::read_model_file(path));
     ir::Graph graph;
-    LATHE_TRY(onnx::import_model(model, graph));
+    onnx::ImportOptions options;
+    LATHE_ASSIGN(options.input_elements, elements_of(model, inputs, nbInputs));
+    LATHE_TRY(onnx::import_model(model, graph, options));
     LATHE_ASSIGN(const std::vector<Tensor> tensors, arrange(graph, inputs, nbInputs));
     auto list = std::make_unique<TensorList>();
     ir::Observer observer;

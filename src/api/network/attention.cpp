@@ -162,7 +162,6 @@ bool AttentionDefinition::setNbRanks(int32_t nbRanks) noexcept { return layer().
 
 bool AttentionDefinition::setDecomposable(bool decomposable) noexcept {
   return guarded(network_.entry(), "IAttention::setDecomposable", [&]() -> Result<> {
-    if (decomposable) LATHE_TRY(network_.consult(SettingId::IAttention_setDecomposable));
     decomposable_ = decomposable;
     return {};
   });

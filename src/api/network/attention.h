@@ -103,6 +103,7 @@ class AttentionDefinition final : public nv::IAttention, public nv::apiv::VAtten
   nv::ITensor* getMask() const noexcept override { return output_->input(AttentionOutputLayer::kMask); }
   bool setDecomposable(bool decomposable) noexcept override;
   bool getDecomposable() const noexcept override { return decomposable_; }
+  std::string layer_name() const { return layer().getName(); }  // by which steps of a plan know it
   bool setNormalizationQuantizeScale(nv::ITensor& tensor) noexcept override;
   nv::ITensor* getNormalizationQuantizeScale() const noexcept override {
     return output_->input(AttentionOutputLayer::kScale);

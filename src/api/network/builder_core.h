@@ -6,13 +6,13 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "api/network/optimization_profile.h"
 #include "api/registry_report.h"
 #include "api/report.h"
 #include "api/settings.h"
+#include "base/processors.h"
 #include "plugin/registry.h"
 
 namespace lathe::api {
@@ -28,9 +28,7 @@ struct BuilderCore {
   SettingNotices notices;                       // of the builder
   std::atomic<nv::IBuilder*> builder{nullptr};  // null once the application deleted it
   nv::IGpuAllocator* allocator = nullptr;
-  // As many as there are cores, unless the application says how many.
-  static int32_t all_threads() { return static_cast<int32_t>(std::max(1u, std::thread::hardware_concurrency())); }
-  int32_t max_threads = all_threads();
+  int32_t max_threads = allowed_cpus();  // unless the application says how many
   std::vector<std::unique_ptr<OptimizationProfile>> profiles;
   std::string last_report;  // JSON of the last build
 };

@@ -16,6 +16,8 @@ class LayerLowering : public ir::GraphBuilder {
   ir::Value* weights(const nv::Weights& weights, Dims dims, std::shared_ptr<const void> owner = nullptr);
 
   bool made(const ir::Value* value) const;  // by this lowering
+  // What another builder has added for the same layer.
+  void adopt(const ir::GraphBuilder& other) { added_.insert(added_.end(), other.added().begin(), other.added().end()); }
   std::vector<ir::Node*> take_nodes() { return std::move(added_); }
   void undo();
 };

@@ -103,6 +103,7 @@ class NetworkDefinition final : public nv::INetworkDefinition, public nv::apiv::
   L* keep(std::unique_ptr<L> layer);
   size_t num_layers() const { return layers_.size(); }
   const std::vector<std::unique_ptr<Layer>>& layers() const { return layers_; }
+  const std::vector<std::unique_ptr<AttentionDefinition>>& attentions() const { return attentions_; }
   // For refitting: names that the application gave to weights, which of all names it marked, and whether a constant
   // came with a model.
   const std::unordered_map<std::string, nv::Weights>& weights_names() const { return weights_names_; }

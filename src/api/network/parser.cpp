@@ -2,6 +2,7 @@
 #include "api/network/parser.h"
 
 #include "api/network/model_loading.h"
+#include "api/progress.h"
 #include "onnx/reader.h"
 
 namespace lathe::api {
@@ -28,11 +29,15 @@ Result<> Parser::import(const onnx::Model& model) {
   every.custom = plugins.get();
   every.int64_as_int32 = int64_as_int32_;
   every.input_elements = input_elements_;
+  ProgressAdapter progress(config_ ? config_->getProgressMonitor() : nullptr);
+  every.progress = [&](double fraction) { return progress("importing the model", fraction); };
   Result<onnx::ImportReport> report = onnx::import_model(model, network_.graph(), every);
   list(problems);
   if (!report) return fail(std::move(report).error());
   node_outputs_ = std::move(report->outputs);
   for (const std::string& warning : report->warnings) write(Severity::warning, warning);
+  for (const std::string& library : plugins->libraries())
+    plugin_libraries_.push_back(plugin_paths_.emplace_back(library).c_str());
   network_.set_plugins(plugins);
   network_.adopt_imported_nodes();
   network_.add_files(model);
@@ -90,7 +95,8 @@ bool Parser::set_input_elements(const char* input, int32_t count, const nv::Dims
 
 bool Parser::setBuilderConfig(const nv::IBuilderConfig* const config) noexcept {
   return guarded(*reporter_, "IParser::setBuilderConfig", [&]() -> Result<> {
-    return config ? notices_.consult(SettingId::IParser_setBuilderConfig, reporter_->log()) : Result<>();
+    config_ = config;
+    return {};
   });
 }
 
@@ -166,8 +172,8 @@ void Parser::clearErrors() noexcept {
 }
 
 const char* const* Parser::getUsedVCPluginLibraries(int64_t& nbPluginLibs) const noexcept {
-  nbPluginLibs = 0;
-  return nullptr;
+  nbPluginLibs = static_cast<int64_t>(plugin_libraries_.size());
+  return plugin_libraries_.empty() ? nullptr : plugin_libraries_.data();
 }
 
 const nv::ITensor* Parser::getLayerOutputTensor(const char* name, int64_t i) noexcept {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <deque>
 #include <map>
 #include <memory>
 #include <string>
@@ -88,11 +89,14 @@ class Parser final : public nvonnxparser::IParser {
   SettingNotices notices_;
   nvonnxparser::OnnxParserFlags flags_ = kFlags;
   bool int64_as_int32_ = false;
+  const nv::IBuilderConfig* config_ = nullptr;  // the application's; null = none
   std::map<std::string, onnx::InputElements> input_elements_;
   static constexpr int kEverything = static_cast<int>(Severity::verbose);
   int verbosity_ = kEverything;  // of the parse that goes on: lines of severities beyond it are left out
   std::vector<std::unique_ptr<ParserError>> errors_;
   std::vector<Subgraph> subgraphs_;
+  std::deque<std::string> plugin_paths_;       // of the libraries that the model's plugins come from
+  std::vector<const char*> plugin_libraries_;  // the same
   std::unordered_map<std::string, std::vector<std::string>> node_outputs_;  // names of values, by node
   std::unique_ptr<onnx::Model> loaded_;  // between loadModelProto() and parseModelProto()
 };

@@ -107,6 +107,12 @@ Result<Tensor> as_dims(const onnx::Attribute& attribute, const Tensor& numbers) 
 
 }  // namespace
 
+std::optional<DType> element_type(PluginFieldType type) {
+  for (const FieldRow& row : kFieldRows)
+    if (row.field == type) return row.dtype;
+  return std::nullopt;
+}
+
 Result<> PluginFields::add(const onnx::Attribute& attribute, std::optional<PluginFieldType> wanted) {
   if (wanted == PluginFieldType::kUNKNOWN) wanted = std::nullopt;
   Tensor content;

@@ -13,6 +13,9 @@
 
 namespace lathe::api {
 
+// Of fields that hold numbers of a known type.
+std::optional<DType> element_type(nvinfer1::PluginFieldType type);
+
 class PluginFields {
  public:
   // Fields of `wanted` type hold the attribute's numbers converted, without loss; where none is wanted, floats are

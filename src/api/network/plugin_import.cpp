@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "api/network/standard_plugins.h"
+
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"  // plugins of the V2 family
 
 namespace lathe::api {
@@ -46,7 +48,9 @@ Result<std::vector<ir::Value*>> inputs_of(const onnx::NodeContext& context, cons
 bool PluginImport::knows(const onnx::NodeProto& node) {
   const std::string name(node.op_type), version = text_of(node, kVersion, "1");
   if (std::max(name.size(), version.size()) >= kMostCharacters) return false;  // which the registry would report
-  return core_->registry.getCreator(name.c_str(), version.c_str(), text_of(node, kSpace, "").c_str()) != nullptr;
+  // Standard plugins are ops of the graph without a creator, too.
+  const auto* creator = core_->registry.getCreator(name.c_str(), version.c_str(), text_of(node, kSpace, "").c_str());
+  return creator && !is_standard(*creator);
 }
 
 bool PluginImport::replaces(const onnx::NodeProto& node) { return overrides_ || node.find(kSpace); }
@@ -146,6 +150,8 @@ Result<> PluginImport::import_into(onnx::NodeContext& context) {
   for (int i = 1; made_.contains(node.name()); ++i)  // graphs have names of their own, and this has those of all
     context.graph().rename(&node, fmt::format("{}_{}", context.name(), i));
   made_[node.name()] = held;
+  if (std::string library = core_->registry.library_of(*creator); !library.empty())
+    libraries_.insert(std::move(library));
   for (size_t i = 0; i < context.num_outputs(); ++i) context.set_output(i, results[i]);
   return {};
 }

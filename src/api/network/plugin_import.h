@@ -21,11 +21,13 @@ class PluginImport final : public onnx::CustomOperators {
   PluginImport(std::shared_ptr<BuilderCore> core, std::shared_ptr<Reporter> reporter, bool overrides = false)
       : core_(std::move(core)), reporter_(std::move(reporter)), overrides_(overrides) {}
 
-  void begin() override { made_.clear(); }
+  void begin() override { made_.clear(), libraries_.clear(); }
   bool knows(const onnx::NodeProto& node) override;
   bool replaces(const onnx::NodeProto& node) override;
   bool knows(std::string_view op_type);  // in any version and namespace
   void import(onnx::NodeContext& context) override;
+  // The plugin libraries whose creators the import has called.
+  const std::set<std::string>& libraries() const { return libraries_; }
   // The plugin of the node of that name; null where it is none.
   std::shared_ptr<HeldPlugin> find(const std::string& node) const;
 
@@ -41,6 +43,7 @@ class PluginImport final : public onnx::CustomOperators {
   std::shared_ptr<Reporter> reporter_;
   bool overrides_;
   std::map<std::string, std::shared_ptr<HeldPlugin>> made_;  // by the node's name
+  std::set<std::string> libraries_;
   std::set<std::string> warned_;
 };
 

@@ -3,6 +3,8 @@
 
 #include "api/deprecation.h"
 #include "api/network/network_add.h"
+#include "api/network/standard_plugins.h"
+#include "base/own_object.h"
 
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"  // plugins of the V2 family
 
@@ -11,6 +13,12 @@ namespace {
 
 constexpr const char* kAdded = "that is added";
 constexpr const char* kCloneIsNull = "the plugin's clone() gives null; the network keeps a clone";
+
+void warn_of_deprecated(const onnx::StandardPlugin& plugin, Log& log) {
+  std::vector<std::string> warnings;
+  onnx::warn_of_deprecated(plugin.name, warnings);
+  for (const std::string& warning : warnings) log.write(Severity::warning, warning);
+}
 
 }  // namespace
 
@@ -26,6 +34,12 @@ nv::IPluginV2Layer* NetworkDefinition::addPluginV2(nv::ITensor* const* inputs, i
                    std::vector<TensorView*> views(static_cast<size_t>(nbInputs));
                    for (size_t i = 0; i < views.size(); ++i) {
                      LATHE_ASSIGN(views[i], own(inputs[i]));
+                   }
+                   if (is_own<StandardPluginV2>(plugin)) {
+                     const StandardNode& node = static_cast<StandardPluginV2&>(plugin).node();
+                     warn_of_deprecated(node->plugin(), reporter().log());
+                     return keep(std::make_unique<StandardV2Layer>(*this, nv::LayerType::kPLUGIN_V2, "PluginV2",
+                                                                   std::move(views), node));
                    }
                    nv::IPluginV2* const clone = plugin.clone();
                    if (!clone) return fail(ErrorCode::invalid_argument, kCloneIsNull);
@@ -49,6 +63,13 @@ nv::IPluginV3Layer* NetworkDefinition::addPluginV3(nv::ITensor* const* inputs, i
         for (int32_t i = 0; i < nbInputs + nbShapeInputs; ++i) {
           LATHE_ASSIGN(TensorView * view, own(i < nbInputs ? inputs[i] : shapeInputs[i - nbInputs]));
           views.push_back(view);
+        }
+        if (is_own<StandardPluginV3>(plugin)) {
+          if (nbShapeInputs > 0)
+            return fail(ErrorCode::invalid_argument, "standard plugins have no shape inputs, and {} are given",
+                        nbShapeInputs);
+          return keep(std::make_unique<StandardV3Layer>(*this, nv::LayerType::kPLUGIN_V3, "PluginV3", std::move(views),
+                                                        static_cast<StandardPluginV3&>(plugin).node()));
         }
         std::unique_ptr<nv::IPluginV3> clone(plugin.clone());
         if (!clone) return fail(ErrorCode::invalid_argument, kCloneIsNull);

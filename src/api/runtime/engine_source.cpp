@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Engines are made here, in this library; with the plugins that their plans hold.
-#include <algorithm>
-#include <thread>
-
 #include "api/runtime/cuda_engine.h"
 #include "api/runtime/devices.h"
 #include "api/runtime/plan_bytes.h"
 #include "api/runtime/runtime.h"
+#include "base/processors.h"
 #include "plan/compatibility.h"
 #include "plan/plugin_libraries.h"
 #include "plan/reader.h"
@@ -15,10 +13,10 @@
 namespace lathe::api {
 namespace {
 
-// As many as are to run the engine.
+// As many as are to run the engine, unless setMaxThreads() says.
 int loading_threads(const RuntimeCore& core) {
-  const int32_t wanted = core.cpu_threads;
-  return wanted > 0 ? wanted : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  const int32_t most = core.max_threads, wanted = most > 0 ? most : core.cpu_threads.load();
+  return wanted > 0 ? wanted : allowed_cpus();
 }
 
 // Where its weights can be used in place.

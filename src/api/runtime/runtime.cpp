@@ -41,8 +41,7 @@ nv::ICudaEngine* Runtime::load_file(const char* path) noexcept {
 bool Runtime::setMaxThreads(int32_t maxThreads) noexcept {
   return guarded(*core_->reporter, "IRuntime::setMaxThreads", [&]() -> Result<> {
     if (maxThreads < 1) return fail(ErrorCode::invalid_argument, "{} threads; at least 1 is needed", maxThreads);
-    if (maxThreads != 1) LATHE_TRY(consult(SettingId::IRuntime_setMaxThreads));
-    max_threads_ = maxThreads;
+    core_->max_threads = maxThreads;
     return {};
   });
 }

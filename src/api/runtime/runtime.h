@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <map>
 #include <memory>
@@ -39,6 +40,7 @@ struct RuntimeCore {
   // Threads may load engines while another changes these.
   std::atomic<nv::IGpuAllocator*> allocator{nullptr};
   std::atomic<int32_t> cpu_threads{0};       // lathe::setCpuThreads
+  std::atomic<int32_t> max_threads{0};       // IRuntime::setMaxThreads; 0 = not set
   std::atomic<bool> inspection_only{false};  // lathe::setInspectionOnly
 };
 
@@ -73,7 +75,7 @@ class Runtime final : public nv::IRuntime, public nv::apiv::VRuntime {
   nv::IErrorRecorder* getErrorRecorder() const noexcept override { return core_->reporter->recorder(); }
   nv::ILogger* getLogger() const noexcept override { return core_->reporter->logger(); }
   bool setMaxThreads(int32_t maxThreads) noexcept override;
-  int32_t getMaxThreads() const noexcept override { return max_threads_; }
+  int32_t getMaxThreads() const noexcept override { return std::max(core_->max_threads.load(), 1); }
   void setTemporaryDirectory(const char* path) noexcept override;
   // Null where none has been set.
   const char* getTemporaryDirectory() const noexcept override;
@@ -106,7 +108,6 @@ class Runtime final : public nv::IRuntime, public nv::apiv::VRuntime {
   std::string temporary_directory_;
   std::vector<std::pair<std::shared_ptr<const guest::Library>, std::unique_ptr<nv::IRuntime>>> guests_;
   std::atomic<nv::TempfileControlFlags> tempfile_flags_{kTempfileFlags};
-  std::atomic<int32_t> max_threads_{1};
   std::atomic<bool> host_code_allowed_{false};
 };
 

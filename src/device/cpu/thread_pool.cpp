@@ -15,7 +15,7 @@
 #include <new>
 #include <vector>
 
-#include "device/cpu/cpu_limits.h"
+#include "base/processors.h"
 
 namespace lathe::cpu {
 namespace {

@@ -50,7 +50,4 @@ class ThreadPool {
   virtual void run_raw(void (*task)(void*, int), void* context) = 0;
 };
 
-// How many CPUs this process may use: its affinity mask, capped by its cgroup's CPU quota (rounded up).
-int allowed_cpus();
-
 }  // namespace lathe::cpu

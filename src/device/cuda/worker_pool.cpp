@@ -5,8 +5,8 @@
 #include <map>
 #include <mutex>
 #include <optional>
-#include <thread>
 
+#include "base/processors.h"
 #include "device/cuda/compiler_worker.h"
 
 namespace lathe::cuda {
@@ -43,7 +43,7 @@ class WorkerPool final : public Toolchain {
 
   WorkerPool(std::string program, CompilerOptions options, NvrtcInfo nvrtc)
       : program_(std::move(program)), options_(std::move(options)), nvrtc_(std::move(nvrtc)), most_(options_.workers) {
-    if (most_ == 0) most_ = std::max(1u, std::thread::hardware_concurrency());
+    if (most_ == 0) most_ = static_cast<size_t>(allowed_cpus());
     idle_.reserve(most_);  // giving a worker back needs no memory
   }
 

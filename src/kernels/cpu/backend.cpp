@@ -2,6 +2,7 @@
 // What CPUs offer to builds.
 #include "tuning/backend.h"
 
+#include "base/processors.h"
 #include "kernels/cpu/cpu_tactic.h"
 #include "kernels/cpu/data_dependent_tactic.h"
 #include "kernels/cpu/isa.h"
@@ -30,6 +31,7 @@ class CpuBackend final : public Backend {
     build.traits = {.arithmetic = {.narrow_floats = false,
                                    .integer_products = integers,
                                    .weighted_products = integers,
+                                   .bf16_factors = multiplies_bf16(*processor),
                                    .packed_weights = true,
                                    .f32_rows = true,
                                    .separate_matmuls = true},

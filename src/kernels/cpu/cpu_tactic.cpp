@@ -30,10 +30,11 @@ std::optional<std::string> refuse_epilogue(const Problem& problem) {
   return problem.program.is_identity() ? std::nullopt : std::optional<std::string>("this kernel has no epilogue");
 }
 
-std::optional<std::string> refuse_non_f32(const Problem& problem) {
+std::optional<std::string> refuse_non_f32(const Problem& problem, ResultTypes results) {
   for (const auto* list : {&problem.inputs, &problem.operands, &problem.outputs})
     for (const Operand& operand : *list)
-      if (!operand.omitted && operand.dtype != DType::f32)
+      if (!operand.omitted && operand.dtype != DType::f32 &&
+          !(results.levels && list == &problem.outputs && is_byte_integer(operand.dtype)))
         return fmt::format("an operand is {}, this kernel computes in f32", name_of(operand.dtype));
   return std::nullopt;
 }

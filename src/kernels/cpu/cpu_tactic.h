@@ -17,7 +17,10 @@ const TacticList& cpu_tactics();
 
 // Pieces of refusals that several tactics share; nullopt when all is well.
 std::optional<std::string> refuse_epilogue(const Problem& problem);
-std::optional<std::string> refuse_non_f32(const Problem& problem);
+struct ResultTypes {
+  bool levels = false;  // of 8 bits, by an epilogue that ends with them, beside f32
+};
+std::optional<std::string> refuse_non_f32(const Problem& problem, ResultTypes results = {});
 std::optional<std::string> refuse_layout(const Operand& operand, std::string_view what);  // channel stride must be 1
 
 // The step of a kernel that reads these inputs of the root, then the program's operands.

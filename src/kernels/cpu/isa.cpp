@@ -55,6 +55,18 @@ IsaLevel isa_level() {
 }
 #endif
 
+bool multiplies_bf16() {
+#if defined(__x86_64__)
+  static const bool result = [] {
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    return isa_level() == IsaLevel::avx512 && __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a >> 5 & 1) != 0;
+  }();
+  return result;
+#else
+  return false;
+#endif
+}
+
 bool multiplies_bytes() {
 #if defined(__x86_64__)
   static const bool result = [] {
@@ -63,6 +75,15 @@ bool multiplies_bytes() {
     if (isa_level() == IsaLevel::avx512) return (c >> 11 & 1) != 0;                 // AVX512_VNNI
     return a >= 1 && __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a >> 4 & 1) != 0;  // AVX-VNNI
   }();
+  return result;
+#else
+  return false;
+#endif
+}
+
+bool permutes_bytes() {
+#if defined(__x86_64__)
+  static const bool result = isa_level() == IsaLevel::avx512 && __builtin_cpu_supports("avx512vbmi");
   return result;
 #else
   return false;

@@ -25,6 +25,10 @@ std::string_view name_of(IsaLevel level);
 // Whether the CPU has the level's instruction for sums of four products of u8 and i8 (VNNI), which the level itself
 // does not include.
 bool multiplies_bytes();
+// Likewise that which takes bytes from two vectors by their numbers (VBMI).
+bool permutes_bytes();
+// Likewise that for sums of two products of bf16 (AVX512-BF16).
+bool multiplies_bf16();
 
 }  // namespace lathe::cpu
 

@@ -5,7 +5,7 @@
 #include <mutex>
 
 #include "base/packed_code.h"
-#include "device/cpu/cpu_limits.h"
+#include "base/processors.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/kernel_code.h"
 #include "kernels/cpu/kernel_table.h"

@@ -21,6 +21,7 @@ struct Node {
 class Rewriter {
  public:
   explicit Rewriter(const Program& program) : inputs_(program.num_inputs), nodes_(program.num_inputs) {
+    nodes_.reserve(program.num_inputs + 4 * program.code.size());  // with constants that rules add
     for (const Instruction& instruction : program.code) {
       const OpcodeInfo* info = opcode_info(static_cast<int>(instruction.op));
       nodes_.push_back({static_cast<StepOp>(instruction.op),
@@ -45,7 +46,7 @@ class Rewriter {
     if (node.op == StepOp::mul) absorb_sigmoid(node);
     if (node.op == StepOp::add) absorb_mul(node);
     if (node.op == StepOp::relu) absorb_add(node);
-    if (node.op == StepOp::clip) absorb_affine(node);
+    if (node.op == StepOp::clip && !absorb_rounding(i)) absorb_affine(node);
     if (node.op == StepOp::affine) absorb_levels(node);
   }
 
@@ -134,6 +135,44 @@ class Rewriter {
     node = {StepOp::levels, 1, {a}, {*x, y, z, w}, node.uses};
     for (const uint16_t gone : {clip, round, quotient}) nodes_[gone].uses = nodes_[gone].arity = 0;
     use(a);
+  }
+
+  // clip(round(a / b) + c, x, y) -> to_levels(a, b, c): how values are quantised. Numbers become constants.
+  bool absorb_rounding(size_t i) {
+    const Node node = nodes_[i];
+    uint16_t reg = node.operands[0];
+    std::vector<uint16_t> gone;
+    const auto constant_of = [&](float x) {
+      nodes_.push_back({StepOp::constant, 0, {}, {x}, 0});
+      return static_cast<uint16_t>(nodes_.size() - 1);
+    };
+    std::optional<uint16_t> zero, divisor;
+    if (only_user(reg, StepOp::affine) && nodes_[reg].immediates[0] == 1) {
+      zero = constant_of(nodes_[reg].immediates[1]);
+    } else if (only_user(reg, StepOp::add)) {
+      zero = nodes_[reg].operands[1];
+    }
+    if (zero) gone.push_back(reg), reg = nodes_[reg].operands[0];
+    if (!is_only_step(reg, StepOp::round, gone.empty())) return false;
+    gone.push_back(reg);
+    reg = nodes_[reg].operands[0];
+    if (only_reader(reg, StepOp::div)) {
+      divisor = nodes_[reg].operands[1];
+    } else if (const std::optional<float> x = divisor_of(reg)) {
+      divisor = constant_of(*x);
+    }
+    if (!divisor) return false;
+    gone.push_back(reg);
+    if (!zero) zero = constant_of(0);
+    const uint16_t a = nodes_[reg].operands[0];
+    for (const uint16_t one : gone) nodes_[one].uses = nodes_[one].arity = 0;
+    nodes_[i] = {StepOp::to_levels, 3, {a, *divisor, *zero}, node.immediates, node.uses};
+    for (const uint16_t operand : nodes_[i].operands) use(operand);
+    return true;
+  }
+  // ... whose user the walk is at, or has not reached yet.
+  bool is_only_step(uint16_t reg, StepOp op, bool is_reached) const {
+    return is_reached ? only_user(reg, op) : only_reader(reg, op);
   }
 
   // c where the node is a / c and nothing else reads it: a division, or a multiplication that is exact.

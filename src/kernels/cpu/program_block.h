@@ -52,6 +52,7 @@ enum class StepOp : uint8_t {
   cube,            // a * a * a
   pow_half,        // a ** 0.5
   levels,          // min(max(round(a / x), z), w) * y
+  to_levels,       // min(max(round(a / b) + c, x), y)
   count
 };
 

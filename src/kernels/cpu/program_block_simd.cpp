@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cpu/program_block.h"
 
-#include "kernels/cpu/simd_levels.h"
+#include "kernels/cpu/block_views.h"
 #include "kernels/cpu/simd_scalars.h"
-#include "kernels/cpu/transpose.h"
 
 namespace lathe::cpu::LATHE_ISA {
 namespace {
@@ -20,13 +19,12 @@ struct Frame {
 };
 
 // LATHE_STEP(name, operands, formula of a b c and the immediates x y z w): those beside the instructions.
-#define LATHE_TRANSLATED_STEPS(LATHE_STEP)                                                                     \
-  LATHE_STEP(copy, 1, a)                                                                                       \
-  LATHE_STEP(add_relu, 2, max_or_second(zero(), a + b))                                                        \
-  LATHE_STEP(affine_clip, 1, min_or_second(w, max_or_second(z, a* x + y)))                                     \
-  LATHE_STEP(cube, 1, a* a* a)                                                                                 \
-  LATHE_STEP(pow_half, 1, LATHE_ISA::select(a == -kInfinity, broadcast(kInfinity), LATHE_ISA::sqrt(a + 0.0f))) \
-  LATHE_STEP(levels, 1, min_or_second(w, max_or_second(z, round_even(a / x))) * y)
+#define LATHE_TRANSLATED_STEPS(LATHE_STEP)                                 \
+  LATHE_STEP(copy, 1, a)                                                   \
+  LATHE_STEP(add_relu, 2, max_or_second(zero(), a + b))                    \
+  LATHE_STEP(affine_clip, 1, min_or_second(w, max_or_second(z, a* x + y))) \
+  LATHE_STEP(cube, 1, a* a* a)                                             \
+  LATHE_STEP(pow_half, 1, LATHE_ISA::select(a == -kInfinity, broadcast(kInfinity), LATHE_ISA::sqrt(a + 0.0f)))
 
 #define LATHE_STEP(name, arity, formula)                                                        \
   void step_##name(const Frame& frame) {                                                        \
@@ -49,14 +47,55 @@ struct Frame {
 LATHE_TRANSLATED_STEPS(LATHE_STEP)
 #undef LATHE_STEP
 
+// Whether it is a level: rounding a number that was clipped to such bounds clips what is rounded.
+bool is_level(float x) { return x >= -0x1p16f && x <= 0x1p16f && x == round_even(broadcast(x))[0]; }
+
+// finish(min(max(round(a / scale), low), high)) of each element.
+template <class Finish>
+void round_all(const Frame& frame, float scale, float low, float high, Finish&& finish) {
+  const float* a = frame.operands[0];
+  const int64_t step = frame.increments[0];
+  const auto each = [&](auto&& level_of) {
+    for (int i = 0; i < frame.n; i += kLanes, a += step) store(frame.target + i, finish(level_of(load(a))));
+  };
+  const Vec least = broadcast(low), most = broadcast(high), divisor = broadcast(scale);
+  if (has_quotients(scale) && is_level(low) && is_level(high))
+    return each([quotient = Quotient(scale), lowest = least * scale, highest = most * scale](Vec x) {
+      return round_even(quotient(min_or_second(highest, max_or_second(lowest, x))));
+    });
+  each([=](Vec x) { return min_or_second(most, max_or_second(least, round_even(x / divisor))); });
+}
+
+void step_levels(const Frame& frame) {
+  const float* with = frame.immediates;
+  round_all(frame, with[0], with[2], with[3], [y = broadcast(with[1])](Vec level) { return level * y; });
+}
+
+// Scale and zero point are usually one for all.
+void step_to_levels(const Frame& frame) {
+  const float low = frame.immediates[0], high = frame.immediates[1];
+  const float *b = frame.operands[1], *c = frame.operands[2];
+  if (frame.increments[1] == 0 && frame.increments[2] == 0 && is_level(*c))
+    return round_all(frame, *b, low - *c, high - *c, [zero = broadcast(*c)](Vec level) { return level + zero; });
+  const float* a = frame.operands[0];
+  for (int i = 0; i < frame.n;
+       i += kLanes, a += frame.increments[0], b += frame.increments[1], c += frame.increments[2])
+    store(frame.target + i,
+          min_or_second(broadcast(high), max_or_second(broadcast(low), round_even(load(a) / load(b)) + load(c))));
+}
+
 void apply(StepOp op, const Frame& frame) {
   switch (op) {
+    case StepOp::levels:
+      return step_levels(frame);
+    case StepOp::to_levels:
+      return step_to_levels(frame);
 #define LATHE_STEP(name, arity, formula) \
   case StepOp::name:                     \
     return step_##name(frame);
 #define LATHE_INSTRUCTION(name, number, operands, parameters, formula) LATHE_STEP(name, operands, formula)
 #include "base/scalars.def"
-    LATHE_TRANSLATED_STEPS(LATHE_STEP)
+      LATHE_TRANSLATED_STEPS(LATHE_STEP)
 #undef LATHE_STEP
     case StepOp::count:
       break;
@@ -83,108 +122,6 @@ void run_steps(const BlockProgram& program, const Operands& table, float* const*
     frame.n = n;
     apply(step.op, frame);
   }
-}
-
-// Copies a rows x columns piece to or from a dense block; the dense side may be written up to a vector beyond the end.
-void copy_row(float* target, const float* source, int n) {
-  int i = 0;
-  for (; i + kLanes <= n; i += kLanes) store(target + i, load(source + i));
-  if (i < n) store_tail(target + i, n - i, load_tail(source + i, n - i));
-}
-
-// The address of an element of a view.
-LATHE_INLINE void* element_of(void* data, DType type, int64_t offset) {
-  return type == DType::f32 ? static_cast<void*>(static_cast<float*>(data) + offset)
-                            : static_cast<void*>(static_cast<char*>(data) + offset);
-}
-LATHE_INLINE const void* element_of(const void* data, DType type, int64_t offset) {
-  return element_of(const_cast<void*>(data), type, offset);
-}
-
-template <class T>
-void gather_levels(float* target, const BlockInput& input, int rows, int columns) {
-  const T* source = static_cast<const T*>(input.data);
-  for (int r = 0; r < rows; ++r, target += columns, source += input.row_stride)
-    if (input.column_stride == 1)
-      for (int c = 0; c < columns; c += kLanes)
-        store(target + c, load_levels(source + c, columns - c < kLanes ? columns - c : kLanes));
-    else
-      for (int c = 0; c < columns; ++c) target[c] = static_cast<float>(source[c * input.column_stride]);
-}
-
-#if defined(LATHE_ISA_LEVEL_avx512)
-// Rows become neighbours in memory, as channels of pixels that have room for four.
-void interleave_levels(uint8_t* target, const float* source, int rows, int columns) {
-  for (int c = 0; c < columns; c += kLanes) {
-    const int n = columns - c < kLanes ? columns - c : kLanes;
-    IntVec pixels{};
-    for (int r = 0; r < rows; ++r) pixels |= (round_to_int(load_tail(source + r * columns + c, n)) & 255) << 8 * r;
-    const uint64_t room = 0x1111111111111111u * ((1u << rows) - 1);
-    _mm512_mask_storeu_epi8(target + 4 * c, n == kLanes ? room : room & ((uint64_t{1} << 4 * n) - 1),
-                            reinterpret_cast<__m512i>(pixels));
-  }
-}
-#endif
-
-// The integers that the floats are, of either sign: those of 8 bits have the same low bits.
-void scatter_levels(const BlockOutput& output, const float* source, int rows, int columns) {
-  auto* target = static_cast<uint8_t*>(output.data);
-#if defined(LATHE_ISA_LEVEL_avx512)
-  if (output.row_stride == 1 && output.column_stride == 4 && rows <= 4)
-    return interleave_levels(target, source, rows, columns);
-#endif
-  for (int r = 0; r < rows; ++r, source += columns, target += output.row_stride)
-    for (int c = 0; c < columns; c += kLanes) {
-      const int n = columns - c < kLanes ? columns - c : kLanes;
-      const IntVec levels = round_to_int(load_tail(source + c, n));
-      if (output.column_stride == 1) {
-        store_bytes(target + c, levels, n);
-        continue;
-      }
-      uint8_t bytes[kLanes];
-      store_bytes(bytes, levels, kLanes);
-      for (int i = 0; i < n; ++i) target[(c + i) * output.column_stride] = bytes[i];
-    }
-}
-
-void gather(float* target, const BlockInput& input, int rows, int columns) {
-  if (input.type == DType::i8) return gather_levels<int8_t>(target, input, rows, columns);
-  if (input.type == DType::u8) return gather_levels<uint8_t>(target, input, rows, columns);
-  const float* source = static_cast<const float*>(input.data);
-  if (input.column_stride == 1) {
-    for (int r = 0; r < rows; ++r) copy_row(target + r * columns, source + r * input.row_stride, columns);
-  } else if (input.column_stride == 0) {
-    for (int r = 0; r < rows; ++r) {
-      const float value = source[r * input.row_stride];
-      for (int c = 0; c < columns; ++c) target[r * columns + c] = value;
-    }
-  } else if (input.row_stride == 1) {
-    transpose_floats(target, columns, source, input.column_stride, rows, columns);
-  } else {
-    for (int c = 0; c < columns; ++c)
-      for (int r = 0; r < rows; ++r) target[r * columns + c] = source[r * input.row_stride + c * input.column_stride];
-  }
-}
-
-void scatter(const BlockOutput& output, const float* source, int rows, int columns) {
-  if (output.type != DType::f32) return scatter_levels(output, source, rows, columns);
-  float* target = static_cast<float*>(output.data);
-  if (output.column_stride == 1) {
-    for (int r = 0; r < rows; ++r) copy_row(target + r * output.row_stride, source + r * columns, columns);
-  } else if (output.row_stride == 1) {
-    transpose_floats(target, output.column_stride, source, columns, columns, rows);
-  } else {
-    for (int c = 0; c < columns; ++c)
-      for (int r = 0; r < rows; ++r) target[r * output.row_stride + c * output.column_stride] = source[r * columns + c];
-  }
-}
-
-void gather_one(float* value, const BlockInput& input) {
-  if (input.type == DType::f32)
-    *value = *static_cast<const float*>(input.data);
-  else
-    *value = static_cast<float>(input.type == DType::i8 ? *static_cast<const int8_t*>(input.data)
-                                                        : *static_cast<const uint8_t*>(input.data));
 }
 
 constexpr int kTransposedColumns = 32;

@@ -35,6 +35,41 @@ LATHE_INLINE Vec load_levels(const T* from, int n) {
   return to_float(load_bytes(from, n));
 }
 
+LATHE_INLINE IntVec min_int(IntVec a, IntVec b) {
+#if defined(LATHE_ISA_LEVEL_avx512)
+  return reinterpret_cast<IntVec>(_mm512_min_epi32(reinterpret_cast<__m512i>(a), reinterpret_cast<__m512i>(b)));
+#else
+  return select(a < b, a, b);
+#endif
+}
+LATHE_INLINE IntVec max_int(IntVec a, IntVec b) {
+#if defined(LATHE_ISA_LEVEL_avx512)
+  return reinterpret_cast<IntVec>(_mm512_max_epi32(reinterpret_cast<__m512i>(a), reinterpret_cast<__m512i>(b)));
+#else
+  return select(a > b, a, b);
+#endif
+}
+
+// x / scale of an x that was clamped to what a few levels are worth. It is a true quotient: its rounding error is
+// computed and added.
+struct Quotient {
+  explicit LATHE_INLINE Quotient(float scale) : scale(broadcast(scale)), factor(broadcast(1 / scale)) {}
+  LATHE_INLINE Vec operator()(Vec x) const {
+    const Vec quotient = x * factor;
+    return mul_add(x - quotient * scale, factor, quotient);
+  }
+  Vec scale, factor;
+};
+
+// Whether it is, for levels of 16 bits: elsewhere the error itself is rounded.
+LATHE_INLINE bool has_quotients(float scale) {
+#if defined(LATHE_ISA_LEVEL_avx512) || defined(LATHE_ISA_LEVEL_avx2)
+  return scale > 0x1p-100f && scale < 0x1p100f;
+#else
+  return scale != scale;
+#endif
+}
+
 // The lowest bytes of the first n lanes.
 LATHE_INLINE void store_bytes(void* to, IntVec levels, int n) {
 #if defined(LATHE_ISA_LEVEL_avx512)

@@ -28,8 +28,8 @@ std::string cpuinfo(std::initializer_list<const char*> keys) {
 }
 
 constexpr Processor kProcessors[] = {
-#define LATHE_CPU(target, level, vnni, lanes, units, mhz, threads, kib, l2, l1, core_gb_s, gb_s) \
-  {target, IsaLevel::level, vnni, lanes, units, mhz, threads, (kib)*1024.0, l2, l1, (core_gb_s)*1e3, (gb_s)*1e3},
+#define LATHE_CPU(target, level, vnni, bf16, lanes, units, mhz, threads, kib, l2, l1, core_gb_s, gb_s) \
+  {target, IsaLevel::level, vnni, bf16, lanes, units, mhz, threads, (kib)*1024.0, l2, l1, (core_gb_s)*1e3, (gb_s)*1e3},
 #include "kernels/cpu/processors.def"
 #undef LATHE_CPU
 };
@@ -42,7 +42,7 @@ constexpr std::string_view kArchitecture = "cpu-arm64-";
 
 bool runs_plans_for(const Processor& processor) {
   return processor.target.starts_with(kArchitecture) && processor.level <= isa_level() &&
-         (!processor.vnni || multiplies_bytes());
+         (!processor.vnni || multiplies_bytes()) && (!processor.bf16 || multiplies_bf16());
 }
 
 // What the system says in a file; 0 where there is none.
@@ -63,13 +63,16 @@ const Processor* find_processor(std::string_view name) {
 }
 
 const Processor& own_processor() {
-  const auto is_own = [](const Processor& processor) { return is_here(processor) && !processor.vnni; };
+  const auto is_own = [](const Processor& processor) {
+    return is_here(processor) && !processor.vnni && !processor.bf16;
+  };
   return *std::ranges::find_if(kProcessors, is_own);  // each level of an architecture has a row
 }
 
 bool is_here(const Processor& processor) { return runs_plans_for(processor) && processor.level == isa_level(); }
 
 bool multiplies_bytes(const Processor& processor) { return is_here(processor) ? multiplies_bytes() : processor.vnni; }
+bool multiplies_bf16(const Processor& processor) { return is_here(processor) ? multiplies_bf16() : processor.bf16; }
 
 Target describe(const Processor& processor, int threads) {
   Target target;

@@ -15,7 +15,7 @@ namespace lathe::cpu {
 struct Processor {
   std::string_view target;
   IsaLevel level;
-  bool vnni;  // plans for it need VNNI
+  bool vnni, bf16;  // whether plans for it need VNNI, and AVX512-BF16
   double lanes, units;
   double clock_mhz;  // under load
   int threads;
@@ -34,6 +34,7 @@ bool is_here(const Processor& processor);
 // Whether it has an instruction for sums of products of 8-bit integers: this machine is asked, the table tells of
 // others.
 bool multiplies_bytes(const Processor& processor);
+bool multiplies_bf16(const Processor& processor);  // likewise, of bf16
 // `threads` of its cores; 0 = as many as the table says.
 Target describe(const Processor& processor, int threads);
 // `threads` cores of this machine: its row, but for what the system tells in `cpu`, the folder of a core. The clock is

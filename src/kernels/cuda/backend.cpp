@@ -48,6 +48,13 @@ std::string why_no_tf32(const Architecture& own) {
   return {};
 }
 
+// What products of 2:4 sparse weights need and does not have; "" = nothing.
+std::string why_no_sparsity(const Architecture& own) {
+  if (own.number >= 80) return {};
+  return fmt::format("sm_{} ({}) has compute capability {}.{}, and products of 2:4 sparse weights need 8.0 or later",
+                     own.number, own.family, own.number / 10, own.number % 10);
+}
+
 // The build is for all GPUs from there on, and measured on the device that is there.
 Result<> widen(const Architecture& own, BackendBuild& build) {
   if (!runs_code_of(ampere_plus(), own))
@@ -111,6 +118,7 @@ class CudaBackend final : public Backend {
     LATHE_ASSIGN(build.compiler, NvrtcCompiler::create(build.target.name, headers(), settings.compiler));
     build.traits = kTraits;
     build.no_tf32 = why_no_tf32(*architecture);
+    build.no_sparsity = why_no_sparsity(*architecture);
     build.tactics = cuda_tactics();
     build.data_dependent = data_dependent_tactics();
     if (build.portability != Portability::ampere_plus) {

@@ -14,12 +14,6 @@ std::string literal(int64_t value) {
   return value == INT64_MIN ? "(-9223372036854775807L - 1)" : fmt::format("{}L", value);
 }
 
-std::string literal(float value) {
-  if (std::isnan(value)) return "not_a_number()";
-  if (std::isinf(value)) return value < 0 ? "-infinity()" : "infinity()";
-  return fmt::format("{:a}f", value);
-}
-
 std::string join(const std::vector<std::string>& texts, std::string_view separator) {
   std::string text;
   for (const std::string& part : texts) text.append(text.empty() ? "" : separator).append(part);
@@ -40,6 +34,12 @@ std::optional<float> scale_of_levels(const Program& program, size_t reg) {
 }
 
 }  // namespace
+
+std::string literal(float value) {
+  if (std::isnan(value)) return "not_a_number()";
+  if (std::isinf(value)) return value < 0 ? "-infinity()" : "infinity()";
+  return fmt::format("{:a}f", value);
+}
 
 std::string program_lines(const Program& program, std::string_view type, std::string_view indent) {
   std::string text;
@@ -64,22 +64,75 @@ std::string program_lines(const Program& program, std::string_view type, std::st
 
 namespace {
 
+// Whether an operand is the same wherever neighbours along dimension D begin at the same place: as the condition on D
+// in device code, or "".
+std::string along_columns(const Operand& operand) {
+  if (operand.padding) return {};
+  const int unit = unit_dim(operand);
+  for (int d = 0; d < operand.rank(); ++d)
+    if (d != unit && operand.strides[static_cast<size_t>(d)] != Expr(0)) return {};
+  return unit < 0 ? "true" : fmt::format("D == {}", unit);
+}
+
+// For epilogues: Columns, the operands that only columns choose, and the function that loads them.
+std::string columns_function(std::span<const Operand> operands) {
+  std::string members, loads;
+  for (size_t k = 0; k < operands.size(); ++k) {
+    const std::string condition = along_columns(operands[k]);
+    if (condition.empty()) continue;
+    members += fmt::format(" float o{}[W];", k);
+    loads += fmt::format("    if constexpr ({0}) load<D>(op{1}, c, held.o{1}, count);\n", condition, k);
+  }
+  return fmt::format(
+      "  template <int D, int W>\n  struct Columns {{{} }};\n"
+      "  template <int D, int W>\n  LATHE_DEVICE_MEMBER Columns<D, W> columns("
+      "[[maybe_unused]] const long (&c)[kCoordinates], [[maybe_unused]] int count) const {{\n"
+      "    Columns<D, W> held;\n{}    return held;\n  }}\n",
+      members, loads);
+}
+
+// Loads the operands of W elements that are not held.
+std::string operand_loads(std::span<const Operand> operands, bool may_be_held) {
+  std::string text;
+  for (size_t k = 0; k < operands.size(); ++k) {
+    const std::string condition = may_be_held ? along_columns(operands[k]) : "",
+                      load = fmt::format("load<D>(op{0}, c, o{0}, count);\n", k);
+    text += fmt::format("    float o{}[W];\n    ", k);
+    if (!condition.empty())
+      text +=
+          fmt::format("if constexpr ({0})\n      for (int i = 0; i < W; ++i) o{1}[i] = held.o{1}[i];\n    else\n      ",
+                      condition, k);
+    text += load;
+  }
+  return text;
+}
+
 // The function that loads the operands of W elements and runs the program on each.
-std::string program_function(const Program& program, bool has_accumulator, size_t num_operands) {
-  std::string text = "  template <int D, int W>\n  LATHE_DEVICE_MEMBER void ";
+std::string program_function(const Program& program, bool has_accumulator, const std::optional<Levels>& levels,
+                             std::span<const Operand> operands) {
+  std::string text = has_accumulator ? columns_function(operands) : "";
+  text += "  template <int D, int W>\n  LATHE_DEVICE_MEMBER void ";
   text += has_accumulator ? "apply(float (&v)[W]" : "evaluate(float (&v)[kOutputs][W]";
-  text += ", const long (&c)[kCoordinates], int count) const {\n";
-  for (size_t k = 0; k < num_operands; ++k)
-    text += fmt::format("    float o{0}[W];\n    load<D>(op{0}, c, o{0}, count);\n", k);
+  text += ", const long (&c)[kCoordinates], int count";
+  text += has_accumulator ? ", const Columns<D, W>& held) const {\n" : ") const {\n";
+  text += operand_loads(operands, has_accumulator);
   text += "    LATHE_UNROLL\n    for (int i = 0; i < W; ++i) {\n";
   if (has_accumulator) text += "      const float r0 = v[i];\n";
-  for (size_t k = 0; k < num_operands; ++k)
+  for (size_t k = 0; k < operands.size(); ++k)
     text += fmt::format("      const float r{} = o{}[i];\n", k + (has_accumulator ? 1 : 0), k);
-  text += program_lines(program, "float", "      ");
+  Program before = program;
+  if (levels) before.code.resize(levels->instructions);
+  text += program_lines(before, "float", "      ");
   for (size_t k = 0; k < program.outputs.size(); ++k)
-    text += has_accumulator ? fmt::format("      v[i] = r{};\n", program.outputs[k])
-                            : fmt::format("      v[{}][i] = r{};\n", k, program.outputs[k]);
-  return text + "    }\n  }\n";
+    text += levels            ? fmt::format("      v[i] = {};\n", unrounded(*levels))
+            : has_accumulator ? fmt::format("      v[i] = r{};\n", program.outputs[k])
+                              : fmt::format("      v[{}][i] = r{};\n", k, program.outputs[k]);
+  text += "    }\n  }\n";
+  if (has_accumulator)
+    text +=
+        "  template <int D, int W>\n  LATHE_DEVICE_MEMBER void apply(float (&v)[W], const long (&c)[kCoordinates], int "
+        "count) const {\n    apply<D, W>(v, c, count, columns<D, W>(c, count));\n  }\n";
+  return text;
 }
 
 }  // namespace
@@ -234,6 +287,16 @@ void Source::fusion(const Problem& problem, size_t first_input) {
 
 void Source::fusion(const Problem& problem, const Operand& output, const std::vector<Operand>& views,
                     size_t first_input) {
+  declare_fusion(problem, output, views, first_input, std::nullopt);
+}
+
+void Source::rounding_fusion(const Problem& problem, size_t first_input) {
+  const Operand& output = problem.outputs[0];
+  declare_fusion(problem, output, problem.operands, first_input, levels_of(problem.program, output.dtype));
+}
+
+void Source::declare_fusion(const Problem& problem, const Operand& output, const std::vector<Operand>& views,
+                            size_t first_input, const std::optional<Levels>& levels) {
   Program program = problem.program;
   if (program.outputs.empty()) {
     program.num_inputs = 1;
@@ -241,19 +304,20 @@ void Source::fusion(const Problem& problem, const Operand& output, const std::ve
   }
   std::vector<Operand> operands;
   for (const Operand& view : views) operands.push_back(broadcast(view, output));
-  declare_program({"Fusion", "fusion_", "Op"}, program, output.dims.size(), operands, first_input,
-                  problem.attributes != nullptr);
+  declare_program({"Fusion", "fusion_", "Op"}, {program, problem.attributes != nullptr, levels}, output.dims.size(),
+                  operands, first_input);
 }
 
 void Source::prologue(const Program& program, const std::vector<Operand>& views, size_t first_input,
                       std::string_view tensor) {
   const std::string type = fmt::format("{}Prologue", tensor), object = tensor.empty() ? "prologue_" : type + "_";
-  declare_program({type, object, fmt::format("{}Pre", tensor)}, program, views[0].dims.size(),
-                  std::span(views).subspan(1), first_input, true);
+  declare_program({type, object, fmt::format("{}Pre", tensor)}, {program, true, std::nullopt}, views[0].dims.size(),
+                  std::span(views).subspan(1), first_input);
 }
 
-void Source::declare_program(const ProgramNames& names, const Program& program, size_t rank,
-                             std::span<const Operand> operands, size_t first_input, bool has_accumulator) {
+void Source::declare_program(const ProgramNames& names, const ProgramText& text, size_t rank,
+                             std::span<const Operand> operands, size_t first_input) {
+  const Program& program = text.program;
   std::string members;
   std::vector<std::string> objects;
   for (size_t k = 0; k < operands.size(); ++k) {
@@ -268,12 +332,13 @@ void Source::declare_program(const ProgramNames& names, const Program& program, 
                                program.outputs.size());
   // Operands of several vectors are loaded together; long programs would stand in the code too often.
   constexpr size_t kShort = 6;
-  declarations_ += fmt::format("  static constexpr int kAtOnce = {};\n", operands.empty()                ? 1
-                                                                         : program.code.size() <= kShort ? 4
-                                                                                                         : 2);
-  declarations_ += fmt::format("  static constexpr bool kShort = {};\n", program.code.size() <= kShort);
+  const bool is_short = (text.levels ? text.levels->instructions : program.code.size()) <= kShort;
+  declarations_ += fmt::format("  static constexpr int kAtOnce = {};\n", operands.empty() ? 1 : is_short ? 4 : 2);
+  declarations_ += fmt::format("  static constexpr bool kShort = {};\n", is_short);
   declarations_ += fmt::format("  static constexpr bool kIdentity = {};\n", program.is_identity());
-  declarations_ += members + program_function(program, has_accumulator, operands.size()) + "};\n";
+  declarations_ += fmt::format("  static constexpr bool kRounds = {};\n  static constexpr int kZero = {};\n",
+                               text.levels.has_value(), text.levels ? text.levels->zero : 0);
+  declarations_ += members + program_function(program, text.has_accumulator, text.levels, operands) + "};\n";
   objects_ += fmt::format("  const {} {}{{{}}};\n", names.type, names.object, join(objects, ", "));
 }
 

@@ -11,6 +11,7 @@
 // Equal problems give equal text: it is the key of caches.
 #pragma once
 
+#include "kernels/cuda/levels.h"
 #include "tuning/tactic.h"
 
 namespace lathe::cuda {
@@ -28,6 +29,7 @@ DType raw_type(DType dtype);                // the unsigned integer of its size:
 
 // One line per instruction of the program; register i is the variable r<i> of `type` (float or double).
 std::string program_lines(const Program& program, std::string_view type, std::string_view indent);
+std::string literal(float value);
 
 class Source {
  public:
@@ -38,6 +40,8 @@ class Source {
   // For an epilogue: fusion_.apply<D, W>(v, c, count). For a pure pointwise program, which has no accumulator:
   // fusion_.evaluate<D, W>(v, c, count) with an array for each of its Fusion::kOutputs.
   void fusion(const Problem& problem, size_t first_input);
+  // An epilogue whose sink rounds what Fusion::kRounds says it has to (kernels/cuda/levels.h).
+  void rounding_fusion(const Problem& problem, size_t first_input);
   // The same with other views of the output and of the program's operands.
   void fusion(const Problem& problem, const Operand& output, const std::vector<Operand>& views, size_t first_input);
   // For a problem's prologue: type Prologue, object prologue_ (of several, `tensor` goes before both names) with
@@ -63,8 +67,15 @@ class Source {
   struct ProgramNames {
     std::string_view type, object, operand;
   };
-  void declare_program(const ProgramNames& names, const Program& program, size_t rank,
-                       std::span<const Operand> operands, size_t first_input, bool has_accumulator);
+  struct ProgramText {
+    const Program& program;
+    bool has_accumulator;
+    std::optional<Levels> levels;  // that it leaves to be rounded
+  };
+  void declare_fusion(const Problem& problem, const Operand& output, const std::vector<Operand>& views,
+                      size_t first_input, const std::optional<Levels>& levels);
+  void declare_program(const ProgramNames& names, const ProgramText& text, size_t rank,
+                       std::span<const Operand> operands, size_t first_input);
   void tensor(LaunchArg arg, const Operand& operand, std::string_view name);
   std::string index_function(std::string_view name, const Shape& values, std::vector<std::string>& members);
 

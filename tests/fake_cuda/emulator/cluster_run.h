@@ -55,7 +55,7 @@ struct Product {
   const char* type;
   int columns;
   bool keep;  // the sums that there are
-  float* sums;
+  void* sums;
   PanelView a, b;
   int thread;
   unsigned left[kWarpSize / 8][4];  // where `a` has no start: the registers of the four lanes that share the rows

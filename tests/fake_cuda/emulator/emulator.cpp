@@ -89,10 +89,12 @@ EXPORT const unsigned char* lathe_emulated_collect(const char* what, const void*
 EXPORT void lathe_emulated_mma(const char* shape, void* d, const unsigned* a, const unsigned* b) {
   emulator::mma(host->run, shape, d, a, b);
 }
+EXPORT void lathe_emulated_sparse_mma(const char* shape, void* d, const unsigned* a, const unsigned* b, unsigned e) {
+  emulator::sparse_mma(host->run, shape, d, a, b, e);
+}
 EXPORT void lathe_emulated_wgmma(const char* type, int columns, bool keep, void* d, const unsigned* registers,
                                  emulator::PanelView a, emulator::PanelView b) {
-  host->run.multiply_async(
-      {type, columns, keep, static_cast<float*>(d), a, b, host->run.self().thread, {}, emulator::wgmma}, registers);
+  host->run.multiply_async({type, columns, keep, d, a, b, host->run.self().thread, {}, emulator::wgmma}, registers);
 }
 EXPORT void lathe_emulated_phase_barrier_init(void* barrier, int arrivals) {
   host->run.phase_barrier_init(barrier, arrivals);

@@ -22,6 +22,8 @@ void* lathe_emulated_peer(const void* shared, int rank);
 // Waits until all 32 lanes gave a value (64 bytes at most) to the operation `what`; lane i's is at result + 64 * i.
 const unsigned char* lathe_emulated_collect(const char* what, const void* value, unsigned bytes);
 void lathe_emulated_mma(const char* shape, void* d, const unsigned* a, const unsigned* b);
+// With sparsity selector 0: of 16-bit elements, the first two lanes of each four say where a's lie.
+void lathe_emulated_sparse_mma(const char* shape, void* d, const unsigned* a, const unsigned* b, unsigned e);
 struct lathe_emulated_panel {
   const void* start;
   int mn_major, panel_bytes;  // as panel_descriptor() has them
@@ -149,6 +151,15 @@ LATHE_DEVICE void mma_m16n8k8_tf32(float (&d)[4], const unsigned (&a)[4], const 
 LATHE_DEVICE void mma_m16n8k32_s8(int (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
   lathe_emulated_mma("m16n8k32 s8", d, a, b);
 }
+LATHE_DEVICE void mma_sparse(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[4], unsigned e, f16) {
+  lathe_emulated_sparse_mma("sparse m16n8k32 f16", d, a, b, e);
+}
+LATHE_DEVICE void mma_sparse(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[4], unsigned e, bf16) {
+  lathe_emulated_sparse_mma("sparse m16n8k32 bf16", d, a, b, e);
+}
+LATHE_DEVICE void mma_sparse(int (&d)[4], const unsigned (&a)[4], const unsigned (&b)[4], unsigned e, int8) {
+  lathe_emulated_sparse_mma("sparse m16n8k64 s8", d, a, b, e);
+}
 LATHE_DEVICE void matrix_units_fence() { lathe_emulated_matrix_units_fence(); }
 LATHE_DEVICE void wgmma_fence() { lathe_emulated_collect("wgmma_fence", nullptr, 0); }
 LATHE_DEVICE void wgmma_commit() { lathe_emulated_wgmma_commit(); }
@@ -156,9 +167,13 @@ template <int kPending>
 LATHE_DEVICE void wgmma_wait() {
   lathe_emulated_wgmma_wait(kPending);
 }
-template <int N, bool kMnMajorA, bool kMnMajorB, int kPanelBytesA, int kPanelBytesB, bool kKeep = true, class T>
-LATHE_DEVICE void wgmma(float (&d)[N / 8][4], const void* a, const void* b, T) {
-  constexpr const char* kType = is_same<T, f16> ? "f16" : is_same<T, bf16> ? "bf16" : "tf32";
+template <int N, bool kMnMajorA, bool kMnMajorB, int kPanelBytesA, int kPanelBytesB, bool kKeep = true, class Sum,
+          class T>
+LATHE_DEVICE void wgmma(Sum (&d)[N / 8][4], const void* a, const void* b, T) {
+  static_assert(is_same<T, f16> || is_same<T, bf16> || (!kMnMajorA && !kMnMajorB), "what the matrix units read");
+  static_assert(is_same<Sum, typename MatrixSum<T>::Type>, "what the matrix units sum up in");
+  static_assert(!is_same<T, int8> || N % 16 == 0 || N == 8 || N == 24, "what the instruction takes");
+  constexpr const char* kType = is_same<T, f16> ? "f16" : is_same<T, bf16> ? "bf16" : is_same<T, int8> ? "s8" : "tf32";
   lathe_emulated_wgmma(kType, N, kKeep, d, nullptr, {a, kMnMajorA, kPanelBytesA}, {b, kMnMajorB, kPanelBytesB});
 }
 template <int N, bool kMnMajorB, int kPanelBytesB, class T>

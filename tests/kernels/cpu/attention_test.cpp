@@ -21,7 +21,21 @@ AttentionParams params_of(const Case& c) {
           static_cast<float>(c.attrs.hidden),
           c.attrs.causal,
           c.attrs.zeros_for_nan,
-          !c.mask.empty()};
+          !c.mask.empty(),
+          c.attrs.factors == DType::bf16};
+}
+
+// Factors that are bf16 already are not rounded: the weights alone are, by half a bit of eight.
+Tolerance make_bf16(std::vector<Tensor>& inputs) {
+  double largest = 0;
+  for (size_t i = 0; i < 3; ++i) {
+    auto* elements = inputs[i].mutable_as<float>();
+    for (int64_t e = 0; e < inputs[i].volume(); ++e) elements[e] = static_cast<float>(BFloat16(elements[e]));
+    for (int64_t e = 0; i == 2 && e < inputs[i].volume(); ++e)
+      largest = std::max<double>(largest, std::fabs(elements[e]));
+  }
+  const Tolerance sums = tolerance_of(DType::f32);
+  return {sums.absolute + largest / 256, sums.relative};
 }
 
 // The kernel on tensors that lie in any way, on one thread and three.
@@ -30,6 +44,7 @@ void expect_right(const Case& c, std::mt19937& random) {
                                 random_tensor(DType::f32, {c.batch, c.shared, c.keys, c.depth}, random),
                                 random_tensor(DType::f32, {c.batch, c.shared, c.keys, c.width}, random)};
   if (!c.mask.empty()) inputs.push_back(random_tensor(c.mask_type, c.mask, random));
+  const Tolerance tolerance = c.attrs.factors == DType::bf16 ? make_bf16(inputs) : tolerance_of(DType::f32);
   const Result<std::vector<Tensor>> want = run_op(c.attrs, inputs, 1);
   ASSERT_TRUE(want) << want.error().message;
   std::vector<TestTensor> strided;
@@ -45,20 +60,21 @@ void expect_right(const Case& c, std::mt19937& random) {
         TestTensor::strided(dims, by_query ? Dims{dims[2] * dims[1] * dims[3], dims[3], dims[1] * dims[3], 1}
                                            : Dims{dims[1] * dims[2] * dims[3], dims[2] * dims[3], dims[3], 1});
     run_kernel(*kernel, args, {out.arg}, threads);
-    EXPECT_EQ(differences(out.checked_content(), (*want)[0], tolerance_of(DType::f32)), "")
+    EXPECT_EQ(differences(out.checked_content(), (*want)[0], tolerance), "")
         << to_text(c.attrs) << " queries " << c.queries << " keys " << c.keys << " mask " << c.mask.size();
   }
 }
 
 TEST(Attention, EverySize) {
   std::mt19937 random(1);
-  for (int i = 0; i < 40; ++i) {
+  for (int i = 0; i < 60; ++i) {
     const int64_t shared = pick_between(random, 1, 3);
     Case c{pick_between(random, 1, 2),  shared * pick_between(random, 1, 3), shared,
            pick_between(random, 1, 40), pick_between(random, 1, 150),        pick_between(random, 1, 70),
            pick_between(random, 1, 130)};
     c.attrs.scale = 0.3;
     c.attrs.causal = i % 2 == 0;
+    c.attrs.factors = i % 4 < 2 ? DType::bf16 : DType::f32;
     expect_right(c, random);
   }
 }
@@ -70,9 +86,15 @@ TEST(Attention, ManyQueriesAndKeys) {
     Case c{1, 2, 2, 205, 205, 32, 32};
     c.attrs.scale = 0.2;
     c.attrs.causal = causal;
-    expect_right(c, random);
-    c.queries = 3, c.keys = 1024;
-    expect_right(c, random);
+    for (const DType factors : {DType::f32, DType::bf16}) {
+      c.attrs.factors = factors;
+      c.queries = c.keys = 205;
+      expect_right(c, random);
+      c.queries = 3, c.keys = 1024;
+      expect_right(c, random);
+      c.queries = 17;
+      expect_right(c, random);
+    }
   }
 }
 
@@ -89,6 +111,8 @@ TEST(Attention, Masks) {
         c.attrs.zeros_for_nan = true;
         c.mask = mask, c.mask_type = type;
         expect_right(c, random);
+        c.attrs.factors = DType::bf16;
+        expect_right(c, random);
       }
 }
 
@@ -99,6 +123,8 @@ TEST(Attention, QueriesThatSeeNoKey) {
     Case c{1, 2, 1, 30, 11, 8, 8};
     c.attrs.causal = true;
     c.attrs.zeros_for_nan = zeros;
+    expect_right(c, random);
+    c.attrs.factors = DType::bf16;
     expect_right(c, random);
     c.keys = 0;
     expect_right(c, random);
@@ -122,7 +148,8 @@ TEST(Attention, RunsTheProgramBehindIt) {
 
 TEST(Attention, RefusesWhatItCannotRun) {
   const KernelFactory factory = find_kernel("attention");
-  for (const std::vector<int64_t>& params : std::vector<std::vector<int64_t>>{{}, {0, 0, 0, 2, 0, 0}, {0, 0, 0, 0, 0}})
+  for (const std::vector<int64_t>& params :
+       std::vector<std::vector<int64_t>>{{}, {0, 0, 0, 2, 0, 0, 0}, {0, 0, 0, 0, 0, 0, 2}, {0, 0, 0, 0, 0, 0}})
     EXPECT_FALSE(factory(Record{params, nullptr}));
   TestTensor q({1, 4, 5, 8}), k({1, 2, 7, 8}), v({1, 2, 7, 6}), out({1, 4, 5, 6}), odd({1, 3, 7, 8}), mask({5, 6});
   const auto fits = [&](const TestTensor& keys, const std::vector<TensorArg>& more, bool masked) {

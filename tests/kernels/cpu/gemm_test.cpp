@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cpu/gemm/gemm.h"
 
+#include "kernels/cpu/gemm/pairs.h"
 #include "kernels/cpu/kernel_table.h"
 #include "kernels/cpu/reference.h"
 
@@ -14,7 +15,7 @@ using namespace testing;
 struct Case {
   std::vector<int64_t> batch;  // of the output
   int64_t m = 1, k = 1, n = 1;
-  bool packed = true, batched_b = false, transpose_a = false, transpose_b = false;
+  bool packed = true, batched_b = false, transpose_a = false, transpose_b = false, bf16 = false;
   size_t a_rank = 0, b_rank = 0;  // batch dimensions that a plain operand has, the last ones
   gemm::Blocking blocking;
   std::string program;  // text; operands are drawn at random
@@ -23,9 +24,9 @@ struct Case {
   std::string text() const {
     return fmt::format(
         "batch rank {} m {} k {} n {} packed {} batched {} ta {} tb {} width {} rows {} block {} k_block {} "
-        "columns {} threads {} ranks {} {} program '{}'",
+        "columns {} threads {} ranks {} {} bf16 {} program '{}'",
         batch.size(), m, k, n, packed, batched_b, transpose_a, transpose_b, blocking.width, blocking.rows,
-        blocking.row_block, blocking.k_block, blocking.split_columns, threads, a_rank, b_rank, program);
+        blocking.row_block, blocking.k_block, blocking.split_columns, threads, a_rank, b_rank, bf16, program);
   }
 };
 
@@ -62,6 +63,22 @@ std::vector<TestTensor> random_operands(int count, const TensorArg& out) {
   return operands;
 }
 
+// B as packed weights.
+TensorArg packed_weights(const Case& c, const TensorArg& b, int64_t batches, std::vector<float>& packed) {
+  const int64_t k_stride = b.strides[b.rank - 2], n_stride = b.strides[b.rank - 1];
+  const gemm::Panels panels{c.bf16 ? gemm::pairs_of(c.k) : c.k, c.n, c.blocking.width};
+  packed.resize(static_cast<size_t>(panels.floats() * batches));
+  const auto floats = static_cast<int64_t>(packed.size());
+  if (!c.bf16) {
+    gemm::pack_weights(b.as<float>(), c.k, c.n, k_stride, n_stride, batches, c.k * c.n, c.blocking.width, packed);
+    return {packed.data(), DType::f32, 1, {floats}, {1}};
+  }
+  for (int64_t i = 0; i < batches; ++i)
+    gemm::pack_pairs(panels, c.k, b.as<float>() + i * c.k * c.n, k_stride, n_stride, 0, panels.count(),
+                     packed.data() + i * panels.floats());
+  return {packed.data(), DType::bf16, 1, {2 * floats}, {1}};
+}
+
 void run_case(const Case& c) {
   SCOPED_TRACE(c.text());
   const auto last = [](const std::vector<int64_t>& dims, size_t count) {
@@ -83,20 +100,16 @@ void run_case(const Case& c) {
   TensorArg weights = b.arg;
   std::vector<float> packed;
   const int r = b.arg.rank;
-  if (c.packed) {
-    packed.resize(gemm::packed_floats(c.k, c.n, batches, c.blocking.width));
-    gemm::pack_weights(b.arg.as<float>(), c.k, c.n, b.arg.strides[r - 2], b.arg.strides[r - 1], batches, c.k * c.n,
-                       c.blocking.width, packed);
-    weights = TensorArg{packed.data(), DType::f32, 1, {static_cast<int64_t>(packed.size())}, {1}};
-  }
-  const auto params = encode_params(c.packed ? gemm::GemmParams{c.k, c.n, true, batches, c.blocking}
-                                             : gemm::GemmParams{.blocking = c.blocking});
+  if (c.packed) weights = packed_weights(c, b.arg, batches, packed);
+  const auto params = encode_params(c.packed ? gemm::GemmParams{c.k, c.n, true, batches, c.blocking, c.bf16}
+                                             : gemm::GemmParams{.blocking = c.blocking, .bf16 = c.bf16});
   auto kernel = make_gemm({params, program ? &*program : nullptr});
   ASSERT_TRUE(kernel) << kernel.error().to_string();
   std::vector<TensorArg> inputs{a.arg, weights};
   for (TestTensor& operand : operands) inputs.push_back(operand.arg);
   run_kernel(**kernel, inputs, {out.arg}, c.threads);
 
+  const auto factor = [&](float x) { return static_cast<double>(c.bf16 ? static_cast<float>(BFloat16(x)) : x); };
   compare(
       out,
       [&](const int64_t* index) {
@@ -106,7 +119,7 @@ void run_case(const Case& c) {
         double sum = 0;
         for (int64_t k = 0; k < c.k; ++k) {
           ai[a.arg.rank - 1] = bi[r - 2] = k;
-          sum += static_cast<double>(a.at(ai)) * b.at(bi);
+          sum += factor(a.at(ai)) * factor(b.at(bi));
         }
         return finish(program ? &*program : nullptr, sum, operands, index);
       },
@@ -126,6 +139,7 @@ Case random_case() {
   if (!c.packed && pick(0, 3) == 0) c.b_rank = static_cast<size_t>(pick(0, static_cast<int64_t>(c.batch.size())));
   c.transpose_a = pick(0, 3) == 0;
   c.transpose_b = pick(0, 1);
+  c.bf16 = pick(0, 1);
   c.blocking = {static_cast<int>(one_of<int64_t>({16, 32, 48, 64})), static_cast<int>(pick(1, 14)),
                 one_of<int64_t>({0, 0, 5, 14}), one_of<int64_t>({0, 0, 1, 5, 64}), pick(0, 1) == 1};
   c.program = one_of<std::string>(
@@ -188,6 +202,9 @@ TEST(Gemm, RefusesShapesThatDoNotFit) {
     return !(*kernel)->check(inputs, outputs);
   };
   EXPECT_FALSE(refuses(a, weights, out));
+  weights.arg.dtype = DType::bf16;
+  EXPECT_TRUE(refuses(a, weights, out));
+  weights.arg.dtype = DType::f32;
   EXPECT_TRUE(refuses(wrong, weights, out));
   EXPECT_TRUE(refuses(a, short_weights, out));
   EXPECT_TRUE(refuses(a, weights, wrong));

@@ -96,6 +96,18 @@ inline const std::vector<Form>& forms() {
        {},
        0,
        DType::i8},
+      {"in=5; r5=sub r0 r1; r6=mul r5 r2; r7=constant 0.3; r8=div r6 r7; r9=round r8; r10=clip r9 -90 120; "
+       "r11=affine r10 0.3 -0; r12=add r11 r3; r13=constant 0.31; r14=div r12 r13; r15=round r14; r16=clip r15 -100 "
+       "127; "
+       "r17=affine r16 0.31 -0; r18=affine r4 1 -11; r19=affine r18 0.05 -0; r20=add r17 r19; r21=constant 0.37; "
+       "r22=div r20 r21; r23=round r22; r24=affine r23 1 7; r25=clip r24 0 255; out r25",
+       {DType::i32, DType::f32, DType::f32, DType::u8},
+       3,
+       DType::u8},
+      {"in=4; r4=mul r0 r1; r5=add r4 r2; r6=affine r5 2 0.5; r7=add r6 r3; r8=relu r7; out r8",
+       {DType::f32, DType::f32, DType::i8},
+       2,
+       DType::f32},
       {"in=1; out r0", {}, 0, DType::i32},
   };
   return all;

@@ -67,6 +67,27 @@ TEST(CudaConv, EveryTileReadsWindows) {
   }
 }
 
+TEST(CudaConv, EveryTileReadsWindowsOfIntegers) {
+  ConvolutionAttrs attrs;
+  attrs.pads_begin = attrs.pads_end = {1, 1};
+  const Tensor w = any_levels({72, 32, 3, 3}, 3);
+  const Problem problem = convolution_problem(attrs, operand(DType::i8, {1, 32, 9, 9}, Layout::channels_last), w);
+  gemm::Extent extent;
+  extent.dtype = DType::i8, extent.output = DType::i32;
+  extent.target = test_target();
+  extent.copy_width = 16;
+  extent.m = 81, extent.n = 72, extent.k = 288;
+  CheckOptions options;
+  options.inputs = {any_levels({1, 32, 9, 9}, 4)};
+  bool found = false;
+  for (const Config& config : gemm::every_config(extent)) {
+    if (config.as<gemm::TileShape>().splits > 1) continue;
+    found |= config.as<gemm::TileShape>().unit == gemm::TileShape::warpgroup;
+    check(problem, config, options);
+  }
+  EXPECT_TRUE(found);
+}
+
 // Dense, window and gathered reading; channels that fill no vector, groups, a residual of integers.
 TEST(CudaConv, IntegersAreRequantized) {
   const auto quantized = [](ConvolutionAttrs attrs, Dims x, Dims w, Layout layout) {

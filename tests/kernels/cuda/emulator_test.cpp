@@ -5,36 +5,14 @@
 #include <numeric>
 
 #include "fake_cuda/tensor_map.h"
-#include "kernels/cuda/emulated_module.h"
+#include "kernels/cuda/emulated_body.h"
 
 namespace lathe::cuda {
 namespace {
 
-// Runs `body` on one cluster with `data` as its parameter `int* x`.
-Result<> run(std::string_view body, std::vector<int>& data, uint32_t block = 32, uint32_t shared_bytes = 0,
-             uint32_t cluster = 1) {
-  const std::string source = fmt::format(
-      "#include \"lib/tensor.cuh\"\n#include \"lib/math.cuh\"\n#include \"gemm/main_loop.cuh\"\n#include "
-      "\"gemm/panel.cuh\"\n#include \"lib/tensor_copies.cuh\"\nLATHE_PARAMETERS(1)\n"
-      "LATHE_KERNEL({}, 1) void lathe_kernel(int* x) {{\n  dependency_wait();\n{}\n}}\n",
-      block, body);
-  LATHE_ASSIGN(const std::vector<std::byte> object, compile_for_emulator(source));
-  LATHE_ASSIGN(const auto module, EmulatedModule::load(object));
-  const uint64_t argument = reinterpret_cast<uint64_t>(data.data());
-  return module->launch({cluster, 1, 1}, block, shared_bytes, std::span(&argument, 1), cluster);
-}
-
-void expect_failure(std::string_view body, std::string_view message, uint32_t block = 32, uint32_t shared_bytes = 0,
-                    uint32_t cluster = 1) {
-  std::vector<int> data(4096);
-  const Result<> result = run(body, data, block, shared_bytes, cluster);
-  ASSERT_FALSE(result) << "expected: " << message;
-  EXPECT_NE(result.error().message.find(message), std::string::npos) << result.error().message;
-}
-
 TEST(Emulator, BarrierSeparatesWritesFromReads) {
   std::vector<int> data(256);
-  const Result<> result = run(R"(
+  const Result<> result = run_body(R"(
     int* shared = reinterpret_cast<int*>(dynamic_shared());
     for (int round = 0; round < 10; ++round) {
       shared[thread_x()] = thread_x() + round;
@@ -42,14 +20,14 @@ TEST(Emulator, BarrierSeparatesWritesFromReads) {
       x[thread_x()] += shared[(thread_x() + 37) % 256];
       barrier();
     })",
-                              data, 256, 1024);
+                                   data, 256, 1024);
   ASSERT_TRUE(result) << result.error().message;
   for (int i = 0; i < 256; ++i) EXPECT_EQ(data[static_cast<size_t>(i)], 10 * ((i + 37) % 256) + 45);
 }
 
 TEST(Emulator, BlocksOfAClusterReadEachOther) {
   std::vector<int> data(4 * 64);
-  const Result<> result = run(R"(
+  const Result<> result = run_body(R"(
     int* shared = reinterpret_cast<int*>(dynamic_shared());
     for (int round = 0; round < 3; ++round) {
       shared[thread_x()] = 100 * cluster_rank() + thread_x() + round;
@@ -60,7 +38,7 @@ TEST(Emulator, BlocksOfAClusterReadEachOther) {
       cluster_arrive();
       cluster_wait();
     })",
-                              data, 64, 256, 4);
+                                   data, 64, 256, 4);
   ASSERT_TRUE(result) << result.error().message;
   for (int i = 0; i < 256; ++i)
     EXPECT_EQ(data[static_cast<size_t>(i)], 3 * (100 * ((i / 64 + 1) % 4) + 63 - i % 64) + 3);
@@ -68,7 +46,7 @@ TEST(Emulator, BlocksOfAClusterReadEachOther) {
 
 TEST(Emulator, SharedMemoryEndsWithItsBlock) {
   std::vector<int> data(2);
-  const Result<> result = run(R"(
+  const Result<> result = run_body(R"(
     int* shared = reinterpret_cast<int*>(dynamic_shared());
     shared[thread_x()] = 7;
     cluster_arrive();
@@ -76,83 +54,15 @@ TEST(Emulator, SharedMemoryEndsWithItsBlock) {
     if (cluster_rank() == 0) return;
     for (int i = 0; i < 3; ++i) barrier();
     if (thread_x() == 0) x[0] = cluster_peer(shared, 0)[0], x[1] = cluster_peer(shared, 1)[0];)",
-                              data, 32, 128, 2);
+                                   data, 32, 128, 2);
   ASSERT_TRUE(result) << result.error().message;
   EXPECT_EQ(data, (std::vector<int>{-1, 7}));  // poison
-}
-
-// Panels of 64 rows of 64 elements, as asynchronous copies leave them.
-constexpr std::string_view kWarpgroup = R"(
-    using Rows = gemm::Panel<f16, 64, 64>;
-    char* a = reinterpret_cast<char*>(dynamic_shared());
-    char* b = a + Rows::kBytes;
-    for (int i = thread_x(); i < 64 * 64; i += 128) {
-      *reinterpret_cast<f16*>(a + Rows::offset(i / 64, i % 64)) = from_float<f16>(static_cast<float>(i * 7 % 11 - 5));
-      *reinterpret_cast<f16*>(b + Rows::offset(i / 64, i % 64)) = from_float<f16>(static_cast<float>(i * 5 % 13 - 6));
-    }
-    matrix_units_fence();
-    barrier();
-    float d[8][4] = {};
-    wgmma_fence();
-    for (int step = 0; step < 4; ++step) wgmma_k16<64>(d, a + 32 * step, b + 32 * step, f16{});
-    wgmma_commit();
-)";
-
-TEST(Emulator, WarpgroupsMultiplyPanelsAndRegisters) {
-  std::vector<int> data(64 * 64);
-  const Result<> result = run(fmt::format("{}{}", kWarpgroup, R"(
-    unsigned left[4];  // of a 16 x 16 matrix: row - k
-    for (int i = 0; i < 4; ++i) {
-      const int row = lane() / 4 + i % 2 * 8, k = lane() % 4 * 2 + i / 2 * 8;
-      left[i] = pack_floats<f16>(row - k, row - k - 1);
-    }
-    wgmma_registers<64, false, 0>(d, left, b, f16{});
-    wgmma_commit();
-    wgmma_wait<0>();
-    for (int j = 0; j < 8; ++j)
-      for (int e = 0; e < 4; ++e)
-        x[(warp() * 16 + lane() / 4 + e / 2 * 8) * 64 + j * 8 + lane() % 4 * 2 + e % 2] = static_cast<int>(d[j][e]);)"),
-                              data, 128, 16384);
-  ASSERT_TRUE(result) << result.error().message;
-  for (int m = 0; m < 64; ++m)
-    for (int n = 0; n < 64; ++n) {
-      int sum = 0;
-      for (int k = 0; k < 64; ++k)
-        sum += ((m * 64 + k) * 7 % 11 - 5 + (k < 16 ? m % 16 - k : 0)) * ((n * 64 + k) * 5 % 13 - 6);
-      EXPECT_EQ(data[static_cast<size_t>(m * 64 + n)], sum);
-    }
-}
-
-TEST(Emulator, WarpgroupsReadUntilTheWait) {
-  std::vector<int> data(128);
-  const Result<> result = run(fmt::format("{}{}", kWarpgroup, R"(
-    copy_async16(a + 16 * thread_x(), x, 0);  // to the first warp's rows, which the products still read
-    barrier();
-    wgmma_wait<0>();
-    x[thread_x()] = d[0][0] != d[0][0];)"),
-                              data, 128, 16384);
-  ASSERT_TRUE(result) << result.error().message;
-  for (size_t i = 0; i < data.size(); ++i) EXPECT_EQ(data[i], i < 32) << i;  // not a number
-}
-
-TEST(Emulator, MisuseOfWarpgroups) {
-  constexpr std::string_view kCopied = R"(
-    char* a = reinterpret_cast<char*>(dynamic_shared());
-    copy_async16(a + 16 * thread_x(), x, 16);
-    copy_async_commit();
-    copy_async_wait<0>();
-    barrier();
-    float d[8][4] = {};
-    wgmma_k16<64>(d, a, a + 8192, f16{});)";
-  expect_failure(kCopied, "without matrix_units_fence()", 128, 16384);
-  expect_failure("float d[8][4] = {}; wgmma_k16<64>(d, dynamic_shared(), dynamic_shared() + 8192, f16{});",
-                 "wgmma of a panel outside", 128, 8192);
 }
 
 // Two threads wait for what a third announces and a fourth brings, twice.
 TEST(Emulator, PhaseBarriersCountArrivalsAndBytes) {
   std::vector<int> data(64);
-  const Result<> result = run(R"(
+  const Result<> result = run_body(R"(
     uint64* barrier_ = reinterpret_cast<uint64*>(dynamic_shared());
     int* value = reinterpret_cast<int*>(barrier_ + 1);
     if (thread_x() == 0) phase_barrier_init(barrier_, 2);
@@ -168,7 +78,7 @@ TEST(Emulator, PhaseBarriersCountArrivalsAndBytes) {
       x[thread_x()] += *value;
       barrier();
     })",
-                              data, 64, 64);
+                                   data, 64, 64);
   ASSERT_TRUE(result) << result.error().message;
   for (const int value : data) EXPECT_EQ(value, 15);
 }
@@ -182,7 +92,7 @@ TEST(Emulator, TensorsAreCopiedByBlocks) {
   fake_cuda::TensorMapContent map;
   ASSERT_TRUE(fake_cuda::make_tensor_map(4, 2, tensor.data(), dims, strides, box, map));
   std::memcpy(data.data() + 256, &map, sizeof map);
-  const Result<> result = run(R"(
+  const Result<> result = run_body(R"(
     char* block = reinterpret_cast<char*>(dynamic_shared());
     uint64* arrived = reinterpret_cast<uint64*>(block + 1024);
     if (thread_x() == 0) phase_barrier_init(arrived, 1);
@@ -199,7 +109,7 @@ TEST(Emulator, TensorsAreCopiedByBlocks) {
       x[cluster_rank() * 128 + i] = *reinterpret_cast<int*>(block + Rows::offset(i / 32, i % 32));
     cluster_arrive();
     cluster_wait();)",
-                              data, 32, 1024 + 64, 2);
+                                   data, 32, 1024 + 64, 2);
   ASSERT_TRUE(result) << result.error().message;
   for (int i = 0; i < 256; ++i) {
     const int row = 1 + i % 128 / 32, column = -2 + i % 32;
@@ -240,14 +150,14 @@ TEST(Emulator, MisuseOfClusters) {
 
 TEST(Emulator, ShufflesMoveValuesBetweenLanes) {
   std::vector<int> data(64 * 5);
-  const Result<> result = run(R"(
+  const Result<> result = run_body(R"(
     const int t = thread_x();
     x[t] = shuffle_xor(t, 5);
     x[64 + t] = shuffle_down(t, 3);
     x[128 + t] = shuffle_up(t, 3);
     x[192 + t] = shuffle_idx(t, 9);
     x[256 + t] = static_cast<int>(ballot(t % 3 == 0));)",
-                              data, 64);
+                                   data, 64);
   ASSERT_TRUE(result) << result.error().message;
   for (int t = 0; t < 64; ++t) {
     const int lane = t % 32, base = t - lane;
@@ -265,7 +175,7 @@ TEST(Emulator, ShufflesMoveValuesBetweenLanes) {
 // A and B are loaded by ldmatrix from row-major tiles, so layouts are checked against each other and the definition.
 TEST(Emulator, MatrixUnitMultipliesWhatLdmatrixLoads) {
   std::vector<int> data(16 * 8);
-  const Result<> result = run(R"(
+  const Result<> result = run_body(R"(
     f16* a = reinterpret_cast<f16*>(dynamic_shared());  // 16 x 16
     f16* b = a + 256;                                   // 16 x 8, k rows
     for (int i = thread_x(); i < 256; i += 32) a[i] = from_float<f16>(static_cast<float>(i % 7 - 3));
@@ -278,7 +188,7 @@ TEST(Emulator, MatrixUnitMultipliesWhatLdmatrixLoads) {
     mma_m16n8k16(d, fa, fb, f16{});
     for (int i = 0; i < 4; ++i) x[(lane() / 4 + i / 2 * 8) * 8 + lane() % 4 * 2 + i % 2] = static_cast<int>(d[i]);
   )",
-                              data, 32, 1024);
+                                   data, 32, 1024);
   ASSERT_TRUE(result) << result.error().message;
   for (int m = 0; m < 16; ++m)
     for (int n = 0; n < 8; ++n) {
@@ -290,7 +200,7 @@ TEST(Emulator, MatrixUnitMultipliesWhatLdmatrixLoads) {
 
 TEST(Emulator, Int8MatrixUnit) {
   std::vector<int> data(16 * 8);
-  const Result<> result = run(R"(
+  const Result<> result = run_body(R"(
     const auto pack = [](int first, int step) {
       unsigned r = 0;
       for (int i = 0; i < 4; ++i) r |= static_cast<unsigned>((first + i * step) % 11 - 5 & 255) << 8 * i;
@@ -304,7 +214,7 @@ TEST(Emulator, Int8MatrixUnit) {
     mma_m16n8k32_s8(d, a, b);
     for (int i = 0; i < 4; ++i) x[(g + i / 2 * 8) * 8 + 2 * t + i % 2] = d[i];
   )",
-                              data);
+                                   data);
   ASSERT_TRUE(result) << result.error().message;
   for (int m = 0; m < 16; ++m)
     for (int n = 0; n < 8; ++n) {
@@ -329,7 +239,7 @@ TEST(Emulator, AsynchronousCopiesArriveAtTheWait) {
   for (const int pending : {0, 1, 2}) {
     std::vector<int> data(512);
     std::iota(data.begin(), data.end(), 0);
-    const Result<> result = run(fmt::format(fmt::runtime(kCopy), pending), data, 32, 1024);
+    const Result<> result = run_body(fmt::format(fmt::runtime(kCopy), pending), data, 32, 1024);
     ASSERT_TRUE(result) << result.error().message;
     for (int i = 0; i < 128; ++i) {
       EXPECT_EQ(data[static_cast<size_t>(256 + i)], pending > 1 ? -1 : i % 4 == 3 ? 0 : i);

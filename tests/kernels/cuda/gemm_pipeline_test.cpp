@@ -85,10 +85,10 @@ class GemmPipeline : public testing::Test {
 TEST_F(GemmPipeline, EveryTileInEveryType) {
   MatmulAttrs attrs;
   attrs.transpose_b = true;
-  for (DType type : {DType::f16, DType::bf16, DType::f32}) {
+  for (DType type : {DType::f16, DType::bf16, DType::f32, DType::i8}) {
     const std::vector<Config> configs = pipelines(type, Major::k, Major::k);
     EXPECT_GE(configs.size(), 8u);
-    const Problem problem = product(attrs, type, 200, 264, 136);
+    const Problem problem = product(attrs, type, 200, 264, type == DType::i8 ? 272 : 136);
     for (const Config& config : configs) check(problem, config, exact(problem));
   }
 }
@@ -131,6 +131,27 @@ TEST_F(GemmPipeline, ProgramsRunOnTheSums) {
     problem.inputs[1].constant = problem.inputs[1].weights = &w;
     check(problem, config_of(128, 64, 1), options);
   }
+}
+
+// Levels over their whole range, of which others are made, with a residual; each vector may be cut short.
+TEST_F(GemmPipeline, IntegersAreRequantized) {
+  MatmulAttrs attrs;
+  attrs.transpose_b = true;
+  for (int64_t n : {144, 100})
+    for (int64_t splits : {1, 3}) {
+      const int64_t m = 70, k = splits == 1 ? 272 : 1552;
+      Problem problem = product(attrs, DType::i8, m, n, k);
+      problem.operands = {operand(DType::f32, {n}), operand(DType::i8, {m, n})};
+      problem.program = *parse_program(
+          "in=3; r3=mul r0 r1; r4=affine r2 0.5 -0; r5=add r3 r4; r6=relu r5; r7=constant 0.75; r8=div r6 r7; "
+          "r9=round r8; r10=affine r9 1 -128; r11=clip r10 -128 127; out r11");
+      problem.outputs[0].dtype = DType::i8;
+      CheckOptions options;
+      options.inputs = {any_levels({m, k}, 7), any_levels({n, k}, 8)};
+      options.operands = {small_scales({n})};
+      check(problem, config_of(128, 128, 2, splits, DType::i8), options);
+      check(problem, config_of(64, 64, 1, splits, DType::i8), options);
+    }
 }
 
 // Rows whose length is no multiple of what a thread writes at once.
@@ -205,6 +226,9 @@ TEST_F(GemmPipeline, WhatTheCopyEngineCannotRead) {
   Problem problem = product(attrs, DType::f32, 2048, 2048, 2048);
   problem.tf32 = false;
   EXPECT_FALSE(is_offered(problem));
+  EXPECT_TRUE(is_offered(product(attrs, DType::i8, 2048, 2048, 2048)));
+  attrs.transpose_b = false;
+  EXPECT_FALSE(is_offered(product(attrs, DType::i8, 2048, 2048, 2048)));  // bytes whose rows do not run along K
   problem = product(attrs, DType::f16, 2048, 2048, 2048);
   problem.outputs[0] = strided_operand(DType::f16, {2048, 2048}, {1, 2048});
   EXPECT_FALSE(is_offered(problem));

@@ -50,6 +50,30 @@ TEST(Source, LevelsAreDividedByReciprocals) {
     EXPECT_EQ(lines(other).find("divided_by"), std::string::npos) << other;
 }
 
+// What is left of a program when the store rounds: x, and the bounds that its levels are worth.
+TEST(Source, LevelsAreClippedBeforeTheyAreRounded) {
+  const auto left = [](std::string_view text, DType type = DType::i8) {
+    const std::optional<Levels> levels = levels_of(*parse_program(text), type);
+    return levels ? fmt::format("{} of {}, {}", levels->instructions, unrounded(*levels), levels->zero) : "";
+  };
+  EXPECT_EQ(left("in=1; r1=round r0; r2=clip r1 -128 127; out r2"), "0 of math::within(r0, -0x1p+7f, 0x1.fcp+6f), 0");
+  EXPECT_EQ(
+      left("in=1; r1=constant 0.75; r2=div r0 r1; r3=round r2; r4=affine r3 1 3; r5=clip r4 0 255; out r5", DType::u8),
+      "1 of math::quotient_within(math::within(r0, -0x1.2p+1f, 0x1.7ap+7f), 0x1.8p-1f, 0x1.555556p+0f), 3");
+  EXPECT_EQ(left("in=1; r1=relu r0; r2=affine r1 0.5 -0; r3=round r2; r4=clip r3 -127 127; out r4"),
+            "2 of math::within(r2, -0x1.fcp+6f, 0x1.fcp+6f), 0");
+  EXPECT_EQ(left("in=1; r1=relu r0; r2=constant 0.5; r3=div r1 r2; r4=round r3; r5=clip r4 -127 127; out r5"),
+            "2 of math::quotient_within(math::within(r0, 0x0p+0f, 0x1.fcp+5f), 0x1p-1f, 0x1p+1f), 0");
+  for (const std::string_view other :
+       {"in=1; r1=round r0; r2=clip r1 -128 128; out r2", "in=1; r1=round r0; r2=clip r1 -128.5 127; out r2",
+        "in=1; r1=round r0; out r1", "in=1; r1=clip r0 -128 127; out r1",
+        "in=1; r1=round r0; r2=affine r1 2 0; r3=clip r2 -128 127; out r3",
+        "in=1; r1=round r0; r2=clip r1 -128 127; r3=add r1 r2; out r3",
+        "in=1; r1=round r0; r2=clip r1 -128 127; out r2, r1"})
+    EXPECT_EQ(left(other), "") << other;
+  EXPECT_EQ(left("in=1; r1=round r0; r2=clip r1 -128 127; out r2", DType::f16), "");
+}
+
 TEST(Source, BroadcastAlignsAtTheLastDimension) {
   const Operand out = operand(DType::f32, {2, 3, 4});
   const Operand row = broadcast(operand(DType::f32, {3, 1}), out);

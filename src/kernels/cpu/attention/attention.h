@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernel "attention": program(softmax(cap(Q K^T * scale) + mask) V, operands...) of each head, f32, as ops.def says.
+// With `bf16`, Q, K, V and the weights of V are rounded to bf16 as they are multiplied, unless there are few queries.
 //
 // Inputs: 0 = Q[b, hq, s, d], 1 = K[b, h, t, d], 2 = V[b, h, t, dv], f32 of any strides; with `masked`, 3 = the mask,
 // f32 or booleans of any strides, that broadcasts to [b, hq, s, t]; then the program's operands, each of the output's
@@ -19,10 +20,10 @@ namespace lathe::cpu::attention {
 
 struct AttentionParams {
   float scale = 1, softcap = 0, hidden = 0;
-  bool causal = false, zeros_for_nan = false, masked = false;
+  bool causal = false, zeros_for_nan = false, masked = false, bf16 = false;
   static constexpr auto members() {
     using P = AttentionParams;
-    return std::tuple(&P::scale, &P::softcap, &P::hidden, &P::causal, &P::zeros_for_nan, &P::masked);
+    return std::tuple(&P::scale, &P::softcap, &P::hidden, &P::causal, &P::zeros_for_nan, &P::masked, &P::bf16);
   }
 };
 

@@ -6,7 +6,7 @@
 #include "base/divide.h"
 #include "kernels/cpu/attention/attention.h"
 #include "kernels/cpu/gemm/driver.h"
-#include "kernels/cpu/gemm/panels.h"
+#include "kernels/cpu/gemm/pairs.h"
 #include "kernels/cpu/kernel_table.h"
 #include "kernels/cpu/loop_nest.h"
 
@@ -25,19 +25,21 @@ constexpr int64_t kRows = 12, kMostRows = 96, kScores = 40 << 10;
 int64_t padded(int64_t floats) { return round_up<int64_t>(floats, 16); }
 
 struct Sizes {
-  Sizes(const TensorArg& q, const TensorArg& k, const TensorArg& v)
-      : heads(q.dims[1]),
+  Sizes(const TensorArg& q, const TensorArg& k, const TensorArg& v, bool bf16)
+      : depth(q.dims[3]),
+        heads(q.dims[1]),
         shared(k.dims[1]),
         queries(q.dims[2]),
         keys(k.dims[2]),
         groups(q.dims[0] * shared),
         rows(shared == 0 ? 0 : heads / shared * queries),
-        by_key{q.dims[3], keys, kWidth},
-        values{keys, v.dims[3], kWidth},
+        bf16(bf16 && rows > kFewRows),
+        by_key{steps(depth), keys, kWidth},
+        values{steps(keys), v.dims[3], kWidth},
         // Rows a multiple of 4 KiB apart would share few lines of the first cache.
         pitch(padded(keys) + (padded(keys) % 1024 == 0 ? 16 : 0)),
         block(std::clamp(kScores / std::max<int64_t>(pitch, 1) / kRows * kRows, kRows, kMostRows)),
-        copies_q(q.strides[3] != 1 && q.dims[3] != 1),
+        copies_q(q.strides[3] != 1 && depth != 1),
         // For few rows values are read where they lie, if whole vectors of them are side by side.
         packs_values(rows > kFewRows || v.strides[3] != 1 || v.dims[3] % gemm::kPanelQuantum != 0) {
     block = std::min(block, std::max<int64_t>(rows, 1));
@@ -48,9 +50,13 @@ struct Sizes {
     return 2.0 * static_cast<double>(block * keys) * static_cast<double>(by_key.k + values.n);
   }
 
-  int64_t heads, shared, queries, keys;
+  // Of tiles along so many elements, which may be in pairs.
+  int64_t steps(int64_t elements) const { return bf16 ? gemm::pairs_of(elements) : elements; }
+
+  int64_t depth, heads, shared, queries, keys;
   int64_t groups;  // heads of keys and values, of all batches
   int64_t rows;    // of a group: the queries of its heads
+  bool bf16;
   Panels by_key, values;
   int64_t pitch;  // from one row of scores to the next
   int64_t block;  // rows that are done together
@@ -69,7 +75,7 @@ struct Layout {
     keys = take(sizes.by_key.floats() * kFloat);
     values = take(sizes.packs_values ? sizes.values.floats() * kFloat : 0);
     scores = take(sizes.block * sizes.pitch * kFloat);
-    queries = take(sizes.copies_q ? sizes.block * sizes.by_key.k * kFloat : 0);
+    queries = take(sizes.copies_q || sizes.bf16 ? sizes.block * sizes.depth * kFloat : 0);
     mask = take(params.masked ? sizes.pitch * kFloat : 0);
     q_rows = take(sizes.block * static_cast<int64_t>(sizeof(float*)));
   }
@@ -95,6 +101,7 @@ class Worker {
         params_(params),
         epilogue_(epilogue),
         sizes_(sizes),
+        tiles_(sizes.bf16 ? LATHE_ISA_SELECT(pair_tile_table)(multiplies_bf16()) : LATHE_ISA_SELECT(tile_table)()),
         keys_(reinterpret_cast<float*>(scratch + layout.keys)),
         values_(reinterpret_cast<float*>(scratch + layout.values)),
         scores_(reinterpret_cast<float*>(scratch + layout.scores)),
@@ -115,16 +122,12 @@ class Worker {
   }
 
  private:
-  static const gemm::TileTable& tiles() {
-    static const gemm::TileTable& table = LATHE_ISA_SELECT(tile_table)();
-    return table;
-  }
-  static int vectors_of(int columns) { return std::min(ceil_div(columns, tiles().lanes), tiles().vectors); }
+  int vectors_of(int columns) const { return std::min(ceil_div(columns, tiles_.lanes), tiles_.vectors); }
 
   // Calls f(first, rows) for the block's rows, cut evenly into tiles for panels of so many columns.
   template <class F>
   void for_each_tile(int columns, F&& f) const {
-    const int64_t count = ceil_div<int64_t>(count_, tiles().max_rows[vectors_of(columns) - 1]);
+    const int64_t count = ceil_div<int64_t>(count_, tiles_.max_rows[vectors_of(columns) - 1]);
     for (int64_t i = 0; i < count; ++i) {
       const int64_t begin = count_ * i / count;
       f(begin, static_cast<int>(count_ * (i + 1) / count - begin));
@@ -151,20 +154,36 @@ class Worker {
       const TensorArg& tensor = inputs_[input];
       return tensor.as<float>() + group / sizes_.shared * tensor.strides[0] + group % sizes_.shared * tensor.strides[1];
     };
+    const auto pack_panels = [&](const Panels& panels, int64_t k, const float* b, int64_t k_stride, int64_t n_stride,
+                                 float* to) {
+      if (sizes_.bf16)
+        gemm::pack_pairs(panels, k, b, k_stride, n_stride, 0, panels.count(), to);
+      else
+        gemm::pack(panels, b, k_stride, n_stride, 0, panels.count(), to);
+    };
     const TensorArg &k = inputs_[kK], &v = inputs_[kV];
-    gemm::pack(sizes_.by_key, from(kK), k.strides[3], k.strides[2], 0, sizes_.by_key.count(), keys_);
+    pack_panels(sizes_.by_key, sizes_.depth, from(kK), k.strides[3], k.strides[2], keys_);
     if (sizes_.packs_values)
-      gemm::pack(sizes_.values, from(kV), v.strides[2], v.strides[3], 0, sizes_.values.count(), values_);
+      pack_panels(sizes_.values, sizes_.keys, from(kV), v.strides[2], v.strides[3], values_);
     else
       plain_values_ = from(kV);
+  }
+
+  static void make_pairs(const float* row, int64_t count, float* pairs) {
+    static const auto pair = LATHE_ISA_SELECT(pair_neighbours);
+    pair(row, count, pairs, multiplies_bf16());
   }
 
   const float* query_of(int64_t row) {
     const TensorArg& q = inputs_[kQ];
     const float* from = q.as<float>() + place(row).in(q);
-    if (!sizes_.copies_q) return from;
-    float* to = queries_ + row * sizes_.by_key.k;
-    for (int64_t c = 0; c < sizes_.by_key.k; ++c) to[c] = from[c * q.strides[3]];
+    float* to = queries_ + row * sizes_.depth;
+    if (sizes_.copies_q) {
+      for (int64_t c = 0; c < sizes_.depth; ++c) to[c] = from[c * q.strides[3]];
+      from = to;
+    }
+    if (!sizes_.bf16) return from;
+    make_pairs(from, sizes_.depth, to);
     return to;
   }
 
@@ -179,7 +198,7 @@ class Worker {
     float* to;
     int64_t to_stride;
   };
-  static void multiply(const Product& product) {
+  void multiply(const Product& product) const {
     const gemm::Tap tap{0, 0, static_cast<int32_t>(product.depth), 0};
     gemm::Tile tile{};
     tile.a_rows = product.a;
@@ -188,12 +207,12 @@ class Worker {
     tile.b_stride = product.b_stride;
     tile.partial_stride = product.to_stride;
     tile.store_partial = true;
-    const int step = tiles().vectors * tiles().lanes;
+    const int step = tiles_.vectors * tiles_.lanes;
     for (int c = 0; c < product.columns; c += step) {
       tile.columns = std::min(step, product.columns - c);
       tile.b = product.b + c;
       tile.partial = product.to + c;
-      tiles().functions[vectors_of(tile.columns) - 1][product.rows - 1](tile);
+      tiles_.functions[vectors_of(tile.columns) - 1][product.rows - 1](tile);
     }
   }
 
@@ -243,7 +262,9 @@ class Worker {
     TileRows where;
     for (int r = 0; r < rows; ++r) {
       factors[r] = weigh(begin + r, most);
-      weights[r] = scores_ + (begin + r) * sizes_.pitch;
+      float* scores = scores_ + (begin + r) * sizes_.pitch;
+      if (sizes_.bf16) make_pairs(scores, most, scores);
+      weights[r] = scores;
       find(begin + r, r, where);
     }
     alignas(64) float sums[kMaxTileRows * kWidth];
@@ -251,7 +272,7 @@ class Worker {
     for (int64_t p = 0; p < panels.count(); ++p) {
       const bool packed = sizes_.packs_values;
       const int columns = panels.columns(p);
-      multiply({weights, rows, most, packed ? values_ + panels.offset(p) : plain_values_ + p * kWidth,
+      multiply({weights, rows, sizes_.steps(most), packed ? values_ + panels.offset(p) : plain_values_ + p * kWidth,
                 packed ? panels.stride(p) : inputs_[kV].strides[2], columns, sums, kWidth});
       scale(sums, kWidth, rows, columns, factors);
       for (int r = 0; params_.zeros_for_nan && r < rows; ++r)
@@ -274,6 +295,7 @@ class Worker {
   const AttentionParams& params_;
   const BoundEpilogue& epilogue_;
   const Sizes& sizes_;
+  const gemm::TileTable& tiles_;
   float *const keys_, *const values_, *const scores_, *const queries_;
   std::byte* const mask_;
   const float** const q_rows_;
@@ -288,7 +310,7 @@ class AttentionKernel final : public Kernel {
 
   Result<> check(std::span<const TensorArg> inputs, std::span<const TensorArg> outputs) const override;
   size_t workspace_bytes(std::span<const TensorArg> inputs, std::span<const TensorArg>, int threads) const override {
-    const Sizes sizes(inputs[kQ], inputs[kK], inputs[kV]);
+    const Sizes sizes(inputs[kQ], inputs[kK], inputs[kV], params_.bf16);
     return Layout(sizes, params_).total * static_cast<size_t>(threads);
   }
   void run(const Launch& launch) const override;
@@ -330,7 +352,7 @@ Result<> AttentionKernel::check(std::span<const TensorArg> inputs, std::span<con
 void AttentionKernel::run(const Launch& launch) const {
   const TensorArg& out = launch.outputs[0];
   if (out.volume() == 0) return;
-  const Sizes sizes(launch.inputs[kQ], launch.inputs[kK], launch.inputs[kV]);
+  const Sizes sizes(launch.inputs[kQ], launch.inputs[kK], launch.inputs[kV], params_.bf16);
   const Layout layout(sizes, params_);
   const BoundEpilogue epilogue = bind_epilogue(epilogue_, launch.inputs.subspan(own_inputs()), out, 3);
   const auto grain = static_cast<int64_t>(std::max(1.0, gemm::kMinParallelFlops / (sizes.flops_of_unit() + 1)));

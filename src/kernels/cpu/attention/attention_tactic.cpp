@@ -39,7 +39,8 @@ Matched match_attention(const Problem& problem) {
                                           as_float(attrs.hidden),
                                           attrs.causal,
                                           attrs.zeros_for_nan,
-                                          masked};
+                                          masked,
+                                          attrs.factors == DType::bf16};
   std::vector<size_t> inputs = {0, 1, 2};
   if (masked) inputs.push_back(kMask);
   constexpr double kOfWeights = 1.1;  // what the products are not

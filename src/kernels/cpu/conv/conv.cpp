@@ -80,6 +80,7 @@ std::vector<ConvConfig> candidates(const ConvProblem& problem, int threads) {
       add({width, kMaxTileRows, 0, k_block, split}, aligned);
       add({width, kMaxTileRows, 0, 0, split}, !aligned);
       if (n > width && k <= 576) add({width, kMaxTileRows, 48, 0, split}, false);
+      if (n > width && gemm::stays_near(k * n)) add({width, kMaxTileRows, gemm::kTileByTile, 0, split}, false);
     }
   if (found.empty()) add({gemm::kPanelQuantum, kMaxTileRows, 0, 0, false}, false);
   add_winograd(problem, threads, found);

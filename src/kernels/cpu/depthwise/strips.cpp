@@ -53,24 +53,30 @@ void Strips::run(const Strip& common, StripFunction function, ThreadPool& pool) 
                     [&](int64_t begin, int64_t end, int) { run(strip, function, begin, end); });
 }
 
+// Divisions take as long as a short strip: there are some for each row of them.
 void Strips::run(Strip strip, StripFunction function, int64_t first, int64_t last) const {
   TileRows where;
   strip.where = &where;
-  for (int64_t s = first; s < last; ++s) {
-    const int64_t row = s / per_row_, piece = s % per_row_;
-    const int64_t begin = out_[2] * piece / per_row_, end = out_[2] * (piece + 1) / per_row_;
-    const int64_t h = row % out_[1], d = row / out_[1] % out_[0], n = row / (out_[1] * out_[0]);
+  const size_t out_size = size_of(out_arg_.dtype);
+  for (int64_t s = first; s < last;) {
+    const int64_t row = s / per_row_, piece = s - row * per_row_, next = std::min(last, s + per_row_ - piece);
+    const int64_t plane = row / out_[1], h = row % out_[1], d = plane % out_[0], n = plane / out_[0];
     strip.x = element_at(static_cast<const void*>(x_.data), n * x_.strides[0], size_of(x_.dtype));
-    strip.corner = {d * shape_.stride[0] - shape_.pad[0], h * shape_.stride[1] - shape_.pad[1],
-                    begin * shape_.stride[2] - shape_.pad[2]};
-    strip.pixels = static_cast<int>(end - begin);
-    map_.fill(row * out_[2] + begin, strip.pixels, [&](int stream, int pixel, int64_t offset) {
-      if (stream == 0)
-        where.out[pixel] = element_at(out_arg_.data, offset, size_of(out_arg_.dtype));
-      else if (const EpilogueOperand& operand = epilogue_.operands[stream - 1]; operand.varies_by_row)
-        where.operand[stream - 1][pixel] = element_at(static_cast<const void*>(operand.data), offset, operand.size);
-    });
-    function(strip);
+    strip.corner = {d * shape_.stride[0] - shape_.pad[0], h * shape_.stride[1] - shape_.pad[1], 0};
+    int64_t begin = out_[2] * piece / per_row_;
+    for (; s < next; ++s) {
+      const int64_t end = out_[2] * (s + 1 - row * per_row_) / per_row_;
+      strip.corner[2] = begin * shape_.stride[2] - shape_.pad[2];
+      strip.pixels = static_cast<int>(end - begin);
+      map_.fill(row * out_[2] + begin, strip.pixels, [&](int stream, int pixel, int64_t offset) {
+        if (stream == 0)
+          where.out[pixel] = element_at(out_arg_.data, offset, out_size);
+        else if (const EpilogueOperand& operand = epilogue_.operands[stream - 1]; operand.varies_by_row)
+          where.operand[stream - 1][pixel] = element_at(static_cast<const void*>(operand.data), offset, operand.size);
+      });
+      function(strip);
+      begin = end;
+    }
   }
 }
 

@@ -74,6 +74,12 @@ LATHE_INLINE IntVec load_fours(const FourRows& rows, int64_t column, int64_t c, 
   return fours;
 }
 
+// Vectors from a pixel's sums to the next one's.
+constexpr int kPitch = kMaxTileColumns / kLanes;
+
+// What sums begin with: finish_integers() wants them without their zeros.
+LATHE_INLINE IntVec start_of(const Strip& strip, int64_t c) { return IntVec{} - load_int(strip.integers->zero + c); }
+
 template <class Products>
 struct IntegerSums {
   using Sum = IntVec;
@@ -104,11 +110,14 @@ struct IntegerSums {
 
   template <int kKernel, int kStride, int kPixels, Checked kChecked>
   static void window(const Strip& strip, int64_t c, int lanes, IntVec* out) {
-    IntVec sums[kPixels] = {};
+    IntVec sums[kPixels];
+    const IntVec start = start_of(strip, c);
+    LATHE_UNROLL
+    for (int p = 0; p < kPixels; ++p) sums[p] = start;
     add_rows<kKernel, kStride, kPixels, kChecked, std::min(kKernel, 4)>(strip, 0, c, lanes, sums);
     if constexpr (kKernel > 4) add_rows<kKernel, kStride, kPixels, kChecked, kKernel - 4>(strip, 4, c, lanes, sums);
     LATHE_UNROLL
-    for (int p = 0; p < kPixels; ++p) out[p] = sums[p];
+    for (int p = 0; p < kPixels; ++p) out[p * kPitch] = sums[p];
   }
 
   // Any kernel and dilation.
@@ -119,7 +128,7 @@ struct IntegerSums {
     for (int p = 0; p < strip.pixels; ++p) {
       const int64_t left = strip.corner[2] + p * shape.stride[2];
       const auto* weights = reinterpret_cast<const int32_t*>(strip.weights) + c;
-      IntVec sum{};
+      IntVec sum = start_of(strip, c);
       for (int64_t d = 0; d < shape.kernel[0]; ++d)
         for (int64_t h = 0; h < shape.kernel[1]; h += 4) {
           const FourRows rows = rows_of(strip, d, h, shape.kernel[1] - h, left);
@@ -131,7 +140,7 @@ struct IntegerSums {
             sum = Products::add(sum, fours, load_int(weights));
           }
         }
-      sums[p] = sum;
+      sums[p * kPitch] = sum;
     }
   }
 };
@@ -154,10 +163,8 @@ void run(const Strip& any_strip) {
   for (int64_t block = strip.first_channel; block < strip.last_channel; block += kMaxTileColumns) {
     const int columns = static_cast<int>(std::min<int64_t>(kMaxTileColumns, strip.last_channel - block));
     for (int c = 0; c < columns; c += kLanes) {
-      IntVec sums[kMaxPixels];
       const int lanes = std::min(columns - c, kLanes);
-      (lanes < kLanes ? sum.tail : sum.whole)(strip, block + c, lanes, sums);
-      for (int p = 0; p < strip.pixels; ++p) store_int(scratch + p * kMaxTileColumns + c, sums[p]);
+      (lanes < kLanes ? sum.tail : sum.whole)(strip, block + c, lanes, reinterpret_cast<IntVec*>(scratch + c));
     }
     finish_integers(*strip.integers, *strip.where, scratch, kMaxTileColumns, strip.pixels, block, columns);
   }

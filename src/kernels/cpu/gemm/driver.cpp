@@ -12,7 +12,8 @@ namespace {
 const TileTable& tiles_of(const GemmProblem& problem) {
   static const TileTable& floats = LATHE_ISA_SELECT(tile_table)();
   static const TileTable& integers = LATHE_ISA_SELECT(integer_tile_table)(multiplies_bytes());
-  return problem.integers ? integers : floats;
+  static const TileTable& pairs = LATHE_ISA_SELECT(pair_tile_table)(multiplies_bf16());
+  return problem.integers ? integers : problem.pairs ? pairs : floats;
 }
 
 constexpr int64_t kFloat = sizeof(float);
@@ -46,6 +47,7 @@ class Worker {
   }
 
   void run(const Share& share) {
+    if (problem_.blocking.row_block == kTileByTile && problem_.blocking.k_block == 0) return run_by_tiles(share);
     const int64_t block = problem_.blocking.row_block ? problem_.blocking.row_block : share.last_row;
     for (int64_t row = share.first_row; row < share.last_row; row += block) {
       rows_begin_ = row;
@@ -56,6 +58,21 @@ class Worker {
   }
 
  private:
+  // All panels for a tile's rows before the next rows: for weights that stay in the first cache.
+  void run_by_tiles(const Share& share) {
+    const int widest = std::min(problem_.panels.stride(0), tiles_.vectors * tiles_.lanes);
+    const int most = std::min(problem_.blocking.rows, tiles_.max_rows[ceil_div(widest, tiles_.lanes) - 1]);
+    const int64_t unit = problem_.row_unit ? problem_.row_unit : share.last_row - share.first_row;
+    for (int64_t begin = share.first_row; begin < share.last_row; begin += unit) {
+      const int64_t size = std::min(unit, share.last_row - begin), tiles = ceil_div<int64_t>(size, most);
+      for (int64_t i = 0; i < tiles; ++i) {
+        rows_begin_ = begin + size * i / tiles;
+        rows_end_ = begin + size * (i + 1) / tiles;
+        for (int64_t panel = share.first_panel; panel < share.last_panel; ++panel) run_panel(panel, false);
+      }
+    }
+  }
+
   void run_panel(int64_t flat_panel, bool more) {
     const int64_t per_group = problem_.panels.count();
     const int64_t group = flat_panel / per_group, panel = flat_panel % per_group;

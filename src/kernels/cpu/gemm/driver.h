@@ -10,6 +10,11 @@
 
 namespace lathe::cpu::gemm {
 
+// A block of the rows of one tile, whatever the ISA level's tiles are.
+inline constexpr int64_t kTileByTile = 1;
+// Whether so many weights of 4 bytes are read from the second cache for each tile.
+constexpr bool stays_near(int64_t weights) { return weights <= 64 << 10; }
+
 // How a problem is cut. The same record serves GEMM and convolution.
 struct Blocking {
   int width = 64;              // of a panel: 16, 32, 48 or 64; fixed when weights are packed
@@ -67,6 +72,7 @@ struct GemmProblem {
   Blocking blocking;
   const BoundEpilogue* epilogue = nullptr;
   const IntegerEpilogue* integers = nullptr;  // products of 8-bit integers, four of which lie in each float of A and B
+  bool pairs = false;                         // products of bf16, two of which lie in each float of A and B
   const RowSource* source = nullptr;
 };
 

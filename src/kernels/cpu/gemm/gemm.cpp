@@ -39,6 +39,7 @@ std::vector<Blocking> candidates(const GemmShape& shape, int threads) {
       add({width, kMaxTileRows, 0, shape.k * width > 48 * 1024 ? int64_t{512} : 0, split});
       add({width, kMaxTileRows, 0, 0, split});
       if (shape.k <= 512) add({width, kMaxTileRows, 48, 0, split});
+      if (stays_near(shape.k * shape.n)) add({width, kMaxTileRows, kTileByTile, 0, split});
       if (shape.k > 256) add({width, kMaxTileRows, 0, 256, split});
     }
   if (found.empty()) add({kPanelQuantum, kMaxTileRows, 0, 0, false});

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernel "gemm": out[..., M, N] = program(A[..., M, K] x B[..., K, N], operands...), f32.
+// Kernel "gemm": out[..., M, N] = program(A[..., M, K] x B[..., K, N], operands...), f32. With `bf16`, A and B are
+// rounded to bf16 as they are packed, and their products are summed in f32.
 //
-// Inputs: 0 = A, any strides. 1 = B: packed weights (see pack_weights), a rank-1 f32 tensor of packed_floats(); or,
-// without `packed`, a plain f32 tensor [..., K, N] of any strides (a transposed B is one of swapped strides), packed
-// while running. 2... = the program's operands, each of the output's rank with dimensions equal to the output's or 1.
+// Inputs: 0 = A, any strides. 1 = B: packed weights (see pack_weights), a rank-1 f32 tensor of packed_floats(), or of
+// bf16 and twice as many elements (see gemm/pairs.h); or, without `packed`, a plain f32 tensor [..., K, N] of any
+// strides (a transposed B is one of swapped strides), packed while running. 2... = the program's operands, each of the
+// output's rank with dimensions equal to the output's or 1.
 // Output: [..., M, N] of at least the rank of A and a plain B, which is at least 2; any strides but the last, which is
 // 1. The leading dimensions of A and of a plain B broadcast. Packed weights have `batches` matrices: 1, shared by all,
 // or as many as the output has.
@@ -24,9 +26,11 @@ struct GemmParams {
   int64_t k = 0, n = 0;  // 0 for a plain B, whose launch says them
   bool packed = false;   // B
   int64_t batches = 1;
-  Blocking blocking = {};
+  Blocking blocking = {};  // with bf16, its k block is in pairs
+  bool bf16 = false;
   static constexpr auto members() {
-    return std::tuple(&GemmParams::k, &GemmParams::n, &GemmParams::packed, &GemmParams::batches, &GemmParams::blocking);
+    return std::tuple(&GemmParams::k, &GemmParams::n, &GemmParams::packed, &GemmParams::batches, &GemmParams::blocking,
+                      &GemmParams::bf16);
   }
 };
 

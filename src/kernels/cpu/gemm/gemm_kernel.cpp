@@ -5,6 +5,7 @@
 #include "kernels/cpu/gemm/gemm.h"
 #include "kernels/cpu/gemm/matrices.h"
 #include "kernels/cpu/gemm/matrix_rows.h"
+#include "kernels/cpu/gemm/pairs.h"
 #include "kernels/cpu/kernel_table.h"
 #include "kernels/cpu/loop_nest.h"
 
@@ -13,19 +14,17 @@ namespace {
 
 using namespace gemm;
 
-// Offsets into the workspace.
+constexpr int64_t kLeastCopy = 16 << 10;  // elements that are worth another thread
+
+// What a launch multiplies, and offsets into the workspace.
 struct Layout {
-  size_t taps, a, b, threads, total;
+  Panels panels;
+  size_t taps, a, pairs, b, threads, total;
 };
 
 class GemmKernel final : public Kernel {
  public:
-  GemmKernel(int64_t k, int64_t n, bool packed, int64_t batches, const Blocking& blocking, Epilogue epilogue)
-      : weights_{k, n, blocking.width},
-        packed_(packed),
-        batches_(batches),
-        blocking_(blocking),
-        epilogue_(std::move(epilogue)) {}
+  GemmKernel(const GemmParams& params, Epilogue epilogue) : params_(params), epilogue_(std::move(epilogue)) {}
 
   Result<> check(std::span<const TensorArg> inputs, std::span<const TensorArg> outputs) const override;
   size_t workspace_bytes(std::span<const TensorArg> inputs, std::span<const TensorArg> outputs,
@@ -36,24 +35,28 @@ class GemmKernel final : public Kernel {
 
  private:
   // Weights that were packed while building have the record's sizes, others their own.
+  int64_t k_of(const TensorArg& a) const { return params_.packed ? params_.k : a.dims[a.rank - 1]; }
   Panels panels_of(const TensorArg& a, const TensorArg& out) const {
-    return packed_ ? weights_ : Panels{a.dims[a.rank - 1], out.dims[out.rank - 1], weights_.width};
+    const int64_t k = k_of(a);
+    return {params_.bf16 ? pairs_of(k) : k, params_.packed ? params_.n : out.dims[out.rank - 1], blocking_.width};
   }
   int64_t tap_count(int64_t k) const {
     return blocking_.k_block && k > blocking_.k_block ? ceil_div(k, blocking_.k_block) : 1;
   }
   // One B for all matrices: their rows are one long matrix.
-  bool shares_b(const TensorArg& b) const { return packed_ ? batches_ == 1 : leading(b) == 1; }
+  bool shares_b(const TensorArg& b) const { return params_.packed ? params_.batches == 1 : leading(b) == 1; }
+  void pack_panels(const Panels& panels, const TensorArg& b, int64_t offset, int64_t first, int64_t last,
+                   float* to) const;
   Layout layout(std::span<const TensorArg> inputs, const TensorArg& out, int threads) const;
   void write_taps(int64_t k, Tap* taps) const;
+  GemmProblem problem_of(const Panels& panels, const Tap* taps, int64_t rows, const float* packed,
+                         const BoundEpilogue& epilogue, const RowSource& source) const;
   void run_shared(const Launch& launch, const TensorArg& a, const Layout& where) const;
   void run_batch(const Launch& launch, const TensorArg& a, const Layout& where) const;
 
-  Panels weights_;  // only the width where they are not packed
-  bool packed_;
-  int64_t batches_;
-  Blocking blocking_;
-  Epilogue epilogue_;
+  const GemmParams params_;
+  const Blocking& blocking_ = params_.blocking;
+  const Epilogue epilogue_;
 };
 
 Result<> GemmKernel::check(std::span<const TensorArg> inputs, std::span<const TensorArg> outputs) const {
@@ -61,21 +64,23 @@ Result<> GemmKernel::check(std::span<const TensorArg> inputs, std::span<const Te
     return fail(ErrorCode::plan_malformed, "gemm has {} inputs and {} outputs; it takes A, B and gives one output",
                 inputs.size(), outputs.size());
   const TensorArg &a = inputs[0], &b = inputs[1], &out = outputs[0];
-  for (const TensorArg* tensor : {&a, &b, &out})
-    if (tensor->dtype != DType::f32)
-      return fail(ErrorCode::type_mismatch, "gemm computes in f32, a tensor is {}", name_of(tensor->dtype));
+  const DType b_type = params_.packed && params_.bf16 ? DType::bf16 : DType::f32;
+  if (a.dtype != DType::f32 || b.dtype != b_type || out.dtype != DType::f32)
+    return fail(ErrorCode::type_mismatch, "gemm takes f32 and {} and gives f32; A is {}, B {} and the output {}",
+                name_of(b_type), name_of(a.dtype), name_of(b.dtype), name_of(out.dtype));
   if (a.rank < 2 || out.rank < 2) return fail(ErrorCode::shape_mismatch, "gemm: A or the output is no matrix");
   const int r = out.rank;
   const Panels panels = panels_of(a, out);
-  if (!is_matrix_of(a, out, out.dims[r - 2], panels.k) || out.dims[r - 1] != panels.n ||
-      (out.strides[r - 1] != 1 && panels.n != 1) || panels.k > INT32_MAX)
-    return fail(ErrorCode::shape_mismatch, "gemm: A and the output do not fit K {} and N {}", panels.k, panels.n);
-  const bool fits = packed_ ? b.rank == 1 && (b.strides[0] == 1 || b.dims[0] == 1) &&
-                                  b.dims[0] >= panels.floats() * batches_ && (batches_ == 1 || batches_ == leading(out))
-                            : is_matrix_of(b, out, panels.k, panels.n);
+  const int64_t k = k_of(a), batches = params_.batches;
+  if (!is_matrix_of(a, out, out.dims[r - 2], k) || out.dims[r - 1] != panels.n ||
+      (out.strides[r - 1] != 1 && panels.n != 1) || k > INT32_MAX)
+    return fail(ErrorCode::shape_mismatch, "gemm: A and the output do not fit K {} and N {}", k, panels.n);
+  const int64_t elements = panels.floats() * batches * (params_.bf16 ? 2 : 1);
+  const bool fits = params_.packed ? b.rank == 1 && (b.strides[0] == 1 || b.dims[0] == 1) && b.dims[0] >= elements &&
+                                         (batches == 1 || batches == leading(out))
+                                   : is_matrix_of(b, out, k, panels.n);
   if (!fits)
-    return fail(ErrorCode::shape_mismatch, "gemm: B does not fit K {}, N {} and the output's batch", panels.k,
-                panels.n);
+    return fail(ErrorCode::shape_mismatch, "gemm: B does not fit K {}, N {} and the output's batch", k, panels.n);
   return check_epilogue(epilogue_, inputs.subspan(2), out);
 }
 
@@ -88,12 +93,14 @@ Layout GemmKernel::layout(std::span<const TensorArg> inputs, const TensorArg& ou
     return at;
   };
   constexpr int64_t kFloat = sizeof(float);
-  const Panels panels = panels_of(inputs[0], out);
+  const Panels panels = where.panels = panels_of(inputs[0], out);
   const int64_t taps = tap_count(panels.k);
   where.taps = take(taps * static_cast<int64_t>(sizeof(Tap)));
-  where.a = take(repacks(inputs[0]) ? inputs[0].volume() * kFloat : 0);
+  const TensorArg& a = inputs[0];
+  where.a = take(repacks(a) ? a.volume() * kFloat : 0);
+  where.pairs = take(params_.bf16 ? a.dims[a.rank - 2] * leading(a) * panels.k * kFloat : 0);
   const bool alone = !shares_b(inputs[1]) && leading(out) >= threads;
-  where.b = take(packed_ ? 0 : panels.floats() * kFloat * (alone ? threads : 1));
+  where.b = take(params_.packed ? 0 : panels.floats() * kFloat * (alone ? threads : 1));
   where.threads = next;
   const int64_t rows = out.dims[out.rank - 2] * (shares_b(inputs[1]) ? leading(out) : 1);
   where.total = next + scratch_bytes(blocking_, rows, panels.k, {1, taps, 0}) * static_cast<size_t>(threads);
@@ -106,29 +113,58 @@ void GemmKernel::write_taps(int64_t k, Tap* taps) const {
     taps[t] = {t * block, t * block, static_cast<int32_t>(std::min(block, k - t * block)), 0};
 }
 
+// A, whose K is contiguous, dense and in pairs.
+TensorArg in_pairs(const TensorArg& a, float* to, ThreadPool& pool) {
+  static const auto pair = LATHE_ISA_SELECT(pair_neighbours);
+  TensorArg pairs = a;
+  pairs.data = to;
+  const int64_t k = a.dims[a.rank - 1], width = pairs_of(k), rows = a.dims[a.rank - 2];
+  pairs.dims[a.rank - 1] = width;
+  make_dense(pairs);
+  const int64_t grain = std::max<int64_t>(1, kLeastCopy / std::max<int64_t>(k, 1));
+  pool.parallel_for(rows * leading(a), grain, [&](int64_t first, int64_t last, int) {
+    for (int64_t row = first; row < last; ++row)
+      pair(a.as<float>() + matrix_offset(a, a, row / rows) + row % rows * a.strides[a.rank - 2], k, to + row * width,
+           multiplies_bf16());
+  });
+  return pairs;
+}
+
 void GemmKernel::run(const Launch& launch) const {
   const TensorArg& out = launch.outputs[0];
   if (out.volume() == 0) return;
   const Layout where = layout(launch.inputs, out, launch.pool.size());
   TensorArg a = launch.inputs[0];
-  write_taps(panels_of(a, out).k, reinterpret_cast<Tap*>(launch.workspace + where.taps));
+  write_taps(where.panels.k, reinterpret_cast<Tap*>(launch.workspace + where.taps));
   if (repacks(a)) a = repack(a, reinterpret_cast<float*>(launch.workspace + where.a), launch.pool);
+  if (params_.bf16) a = in_pairs(a, reinterpret_cast<float*>(launch.workspace + where.pairs), launch.pool);
   if (shares_b(launch.inputs[1]))
     run_shared(launch, a, where);
   else
     run_batch(launch, a, where);
 }
 
-// Fills the part of a problem that every launch shares.
-GemmProblem make_problem(const Panels& panels, const Blocking& blocking, const Tap* taps, int64_t tap_count,
-                         int64_t rows, const float* packed, const BoundEpilogue& epilogue, const RowSource& source) {
+void GemmKernel::pack_panels(const Panels& panels, const TensorArg& b, int64_t offset, int64_t first, int64_t last,
+                             float* to) const {
+  const float* from = b.as<float>() + offset;
+  const int64_t k_stride = b.strides[b.rank - 2], n_stride = b.strides[b.rank - 1];
+  if (params_.bf16)
+    pack_pairs(panels, b.dims[b.rank - 2], from, k_stride, n_stride, first, last, to);
+  else
+    pack(panels, from, k_stride, n_stride, first, last, to);
+}
+
+// The part of a problem that every launch shares.
+GemmProblem GemmKernel::problem_of(const Panels& panels, const Tap* taps, int64_t rows, const float* packed,
+                                   const BoundEpilogue& epilogue, const RowSource& source) const {
   GemmProblem problem;
   problem.rows = rows;
   problem.panels = panels;
   problem.packed = packed;
   problem.taps = taps;
-  problem.needs.taps = tap_count;
-  problem.blocking = blocking;
+  problem.needs.taps = tap_count(panels.k);
+  problem.blocking = blocking_;
+  problem.pairs = params_.bf16;
   problem.epilogue = &epilogue;
   problem.source = &source;
   return problem;
@@ -137,36 +173,30 @@ GemmProblem make_problem(const Panels& panels, const Blocking& blocking, const T
 void GemmKernel::run_shared(const Launch& launch, const TensorArg& a, const Layout& where) const {
   const TensorArg &b = launch.inputs[1], &out = launch.outputs[0];
   const auto operands = launch.inputs.subspan(2);
-  const Panels panels = panels_of(a, out);
+  const Panels& panels = where.panels;
   const Tap* taps = reinterpret_cast<const Tap*>(launch.workspace + where.taps);
   const float* weights = b.as<float>();
-  if (!packed_) {
+  if (!params_.packed) {
     float* to = reinterpret_cast<float*>(launch.workspace + where.b);
-    launch.pool.parallel_for(panels.count(), 1, [&](int64_t first, int64_t last, int) {
-      pack(panels, b.as<float>(), b.strides[b.rank - 2], b.strides[b.rank - 1], first, last, to);
-    });
+    launch.pool.parallel_for(panels.count(), 1,
+                             [&](int64_t first, int64_t last, int) { pack_panels(panels, b, 0, first, last, to); });
     weights = to;
   }
   const BoundEpilogue epilogue = bind_epilogue(epilogue_, operands, out, out.rank - 1);
   MatrixRows rows(a.as<float>(), out.as<float>(), epilogue, taps);
   rows.map_rows(a, out, operands);
   const int64_t count = out.dims[out.rank - 2] * leading(out);
-  run_problem(make_problem(panels, blocking_, taps, tap_count(panels.k), count, weights, epilogue, rows),
-              launch.workspace + where.threads, launch.pool);
+  run_problem(problem_of(panels, taps, count, weights, epilogue, rows), launch.workspace + where.threads, launch.pool);
 }
 
 void GemmKernel::run_batch(const Launch& launch, const TensorArg& a, const Layout& where) const {
   const TensorArg &b = launch.inputs[1], &out = launch.outputs[0];
   const auto operands = launch.inputs.subspan(2);
   const int r = out.rank;
-  const Panels panels = panels_of(a, out);
+  const Panels& panels = where.panels;
   const Tap* taps = reinterpret_cast<const Tap*>(launch.workspace + where.taps);
   const BoundEpilogue whole = bind_epilogue(epilogue_, operands, out, r - 1);
   const size_t stride = scratch_bytes(blocking_, out.dims[r - 2], panels.k, {1, tap_count(panels.k), 0});
-  auto pack_panels = [&](int64_t matrix, int64_t first, int64_t last, float* to) {
-    pack(panels, b.as<float>() + matrix_offset(b, out, matrix), b.strides[b.rank - 2], b.strides[b.rank - 1], first,
-         last, to);
-  };
   auto multiply = [&](int64_t matrix, const float* weights, std::byte* scratch, bool alone) {
     BoundEpilogue epilogue = whole;
     for (int i = 0; i < epilogue.count; ++i) {
@@ -180,8 +210,7 @@ void GemmKernel::run_batch(const Launch& launch, const TensorArg& a, const Layou
     rows.map.set_stride(0, 0, a.strides[a.rank - 2]);
     rows.map.set_stride(1, 0, out.strides[r - 2]);
     for (int i = 0; i < epilogue.count; ++i) rows.map.set_stride(2 + i, 0, broadcast_stride(operands[i], r - 2));
-    const GemmProblem problem =
-        make_problem(panels, blocking_, taps, tap_count(panels.k), out.dims[r - 2], weights, epilogue, rows);
+    const GemmProblem problem = problem_of(panels, taps, out.dims[r - 2], weights, epilogue, rows);
     if (alone)
       run_problem_alone(problem, scratch);
     else
@@ -196,17 +225,19 @@ void GemmKernel::run_batch(const Launch& launch, const TensorArg& a, const Layou
     launch.pool.parallel_for(matrices, grain, [&](int64_t first, int64_t last, int worker) {
       float* own = packed + worker * panels.floats();
       for (int64_t matrix = first; matrix < last; ++matrix) {
-        if (!packed_) pack_panels(matrix, 0, panels.count(), own);
-        multiply(matrix, packed_ ? b.as<float>() + matrix * panels.floats() : own, scratch + worker * stride, true);
+        if (!params_.packed) pack_panels(panels, b, matrix_offset(b, out, matrix), 0, panels.count(), own);
+        multiply(matrix, params_.packed ? b.as<float>() + matrix * panels.floats() : own, scratch + worker * stride,
+                 true);
       }
     });
     return;
   }
   for (int64_t matrix = 0; matrix < matrices; ++matrix) {
-    if (!packed_)
-      launch.pool.parallel_for(panels.count(), 1,
-                               [&](int64_t first, int64_t last, int) { pack_panels(matrix, first, last, packed); });
-    multiply(matrix, packed_ ? b.as<float>() + matrix * panels.floats() : packed, scratch, false);
+    if (!params_.packed)
+      launch.pool.parallel_for(panels.count(), 1, [&](int64_t first, int64_t last, int) {
+        pack_panels(panels, b, matrix_offset(b, out, matrix), first, last, packed);
+      });
+    multiply(matrix, params_.packed ? b.as<float>() + matrix * panels.floats() : packed, scratch, false);
   }
 }
 
@@ -215,13 +246,13 @@ void GemmKernel::run_batch(const Launch& launch, const TensorArg& a, const Layou
 Result<std::unique_ptr<Kernel>> make_gemm(const Record& record) {
   const auto params = decode_counts<GemmParams>(record.params);
   if (!params || !valid(params->blocking) || params->batches < 1) return refuse_params("gemm");
-  const auto [k, n, packed, batches, blocking] = *params;
+  const auto& [k, n, packed, batches, blocking, bf16] = *params;
   constexpr double kMaxFloats = 1e12;
   if ((packed ? n < 1 : k != 0 || n != 0) ||
       static_cast<double>(k) * static_cast<double>(n + 16) * static_cast<double>(batches) > kMaxFloats)
     return refuse_params("gemm");
   LATHE_ASSIGN(Epilogue epilogue, compile_epilogue(record.program));
-  return std::unique_ptr<Kernel>(new GemmKernel(k, n, packed, batches, blocking, std::move(epilogue)));
+  return std::unique_ptr<Kernel>(new GemmKernel(*params, std::move(epilogue)));
 }
 
 }  // namespace lathe::cpu

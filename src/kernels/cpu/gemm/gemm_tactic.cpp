@@ -5,6 +5,7 @@
 
 #include "kernels/cpu/cpu_tactic.h"
 #include "kernels/cpu/gemm/gemm.h"
+#include "kernels/cpu/gemm/pairs.h"
 #include "kernels/cpu/gemm/panels_packing_tactic.h"
 #include "kernels/cpu/gemm/tile_cost_tactic.h"
 #include "kernels/match_tactic.h"
@@ -33,9 +34,13 @@ OperandDim k_of(const Problem& problem) {
                    : a.dim(a.dims.size() - (attrs.transpose_a ? 2 : 1));
 }
 
+bool rounds(const Problem& problem) { return problem.attrs<MatmulAttrs>().factors == DType::bf16; }
+
+// Its K is what tiles see.
 gemm::GemmShape shape_of(const Problem& problem) {
   const Dims& out = problem.outputs[0].opt_dims;
-  return {matrices_of(out), out[out.size() - 2], out[out.size() - 1], k_of(problem).opt_extent};
+  const int64_t k = k_of(problem).opt_extent;
+  return {matrices_of(out), out[out.size() - 2], out[out.size() - 1], rounds(problem) ? gemm::pairs_of(k) : k};
 }
 
 // B is packed while running where it is not while building, and matrices of their own are products of their own.
@@ -56,32 +61,51 @@ std::vector<Config> configs(const Problem& problem, const gemm::GemmShape& shape
                     [&](const gemm::Blocking& blocking) { return predicted_us(problem, shape, blocking); });
 }
 
+// Weights that are rounded, then packed: what they follow from says both.
+Result<Packed> packed_pairs(const Operand& weights, Packing packing) {
+  CastAttrs to_bf16;
+  to_bf16.to = DType::bf16;
+  const Known known{*weights.weights, weights.derivation};
+  LATHE_ASSIGN(const std::vector<Known> rounded, compute(to_bf16, {&known, 1}, 1));
+  LATHE_ASSIGN(Tensor packed, packing.apply(rounded[0].content));
+  return Packed(std::move(packed), WeightsOrder{std::move(packing), rounded[0]});
+}
+
+Result<Emission> emit_packed(const Problem& problem, const gemm::Panels& panels, gemm::GemmParams params) {
+  const bool transposed = problem.attrs<MatmulAttrs>().transpose_b;
+  params.packed = true;
+  params.k = k_of(problem).opt_extent;
+  params.n = panels.n;
+  params.batches = matrices_of(problem.inputs[1].opt_dims);
+  const int64_t k_stride = transposed ? 1 : params.n, n_stride = transposed ? params.k : 1;
+  const int64_t matrix = params.k * params.n;
+  const auto packing = [&] {
+    const gemm::KAxis k{params.k, k_stride, 1};
+    const Packing one = params.bf16 ? gemm::pairs_packing(panels, params.k, k_stride, n_stride)
+                                    : gemm::panels_packing(panels, {&k, 1}, n_stride);
+    Packing batches = one.repeated(params.batches, matrix, one.dims[0]);
+    batches.dims = {one.dims[0] * params.batches};
+    return batches;
+  };
+  if (params.bf16) {
+    LATHE_ASSIGN(Packed packed, packed_pairs(problem.inputs[1], packing()));
+    return emission_with_weights(problem, encode_params(params), std::move(packed));
+  }
+  const auto pack = [&](const float* weights, std::span<float> packed) {
+    gemm::pack_weights(weights, params.k, params.n, k_stride, n_stride, params.batches, matrix, panels.width, packed);
+  };
+  return emission_with_weights(problem, encode_params(params), panels.floats() * params.batches, pack, packing);
+}
+
 Result<Emission> emit(const Problem& problem, const gemm::GemmShape& shape, const Config& config) {
   const auto& blocking = config.as<gemm::Blocking>();
   const auto& attrs = problem.attrs<MatmulAttrs>();
-  gemm::GemmParams params{.blocking = blocking};
-  if (!is_packed(problem)) {
-    Emission emission = emission_of(problem, params, {0, 1});
-    emission.inputs[0].transposed = attrs.transpose_a;
-    emission.inputs[1].transposed = attrs.transpose_b;
-    return emission;
-  }
-  params = {shape.k, shape.n, true, matrices_of(problem.inputs[1].opt_dims), blocking};
-  const int64_t floats = gemm::packed_floats(params.k, params.n, params.batches, blocking.width);
-  const auto pack = [&](const float* weights, std::span<float> packed) {
-    gemm::pack_weights(weights, params.k, params.n, attrs.transpose_b ? 1 : params.n, attrs.transpose_b ? params.k : 1,
-                       params.batches, params.k * params.n, blocking.width, packed);
-  };
-  const auto packing = [&] {
-    const gemm::Panels panels{params.k, params.n, blocking.width};
-    const gemm::KAxis k{params.k, attrs.transpose_b ? 1 : params.n, 1};
-    Packing batches = gemm::panels_packing(panels, {&k, 1}, attrs.transpose_b ? params.k : 1)
-                          .repeated(params.batches, params.k * params.n, panels.floats());
-    batches.dims = {floats};
-    return batches;
-  };
-  LATHE_ASSIGN(Emission emission, emission_with_weights(problem, encode_params(params), floats, pack, packing));
+  const gemm::GemmParams params{.blocking = blocking, .bf16 = rounds(problem)};
+  const bool packed = is_packed(problem);
+  LATHE_ASSIGN(Emission emission, packed ? emit_packed(problem, {shape.k, shape.n, blocking.width}, params)
+                                         : Result<Emission>(emission_of(problem, params, {0, 1})));
   emission.inputs[0].transposed = attrs.transpose_a;
+  if (!packed) emission.inputs[1].transposed = attrs.transpose_b;
   return emission;
 }
 

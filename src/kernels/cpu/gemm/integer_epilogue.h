@@ -25,6 +25,9 @@ struct Rounding {
   float scale = 1, zero = 0, low = 0, high = 0;
 };
 
+// Whether values that are clamped to what the levels are worth become these levels, and no others.
+bool is_exact(const Rounding& rounding);
+
 struct Bounds {
   float low = 0, high = 0;
 };
@@ -84,7 +87,7 @@ struct IntegerEpilogue {
   const IntegerProgram* program = nullptr;
   BoundEpilogue middle;
   int32_t flip = 0;  // xor-ed to four elements of A: 0x80808080 where they are i8, which makes them u8, 128 larger
-  // Of each column, with room for a whole tile behind the last one.
+  // Of each column, with room for a whole tile behind the last one. Who sums begins with -zero.
   const int32_t* zero = nullptr;
   const float* scale = nullptr;
   int32_t row_factor = 0;    // times the sum of a row of A, is added to the row's sums
@@ -100,6 +103,8 @@ struct IntegerEpilogue {
     Bounds bounds;
     float step = 0;  // what a level is worth
   } between;
+  // Else: whether the program is a chain of sums with such operands, of levels that are rounded, and of clips.
+  bool chained = false;
   int residual = -1;  // operands; -1 = none
   Bounds bounds;      // of values, by the program where it is direct and by the range of the levels
   FoldedScales folded;
@@ -119,8 +124,8 @@ struct TileTable;
 namespace lathe::cpu {
 LATHE_ISA_DECLARE(const gemm::TileTable& integer_tile_table(bool multiplies_bytes))
 
-// Runs the epilogue on sums[rows][stride], columns [column, column + columns) of the output, and stores the result.
-// `sums` has whole vectors, and is scratch afterwards.
+// Runs the epilogue on sums[rows][stride], without their zeros, columns [column, column + columns) of the output, and
+// stores the result. `sums` has whole vectors, and is scratch afterwards.
 using FinishIntegers = void(const gemm::IntegerEpilogue& integers, const TileRows& where, int32_t* sums, int64_t stride,
                             int rows, int64_t column, int columns);
 LATHE_ISA_DECLARE(FinishIntegers finish_integers)

@@ -22,7 +22,7 @@ struct Sums {
 
 struct Levels {
   explicit LATHE_INLINE Levels(const gemm::Rounding& rounding)
-      : quotient(rounding), zero(UintVec(broadcast_int(static_cast<int32_t>(rounding.zero)))) {}
+      : quotient(rounding.scale), zero(UintVec(broadcast_int(static_cast<int32_t>(rounding.zero)))) {}
   // Lanes behind the last column hold whatever memory held, and wrap where that is at an end of the range.
   LATHE_INLINE IntVec operator()(Vec x) const { return IntVec(UintVec(round_to_int(quotient(x))) + zero); }
   Quotient quotient;
@@ -55,17 +55,16 @@ LATHE_INLINE void finish_vector(const IntegerEpilogue& integers, const TileRows&
   const BoundEpilogue& middle = integers.middle;
   const int64_t column = sums.column + c;
   const Levels levels(integers.program->rounding);
-  const Quotient between(integers.between.rounding);
+  const Quotient between(integers.between.rounding.scale);
   const Clamp clamp(integers.bounds), clamp_between(integers.between.bounds);
   const Vec step = broadcast(integers.between.step);
-  const IntVec zero = load_int(integers.zero + column);
   const Vec scale = load(integers.scale + column);
   const Vec bias = middle.bias ? load_tail(middle.bias + column, n) : broadcast(-0.0f);
   const IntegerProgram::Levels none;
   const auto& residual = std::is_void_v<T> ? none : integers.program->levels[static_cast<size_t>(integers.residual)];
   const Vec residual_zero = broadcast(residual.zero), residual_scale = broadcast(residual.scale);
   for (int r = 0; r < sums.rows; ++r) {
-    Vec value = to_float(load_int(sums.data + r * sums.stride + c) - zero) * scale + bias;
+    Vec value = to_float(load_int(sums.data + r * sums.stride + c)) * scale + bias;
     if constexpr (kForm & kBetween) value = round_even(between(clamp_between(value))) * step;
     if constexpr (!std::is_void_v<T>)
       value += load_operand<T>(where.operand[integers.residual][r], column, n, residual_zero, residual_scale);
@@ -92,11 +91,9 @@ LATHE_INLINE void finish_folded(const IntegerEpilogue& integers, const TileRows&
                                 int n) {
   const FoldedLevels<kHasBetween, T> level(integers.folded);
   const int64_t column = sums.column + c;
-  IntVec zero[kVectors];
   Vec scale[kVectors], offset[kVectors];
   LATHE_UNROLL
   for (int v = 0; v < kVectors; ++v) {
-    zero[v] = load_int(integers.zero + column + v * kLanes);
     scale[v] = load(integers.scale + column + v * kLanes);
     offset[v] = load(integers.folded.offset + column + v * kLanes);
   }
@@ -104,7 +101,7 @@ LATHE_INLINE void finish_folded(const IntegerEpilogue& integers, const TileRows&
     IntVec levels[4] = {};
     LATHE_UNROLL
     for (int v = 0; v < kVectors; ++v)
-      levels[v] = level(load_int(sums.data + r * sums.stride + c + v * kLanes) - zero[v], scale[v], offset[v],
+      levels[v] = level(load_int(sums.data + r * sums.stride + c + v * kLanes), scale[v], offset[v],
                         residuals_at<T>(integers, where, r, column + v * kLanes), kVectors > 1 ? kLanes : n);
     store_packed(reinterpret_cast<std::byte*>(where.out[r]) + column, levels, n, level.packing);
   }
@@ -137,6 +134,71 @@ void finish_linear(const IntegerEpilogue& integers, const TileRows& where, const
   finish(integers, where, sums);
 }
 
+// A row's values of one operand, from a column on.
+LATHE_INLINE Vec chained_operand(const IntegerEpilogue& integers, const TileRows& where, int i, int row, int64_t column,
+                                 int n) {
+  const EpilogueOperand& operand = integers.middle.operands[i];
+  if (!operand.varies_by_row) return load_tail(operand.data + column, n);
+  const float* from = where.operand[i][row];
+  const DType type = integers.program->operand_types[static_cast<size_t>(i)];
+  const auto& levels = integers.program->levels[static_cast<size_t>(i)];
+  const Vec zero = broadcast(levels.zero), scale = broadcast(levels.scale);
+  if (type == DType::i8) return rounded(load_operand<int8_t>(from, column, n, zero, scale));
+  if (type == DType::u8) return rounded(load_operand<uint8_t>(from, column, n, zero, scale));
+  return load_tail(from + column, n);
+}
+
+// Up to kVectors vectors of columns, step by step, in registers.
+template <int kVectors>
+LATHE_INLINE void chain_columns(const IntegerEpilogue& integers, const TileRows& where, const Sums& sums, int c,
+                                int n) {
+  const int64_t column = sums.column + c;
+  const Levels levels(integers.program->rounding);
+  const Clamp clamp(integers.bounds);
+  for (int r = 0; r < sums.rows; ++r) {
+    Vec value[kVectors];
+    const auto each = [&](auto&& change) {
+      LATHE_UNROLL
+      for (int v = 0; v < kVectors; ++v) value[v] = change(value[v], v);
+    };
+    each([&](Vec, int v) {
+      const int64_t at = v * kLanes;
+      return to_float(load_int(sums.data + r * sums.stride + c + at)) * load(integers.scale + column + at);
+    });
+    for (const EpilogueStep& step : integers.middle.epilogue->chain) {
+      const Vec x = broadcast(step.x), y = broadcast(step.y);
+      if (step.op == StepOp::add) {
+        each([&](Vec a, int v) {
+          return a + chained_operand(integers, where, step.operand, r, column + v * kLanes, kVectors > 1 ? kLanes : n);
+        });
+      } else if (step.op == StepOp::levels) {
+        const Quotient quotient(step.x);
+        const Clamp within({step.z * step.x, step.w * step.x});
+        each([&](Vec a, int) { return round_even(quotient(within(a))) * y; });
+      } else if (step.op == StepOp::affine) {
+        each([&](Vec a, int) { return a * x + y; });
+      } else {
+        const bool is_clip = step.op == StepOp::clip;
+        const Clamp within({is_clip ? step.x : 0, is_clip ? step.y : kInfinity});
+        each([&](Vec a, int) { return within(a); });
+      }
+    }
+    each([&](Vec a, int v) {
+      if (integers.rounds)
+        store_bytes(reinterpret_cast<std::byte*>(where.out[r]) + column + v * kLanes, levels(clamp(a)),
+                    kVectors > 1 ? kLanes : n);
+      else
+        store_tail(where.out[r] + column + v * kLanes, kVectors > 1 ? kLanes : n, a);
+      return a;
+    });
+  }
+}
+void finish_chain(const IntegerEpilogue& integers, const TileRows& where, const Sums& sums) {
+  int c = 0;
+  for (; c + 4 * kLanes <= sums.columns; c += 4 * kLanes) chain_columns<4>(integers, where, sums, c, 4 * kLanes);
+  for (; c < sums.columns; c += kLanes) chain_columns<1>(integers, where, sums, c, std::min(sums.columns - c, kLanes));
+}
+
 // An operand's columns from one on; `row` is where column 0 lies.
 template <class T>
 void dequantize_row(float* to, const float* row, int64_t stride, const IntegerProgram::Levels& levels, int64_t column,
@@ -160,10 +222,9 @@ void finish_program(const IntegerEpilogue& integers, const TileRows& tile, const
   BoundEpilogue middle = integers.middle;
   auto* values = reinterpret_cast<float*>(sums.data);
   for (int c = 0; c < sums.columns; c += kLanes) {
-    const IntVec zero = load_int(integers.zero + sums.column + c);
     const Vec scale = load(integers.scale + sums.column + c);
     for (int r = 0; r < sums.rows; ++r)
-      store(values + r * sums.stride + c, to_float(load_int(sums.data + r * sums.stride + c) - zero) * scale);
+      store(values + r * sums.stride + c, to_float(load_int(sums.data + r * sums.stride + c)) * scale);
   }
   // Row 0 of what is dequantised or rounded lies where the first column of the output would be.
   TileRows where = tile;
@@ -196,9 +257,8 @@ void finish_program(const IntegerEpilogue& integers, const TileRows& tile, const
 void finish_raw(const IntegerEpilogue& integers, const TileRows& where, const Sums& sums) {
   for (int c = 0; c < sums.columns; c += kLanes) {
     const int n = sums.columns - c < kLanes ? sums.columns - c : kLanes;
-    const IntVec zero = load_int(integers.zero + sums.column + c);
     for (int r = 0; r < sums.rows; ++r)
-      store_tail(where.out[r] + sums.column + c, n, as_float(load_int(sums.data + r * sums.stride + c) - zero));
+      store_tail(where.out[r] + sums.column + c, n, as_float(load_int(sums.data + r * sums.stride + c)));
   }
 }
 
@@ -206,7 +266,10 @@ void finish_raw(const IntegerEpilogue& integers, const TileRows& where, const Su
 
 void finish_integers(const IntegerEpilogue& integers, const TileRows& where, int32_t* sums, int64_t stride, int rows,
                      int64_t column, int columns) {
-  const auto finish = integers.raw ? finish_raw : integers.direct ? finish_linear : finish_program;
+  const auto finish = integers.raw       ? finish_raw
+                      : integers.direct  ? finish_linear
+                      : integers.chained ? finish_chain
+                                         : finish_program;
   finish(integers, where, {sums, stride, rows, column, columns});
 }
 

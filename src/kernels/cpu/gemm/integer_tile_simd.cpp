@@ -94,9 +94,8 @@ LATHE_INLINE void finish_in_registers(const IntVec (&sums)[kRows][kCols], const 
     LATHE_UNROLL
     for (int v = 0; v < kCols; ++v) {
       const int64_t column = tile.column + v * kLanes;
-      levels[v] =
-          level(sums[r][v] - load_int(integers.zero + column), load(integers.scale + column),
-                load(integers.folded.offset + column), residuals_at<T>(integers, *tile.where, r, column), kLanes);
+      levels[v] = level(sums[r][v], load(integers.scale + column), load(integers.folded.offset + column),
+                        residuals_at<T>(integers, *tile.where, r, column), kLanes);
     }
     store_packed(reinterpret_cast<std::byte*>(tile.where->out[r]) + tile.column, levels, tile.columns, level.packing);
   }
@@ -132,14 +131,17 @@ void run_tile(const Tile& tile) {
     for (int v = 0; v < kCols; ++v) sums[r][v] = load_int(partial + r * tile.partial_stride + v * kLanes);
   } else {
     LATHE_UNROLL
-    for (int r = 0; r < kRows; ++r) LATHE_UNROLL
-    for (int v = 0; v < kCols; ++v) sums[r][v] = IntVec{};
+    for (int v = 0; v < kCols; ++v) {
+      const IntVec start = IntVec{} - load_int(tile.integers->zero + tile.column + v * kLanes);
+      LATHE_UNROLL
+      for (int r = 0; r < kRows; ++r) sums[r][v] = start;
+    }
   }
   if (tile.integers->row_factor) {
     int32_t missing[kRows];
     sum_rows<Products>(tile, kRows, missing);
-    for (int r = 0; r < kRows; ++r)
-      for (int v = 0; v < kCols; ++v) sums[r][v] += missing[r];
+    LATHE_UNROLL  // else the sums lie in memory
+        for (int r = 0; r < kRows; ++r) LATHE_UNROLL for (int v = 0; v < kCols; ++v) sums[r][v] += missing[r];
   }
   if (!Products::kUnrolled || tile.integers->flip)
     multiply<Products, true>(sums, tile);

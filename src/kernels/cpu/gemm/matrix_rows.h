@@ -49,15 +49,19 @@ class MatrixRows final : public RowSource {
   const Tap* taps_;
 };
 
+inline void make_dense(TensorArg& tensor) {
+  int64_t stride = 1;
+  for (int d = tensor.rank - 1; d >= 0; --d) {
+    tensor.strides[d] = stride;
+    stride *= tensor.dims[d];
+  }
+}
+
 // A with its k contiguous, dense.
 inline TensorArg repack(const TensorArg& a, float* to, ThreadPool& pool) {
   TensorArg dense = a;
   dense.data = to;
-  int64_t stride = 1;
-  for (int d = a.rank - 1; d >= 0; --d) {
-    dense.strides[d] = stride;
-    stride *= a.dims[d];
-  }
+  make_dense(dense);
   copy_tensor(dense, a, pool);
   return dense;
 }

@@ -27,4 +27,19 @@ Packing panels_packing(const Panels& panels, std::span<const KAxis> k, int64_t c
   return packing;
 }
 
+Packing pairs_packing(const Panels& panels, int64_t k, int64_t k_stride, int64_t column_stride) {
+  Packing packing{{2 * panels.floats()}, {}};
+  for (const int64_t second : {0, 1}) {
+    const KAxis axis{(k + 1 - second) / 2, 2 * k_stride, 1};
+    if (axis.extent == 0) continue;
+    for (PackingBox& box : panels_packing(panels, {&axis, 1}, column_stride).boxes) {
+      box.from += second * k_stride;
+      box.to = 2 * box.to + second;
+      for (int64_t& stride : box.to_strides) stride *= 2;
+      packing.boxes.push_back(std::move(box));
+    }
+  }
+  return packing;
+}
+
 }  // namespace lathe::cpu::gemm

@@ -13,5 +13,7 @@ struct KAxis {
 
 // What pack() does with a weight matrix whose columns are `column_stride` apart, as data.
 Packing panels_packing(const Panels& panels, std::span<const KAxis> k, int64_t column_stride);
+// What pack_pairs() does with the rounded weights: panels.k is pairs_of(k), and each pair has two elements.
+Packing pairs_packing(const Panels& panels, int64_t k, int64_t k_stride, int64_t column_stride);
 
 }  // namespace lathe::cpu::gemm

@@ -60,4 +60,6 @@ struct TileTable {
 
 namespace lathe::cpu {
 LATHE_ISA_DECLARE(const gemm::TileTable& tile_table())
+// Of products of bf16: each float of A and B is two of them (gemm/pairs.h).
+LATHE_ISA_DECLARE(const gemm::TileTable& pair_tile_table(bool multiplies_bf16))
 }  // namespace lathe::cpu

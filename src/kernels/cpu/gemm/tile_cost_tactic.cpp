@@ -32,7 +32,7 @@ struct RowBlocks {
   int64_t count, rows, rest;
 };
 RowBlocks blocks_of(int64_t rows, int64_t block) {
-  if (block == 0 || block >= rows) return {1, rows, 0};
+  if (block == 0 || block == kTileByTile || block >= rows) return {1, rows, 0};
   return {rows / block, block, rows % block};
 }
 

@@ -13,11 +13,42 @@ using gemm::Tile;
 using gemm::TileFunction;
 using gemm::TileTable;
 
-constexpr int max_rows(int vectors) { return gemm::kTileRows[kVecRegisters == 32][vectors - 1]; }
+// sums + the products of each lane. What a few bytes of code for each tile are worth is finished in registers.
+struct FloatProducts {
+  static constexpr bool kFinishes = true;
+  static constexpr int max_rows(int vectors) { return gemm::kTileRows[kVecRegisters == 32][vectors - 1]; }
+  LATHE_INLINE static Vec add(Vec sums, Vec a, Vec b) { return mul_add(a, b, sums); }
+};
+
+#if defined(LATHE_ISA_LEVEL_avx512)
+// Of pairs of bf16, with the CPU's instruction for it. It is written out, for the flags of the level do not include it;
+// see multiplies_bf16().
+struct PairProducts {
+  static constexpr bool kFinishes = false;
+  // Enough sums to keep the core busy.
+  static constexpr int max_rows(int vectors) { return vectors > 2 ? 4 : 6; }
+  LATHE_INLINE static Vec add(Vec sums, Vec a, Vec b) {
+    asm("vdpbf16ps %2, %1, %0" : "+v"(sums) : "v"(a), "v"(b));
+    return sums;
+  }
+};
+#endif
+
+// The same by products of f32. Plans that were built for other CPUs alone have such products: few tiles will do.
+struct SplitPairProducts {
+  static constexpr bool kFinishes = false;
+  static constexpr int max_rows(int) { return 2; }
+  LATHE_INLINE static Vec add(Vec sums, Vec a, Vec b) {
+    return mul_add(high(a), high(b), mul_add(low(a), low(b), sums));
+  }
+  LATHE_INLINE static Vec low(Vec pairs) { return as_float(as_int(pairs) << 16); }
+  LATHE_INLINE static Vec high(Vec pairs) { return as_float(as_int(pairs) & static_cast<int32_t>(0xffff0000u)); }
+};
+
 // The widest tile: always a divisor of 16 columns on narrow machines, so that it divides every panel width.
 constexpr int kVectors = kVecBytes == 64 || kVecRegisters == 32 ? 4 : 2;
 
-template <int kRows, int kCols>
+template <class Products, int kRows, int kCols>
 LATHE_INLINE void multiply_step(Vec (&sums)[kRows][kCols], const float* const (&a)[kRows], int64_t k, const float* b) {
   Vec columns[kCols];
   LATHE_UNROLL
@@ -26,11 +57,11 @@ LATHE_INLINE void multiply_step(Vec (&sums)[kRows][kCols], const float* const (&
   for (int r = 0; r < kRows; ++r) {
     const Vec row = broadcast(a[r][k]);
     LATHE_UNROLL
-    for (int v = 0; v < kCols; ++v) sums[r][v] = mul_add(row, columns[v], sums[r][v]);
+    for (int v = 0; v < kCols; ++v) sums[r][v] = Products::add(sums[r][v], row, columns[v]);
   }
 }
 
-template <int kRows, int kCols>
+template <class Products, int kRows, int kCols>
 LATHE_INLINE void multiply(Vec (&sums)[kRows][kCols], const Tile& tile) {
   const int64_t b_stride = tile.b_stride;
   const char* prefetched = tile.prefetch;
@@ -48,9 +79,9 @@ LATHE_INLINE void multiply(Vec (&sums)[kRows][kCols], const Tile& tile) {
     for (; k + 4 <= depth; k += 4) {
       for (int i = 0; i < lines; ++i, prefetched += 64) prefetch_l2(prefetched);
       LATHE_UNROLL
-      for (int u = 0; u < 4; ++u, b += b_stride) multiply_step<kRows, kCols>(sums, a, k + u, b);
+      for (int u = 0; u < 4; ++u, b += b_stride) multiply_step<Products, kRows, kCols>(sums, a, k + u, b);
     }
-    for (; k < depth; ++k, b += b_stride) multiply_step<kRows, kCols>(sums, a, k, b);
+    for (; k < depth; ++k, b += b_stride) multiply_step<Products, kRows, kCols>(sums, a, k, b);
   }
 }
 
@@ -97,7 +128,7 @@ LATHE_INLINE void finish_linear(Vec (&sums)[kRows][kCols], const Tile& tile) {
   }
 }
 
-template <int kRows, int kCols>
+template <class Products, int kRows, int kCols>
 void run_tile(const Tile& tile) {
   Vec sums[kRows][kCols];
   if (tile.load_partial) {
@@ -110,41 +141,49 @@ void run_tile(const Tile& tile) {
     for (int v = 0; v < kCols; ++v) sums[r][v] = zero();
   }
   if (!tile.store_partial) prefetch_output<kRows, kCols>(tile);
-  multiply<kRows, kCols>(sums, tile);
-  if (tile.store_partial) {
-    LATHE_UNROLL
-    for (int r = 0; r < kRows; ++r) LATHE_UNROLL
-    for (int v = 0; v < kCols; ++v) store(tile.partial + r * tile.partial_stride + v * kLanes, sums[r][v]);
-    return;
-  }
-  if (tile.epilogue->linear && tile.columns == kCols * kLanes) return finish_linear<kRows, kCols>(sums, tile);
+  multiply<Products, kRows, kCols>(sums, tile);
+  if constexpr (Products::kFinishes)
+    if (!tile.store_partial && tile.epilogue->linear && tile.columns == kCols * kLanes)
+      return finish_linear<kRows, kCols>(sums, tile);
   alignas(kVecBytes) float scratch[kRows * kCols * kLanes];
+  float* const to = tile.store_partial ? tile.partial : scratch;
+  const int64_t stride = tile.store_partial ? tile.partial_stride : kCols * kLanes;
   LATHE_UNROLL
   for (int r = 0; r < kRows; ++r) LATHE_UNROLL
-  for (int v = 0; v < kCols; ++v) store(scratch + (r * kCols + v) * kLanes, sums[r][v]);
-  finish_tile(*tile.epilogue, *tile.where, scratch, kCols * kLanes, kRows, tile.column, tile.columns);
+  for (int v = 0; v < kCols; ++v) store(to + r * stride + v * kLanes, sums[r][v]);
+  if (!tile.store_partial)
+    finish_tile(*tile.epilogue, *tile.where, scratch, kCols * kLanes, kRows, tile.column, tile.columns);
 }
 
-template <int kCols, int... kRow>
+template <class Products, int kCols, int... kRow>
 void fill(TileTable& table, std::integer_sequence<int, kRow...>) {
   table.max_rows[kCols - 1] = sizeof...(kRow);
-  ((table.functions[kCols - 1][kRow] = run_tile<kRow + 1, kCols>), ...);
+  ((table.functions[kCols - 1][kRow] = run_tile<Products, kRow + 1, kCols>), ...);
 }
 
-template <int... kCol>
+template <class Products, int... kCol>
 TileTable make_table(std::integer_sequence<int, kCol...>) {
   TileTable table{};
   table.lanes = kLanes;
   table.vectors = sizeof...(kCol);
-  (fill<kCol + 1>(table, std::make_integer_sequence<int, max_rows(kCol + 1)>()), ...);
+  (fill<Products, kCol + 1>(table, std::make_integer_sequence<int, Products::max_rows(kCol + 1)>()), ...);
   return table;
 }
 
 }  // namespace
 
 const TileTable& tile_table() {
-  static const TileTable table = make_table(std::make_integer_sequence<int, kVectors>());
+  static const TileTable table = make_table<FloatProducts>(std::make_integer_sequence<int, kVectors>());
   return table;
+}
+
+const TileTable& pair_tile_table([[maybe_unused]] bool multiplies_bf16) {
+#if defined(LATHE_ISA_LEVEL_avx512)
+  static const TileTable pairs = make_table<PairProducts>(std::make_integer_sequence<int, kVectors>());
+  if (multiplies_bf16) return pairs;
+#endif
+  static const TileTable split = make_table<SplitPairProducts>(std::make_integer_sequence<int, kVectors>());
+  return split;
 }
 
 }  // namespace lathe::cpu::LATHE_ISA

@@ -44,7 +44,7 @@ class IntegerRows final : public RowSource {
       if (stream == 0) {
         scratch.a_rows[row] = element_at(a_.data, offset, 1);
       } else if (stream == 1) {
-        scratch.where.out[row] = element_at(out_.data, offset, size_of(out_.dtype));
+        scratch.where.out[row] = element_at(out_.data, offset, out_size_);
       } else if (const EpilogueOperand& operand = epilogue_.operands[stream - 2]; operand.varies_by_row) {
         scratch.where.operand[stream - 2][row] = element_at(operand.data, offset, operand.size);
       }
@@ -54,6 +54,7 @@ class IntegerRows final : public RowSource {
 
  private:
   const TensorArg a_, out_;
+  const size_t out_size_ = size_of(out_.dtype);
   const BoundEpilogue& epilogue_;
   const Tap* taps_;
   RowMap<2 + kMaxEpilogueOperands> map_;

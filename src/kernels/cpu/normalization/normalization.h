@@ -4,7 +4,8 @@
 //   program  optional epilogue; input 0 is the normalized value, the others are the kernel's inputs after the bias
 //   params   NormalizationParams
 //   inputs   0: x, f32; [scale]; [bias]; the epilogue's operands: f32, broadcast to the shape of x; any strides
-//   outputs  0: y, f32, of the shape of x, any strides; may be x itself
+//   outputs  0: y, of the shape of x, any strides: f32, which may be x itself, or u8 or i8, of levels that the epilogue
+//   makes
 #pragma once
 
 #include <cstdint>

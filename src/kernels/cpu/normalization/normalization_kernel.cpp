@@ -132,6 +132,7 @@ class NormalizationKernel final : public Kernel {
   void statistics(const Walk& walk, const Task& task, float* mean, float* rstd) const;
   void normalize(const Walk& walk, const Task& task, const float* mean, const float* rstd) const;
   void run_epilogue(const Walk& walk, const Task& task) const;
+  void normalize_to_levels(const Walk& walk, const Task& task, DType type, const float* mean, const float* rstd) const;
   LoopNest make_nest(const Launch& launch, float** data) const;
 
   const NormalizationParams params_;
@@ -144,11 +145,13 @@ Result<> NormalizationKernel::check(std::span<const TensorArg> inputs, std::span
     return fail(ErrorCode::invalid_argument, "normalization: {} inputs and {} outputs given, {} and 1 expected",
                 inputs.size(), outputs.size(), expected);
   const TensorArg &x = inputs[0], &y = outputs[0];
-  for (const std::span<const TensorArg> tensors : {inputs, outputs})
-    for (const TensorArg& tensor : tensors)
-      if (tensor.dtype != DType::f32)
-        return fail(ErrorCode::dtype_unsupported, "normalization: an operand is {}; only f32 is supported",
-                    name_of(tensor.dtype));
+  for (const TensorArg& tensor : inputs)
+    if (tensor.dtype != DType::f32)
+      return fail(ErrorCode::dtype_unsupported, "normalization: an operand is {}; only f32 is supported",
+                  name_of(tensor.dtype));
+  if (y.dtype != DType::f32 && (!is_byte_integer(y.dtype) || epilogue_.is_identity()))
+    return fail(ErrorCode::dtype_unsupported, "normalization: the output is {}; only f32 and levels are supported",
+                name_of(y.dtype));
   const int rank = x.rank + (params_.groups > 1);
   if (params_.groups > 1 && (x.rank < 2 || rank > kMaxRank || x.dims[1] % params_.groups != 0))
     return fail(ErrorCode::shape_mismatch, "normalization: {} groups do not divide the channels", params_.groups);
@@ -284,8 +287,46 @@ void NormalizationKernel::run_epilogue(const Walk& walk, const Task& task) const
   }
 }
 
+// A piece of a row at a time, which the program makes levels of.
+void NormalizationKernel::normalize_to_levels(const Walk& walk, const Task& task, DType type, const float* mean,
+                                              const float* rstd) const {
+  static const auto row_function = LATHE_ISA_SELECT(normalize_row);
+  static const auto run_block = LATHE_ISA_SELECT(run_program_block);
+  const int step = walk.columns_kept ? 1 : 0;
+  const bool contiguous = walk.column_stride(kX) == 1 && walk.column_stride(kScale) <= 1 &&
+                          walk.column_stride(kBias) <= 1 && walk.column_stride(kScale) >= 0 &&
+                          walk.column_stride(kBias) >= 0;
+  constexpr int64_t kPiece = 4 * kBlockFloats;
+  float piece[kPiece];
+  for (int64_t i = 0; i < walk.outer_total * walk.rows; ++i)
+    for (int64_t c = 0; c < task.columns; c += kPiece) {
+      const int64_t count = std::min(kPiece, task.columns - c);
+      const auto offset = [&](int k) {
+        return walk.offset(walk.outer, walk.outer_count, i / walk.rows, k) + i % walk.rows * walk.row_stride(k) +
+               c * walk.column_stride(k);
+      };
+      const float *x = task.data[kX] + offset(kX), *scale = task.data[kScale] + offset(kScale),
+                  *bias = task.data[kBias] + offset(kBias), *m = mean + c * step, *r = rstd + c * step;
+      const int64_t xs = walk.column_stride(kX), ss = walk.column_stride(kScale), bs = walk.column_stride(kBias);
+      if (contiguous)
+        row_function(x, piece, count, {m, step}, {r, step}, {scale, static_cast<int>(ss)},
+                     {bias, static_cast<int>(bs)});
+      else
+        for (int64_t k = 0; k < count; ++k)
+          piece[k] = (x[k * xs] - m[k * step]) * r[k * step] * scale[k * ss] + bias[k * bs];
+      BlockInput inputs[kMaxProgramInputs] = {{piece, 0, 1}};
+      for (int k = 1; k < epilogue_.num_inputs(); ++k) {
+        const int operand = kFirstExtra + k - 1;
+        inputs[k] = {task.data[operand] + offset(operand), 0, walk.column_stride(operand)};
+      }
+      const BlockOutput output{element_at(task.data[kY], offset(kY), size_of(type)), 0, walk.column_stride(kY), type};
+      run_block(epilogue_, 1, count, inputs, &output, task.scratch);
+    }
+}
+
 void NormalizationKernel::run(const Launch& launch) const {
   if (launch.outputs[0].volume() == 0) return;
+  const DType type = launch.outputs[0].dtype;
   float* data[kMaxNestOperands];
   const Walk walk(make_nest(launch, data));
   const int64_t width = walk.piece_columns(), pieces = ceil_div(walk.columns, width);
@@ -299,10 +340,15 @@ void NormalizationKernel::run(const Launch& launch) const {
       task.columns = last - first;
       task.scratch = reinterpret_cast<float*>(launch.workspace + scratch_stride() * static_cast<size_t>(worker));
       for (int k = 0; k < walk.nest.operands; ++k)
-        task.data[k] =
-            data[k] + walk.offset(walk.kept, walk.kept_count, unit / pieces, k) + first * walk.column_stride(k);
+        task.data[k] = element_at(
+            data[k], walk.offset(walk.kept, walk.kept_count, unit / pieces, k) + first * walk.column_stride(k),
+            k == kY ? size_of(type) : sizeof(float));
       float mean[kColumnPiece], rstd[kColumnPiece];
       statistics(walk, task, mean, rstd);
+      if (type != DType::f32) {
+        normalize_to_levels(walk, task, type, mean, rstd);
+        continue;
+      }
       normalize(walk, task, mean, rstd);
       if (!epilogue_.is_identity()) run_epilogue(walk, task);
     }

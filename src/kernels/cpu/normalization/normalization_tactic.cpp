@@ -42,7 +42,7 @@ Matched match_normalization(const Problem& problem) {
   const std::optional<RowNormalization> rows = row_normalization(problem);
   if (!rows) return refuse("not a normalization");
   if (auto reason = unsupported_feature(problem, {.permuted_inputs = 0b1})) return refuse(*std::move(reason));
-  if (auto reason = refuse_non_f32(problem)) return refuse(*std::move(reason));
+  if (auto reason = refuse_non_f32(problem, {.levels = true})) return refuse(*std::move(reason));
   const int rank = problem.inputs[0].rank();
   if (rank == 0) return refuse("a scalar");
   if (rank + (rows->groups > 1) > kMaxRank) return refuse("too many dimensions");

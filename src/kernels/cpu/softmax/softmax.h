@@ -3,7 +3,8 @@
 //   program  epilogue of the result, which reads nothing else
 //   params   SoftmaxParams
 //   inputs   0: f32, any strides
-//   outputs  0: f32, of the same shape, any strides; may be the input itself
+//   outputs  0: of the same shape, any strides: f32, which may be the input itself, or u8 or i8, of levels that the
+//            epilogue makes
 #pragma once
 
 #include <cstdint>

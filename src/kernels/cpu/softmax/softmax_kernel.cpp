@@ -36,6 +36,7 @@ class SoftmaxKernel final : public Kernel {
   }
   void run_epilogue(const Launch& launch, int worker, float* data, int64_t row_stride, int64_t rows,
                     int64_t columns) const;
+  void write_levels(const Launch& launch, int worker, int64_t offset) const;
   void run_columns(const Launch& launch, const LoopNest& nest) const;
   void run_rows(const Launch& launch, const LoopNest& nest) const;
 
@@ -49,9 +50,10 @@ Result<> SoftmaxKernel::check(std::span<const TensorArg> inputs, std::span<const
     return fail(ErrorCode::invalid_argument, "softmax: {} inputs and {} outputs given, 1 and 1 expected", inputs.size(),
                 outputs.size());
   const TensorArg &in = inputs[0], &out = outputs[0];
-  if (in.dtype != DType::f32 || out.dtype != DType::f32)
-    return fail(ErrorCode::dtype_unsupported, "softmax: {} to {}; only f32 is supported", name_of(in.dtype),
-                name_of(out.dtype));
+  const bool gives_levels = is_byte_integer(out.dtype) && !epilogue_.is_identity();
+  if (in.dtype != DType::f32 || (out.dtype != DType::f32 && !gives_levels))
+    return fail(ErrorCode::dtype_unsupported, "softmax: {} to {}; only f32, and levels of it, are supported",
+                name_of(in.dtype), name_of(out.dtype));
   if (in.rank != out.rank || axis_ >= in.rank || !std::equal(in.dims, in.dims + in.rank, out.dims))
     return fail(ErrorCode::shape_mismatch, "softmax: shapes differ, or lack axis {}", axis_);
   return {};
@@ -65,6 +67,16 @@ void SoftmaxKernel::run_epilogue(const Launch& launch, int worker, float* data, 
   const BlockOutput output{data, row_stride};
   float* scratch = row_of(launch, worker) + row_bytes(launch.inputs[0]) / sizeof(float);
   run_block(epilogue_, rows, columns, &input, &output, scratch);
+}
+
+// The worker's row, of which the program makes levels.
+void SoftmaxKernel::write_levels(const Launch& launch, int worker, int64_t offset) const {
+  static const auto run_block = LATHE_ISA_SELECT(run_program_block);
+  const TensorArg& out = launch.outputs[0];
+  float* row = row_of(launch, worker);
+  const BlockInput input{row, 0, 1};
+  const BlockOutput output{out.as<std::byte>() + offset, 0, out.strides[axis_], out.dtype};
+  run_block(epilogue_, 1, out.dims[axis_], &input, &output, row + row_bytes(launch.inputs[0]) / sizeof(float));
 }
 
 void SoftmaxKernel::run_columns(const Launch& launch, const LoopNest& nest) const {
@@ -93,20 +105,36 @@ void SoftmaxKernel::run_rows(const Launch& launch, const LoopNest& nest) const {
   const TensorArg &in = launch.inputs[0], &out = launch.outputs[0];
   const int64_t n = in.dims[axis_], in_stride = in.strides[axis_], out_stride = out.strides[axis_];
   const int64_t grain = std::max<int64_t>(1, kMinTaskElements / n);
+  // Starting a program takes as long as a short row: rows that lie one behind the other share it.
+  const bool is_dense = nest.rank == 1 && nest.strides[0][0] == n;
+  const int64_t most = is_dense ? std::max<int64_t>(1, 4 * kBlockFloats / n) : 1;
   launch.pool.parallel_for(in.volume() / n, grain, [&](int64_t begin, int64_t end, int worker) {
     float* row = row_of(launch, worker);
+    int64_t waiting = 0;  // rows for the epilogue
     for (int64_t i = begin; i < end; ++i) {
       int64_t offsets[2];
       nest.offsets(nest.rank, i, offsets);
       const float* source = in.as<float>() + offsets[1];
       float* target = out.as<float>() + offsets[0];
+      const bool gives_levels = out.dtype != DType::f32;
+      if (in_stride == 1 && gives_levels) {
+        softmax(source, row, n, log_);
+        write_levels(launch, worker, offsets[0]);
+        continue;
+      }
       if (in_stride == 1 && out_stride == 1) {
         softmax(source, target, n, log_);
-        run_epilogue(launch, worker, target, 0, 1, n);
+        if (++waiting < most && i + 1 < end) continue;
+        run_epilogue(launch, worker, target - (waiting - 1) * n, n, waiting, n);
+        waiting = 0;
         continue;
       }
       for (int64_t k = 0; k < n; ++k) row[k] = source[k * in_stride];
       softmax(row, row, n, log_);
+      if (gives_levels) {
+        write_levels(launch, worker, offsets[0]);
+        continue;
+      }
       run_epilogue(launch, worker, row, 0, 1, n);
       for (int64_t k = 0; k < n; ++k) target[k * out_stride] = row[k];
     }
@@ -123,7 +151,7 @@ void SoftmaxKernel::run(const Launch& launch) const {
   const int inner = nest.rank - 1;
   const bool rows = in.strides[axis_] == 1 && out.strides[axis_] == 1;
   const bool columns = nest.strides[0][inner] == 1 && nest.strides[1][inner] == 1 && nest.dims[inner] > 1;
-  !rows&& columns ? run_columns(launch, nest) : run_rows(launch, nest);
+  !rows&& columns&& out.dtype == DType::f32 ? run_columns(launch, nest) : run_rows(launch, nest);
 }
 
 }  // namespace

@@ -1,139 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolution as an implicit matrix product: output pixels by output channels.
-#include "base/divide.h"
-#include "kernels/cuda/conv/shuffle_tactic.h"
+#include "kernels/cuda/conv/implicit_gemm_tactic.h"
 #include "kernels/cuda/conv/weights_tactic.h"
-#include "kernels/cuda/conv/window_tactic.h"
-#include "kernels/cuda/gemm/prologue_tactic.h"
 #include "kernels/cuda/match.h"
 
 namespace lathe::cuda {
 namespace {
 
+using conv::ImplicitGemm;
 using gemm::TileShape;
 
-// How the input's pixels are read.
-enum class PixelLoad {
-  dense,   // as a matrix of pixels by channels: every output pixel reads the input pixel at its place
-  window,  // vectors of channels
-  gather,  // element by element
-};
-
-struct ImplicitGemm {
-  ConvShape attributes;
-  PixelLoad load = PixelLoad::gather;
-  int width = 1;         // channels copied at once
-  int64_t channels = 0;  // of a group
-  int64_t padded = 0;    // as K counts them
-  int64_t outputs = 0;   // channels of a group
-  int64_t taps = 1;
-  Expr pixels;     // of the output, over the whole batch
-  Operand output;  // with the op's own dimensions
-  conv::Shuffle shuffle;
-  int64_t k() const { return taps * padded; }
-};
-
-PixelLoad load_of(const Operand& x, const ConvShape& a, int width, int64_t pixels) {
-  const std::array<int64_t, 3> ones = {1, 1, 1}, zeros = {0, 0, 0};
-  const bool channels_last = x.strides[1] == Expr(1) || x.dims[1] == Expr(1);
-  if (!channels_last || static_cast<size_t>(width) * size_of(x.dtype) < 4) return PixelLoad::gather;
-  if (a.kernel == ones && a.stride == ones && a.pad == zeros && conv::has_one_pitch(x)) return PixelLoad::dense;
-  return conv::fits_window_loader(x, pixels) ? PixelLoad::window : PixelLoad::gather;
-}
-
-std::optional<std::string> describe(const Problem& problem, ImplicitGemm& form) {
-  if (!problem.is(OpKind::convolution)) return "not a convolution";
-  form.output = problem.outputs[0];
-  form.output.dims = whole_dims(problem.outputs[0]), form.output.opt_dims = opt_whole_dims(problem.outputs[0]);
-  const Operand &x = problem.inputs[0], &w = problem.inputs[1], &y = form.output;
-  if (!w.weights) return "the weights are not constant";
-  if (auto reason = resolve_conv_shape(problem, form.attributes)) return reason;
-  const ConvShape& a = form.attributes;
-  const Dims& dims = w.weights->dims();
-  form.channels = dims[1];
-  form.outputs = dims[0] / a.groups;
-  form.taps = a.kernel[0] * a.kernel[1] * a.kernel[2];
-  if (form.channels == 0 || form.outputs == 0 || form.taps == 0) return "an empty dimension";
-  if (form.taps * form.channels > (1 << 24)) return "more than 16 million weights for an output channel";
-  form.width = conv::copy_width(x, a.groups, form.channels);
-  int64_t pixels = 1;  // of an image
-  for (size_t d = 2; d < y.opt_dims.size(); ++d) pixels *= y.opt_dims[d];
-  form.load = load_of(x, a, form.width, pixels);
-  if (problem.inputs[0].is_computed() && (form.load != PixelLoad::dense || a.groups > 1))
-    return "a program before a window of several elements";
-  if (auto reason = gemm::refuse_prologue(problem, 1)) return reason;
-  const int64_t unit = form.load == PixelLoad::window ? form.width : 1;
-  form.padded = round_up(form.channels, unit);
-  form.pixels = y.dims[0];
-  for (size_t d = 2; d < y.dims.size(); ++d) form.pixels *= y.dims[d];
-  if (auto reason = conv::describe_shuffle(problem, form.shuffle)) return reason;
-  if (!w.constant && !form.shuffle.order.empty()) return "weights that can be replaced, in another order";
-  return std::nullopt;
-}
-
-// Declares the loader `a`.
-std::string input_loader(Source& source, const Problem& problem, const ImplicitGemm& form, const TileShape& tile,
-                         Emission& emission) {
-  if (form.load == PixelLoad::dense) {
-    const std::string group = fmt::format(" + batch * {}L", form.channels);
-    return gemm::left_loader(source, problem, 1,
-                             {"a", "A", form.attributes.groups > 1 ? group : "", conv::pixel_pitch(problem.inputs[0]),
-                              form.width, gemm::Major::k, form.pixels, form.k()},
-                             tile, emission);
-  }
-  std::string text = fmt::format("using Window = {};\n  ", conv::window_type(form.attributes));
-  text += form.load == PixelLoad::window
-              ? fmt::format("conv::WindowLoader<A, Tile::PanelA, Tile::kThreads, {}, Window, {}, {}> a;\n  ",
-                            form.width, form.channels, form.padded)
-              : fmt::format("conv::GatherLoader<A, Tile::PanelA, Tile::kThreads, Window, {}> a;\n  ", form.channels);
-  return text +
-         fmt::format("a.start(A_, {}, batch * {}, block, m);\n  ", conv::pixels(source, form.output), form.channels);
-}
-
 std::vector<Config> configs(const Problem& problem, const ImplicitGemm& form) {
-  gemm::Extent e = gemm::extent_of(problem);
-  e.gathered = form.load == PixelLoad::gather;
-  e.copy_width = form.load == PixelLoad::window ? form.width : 0;
-  e.m = conv::opt_pixels(form.output), e.taps = form.taps;
-  e.n = form.outputs, e.k = form.k(), e.batch = form.attributes.groups;
-  return gemm::configs(e);
+  return gemm::configs(conv::extent_of(problem, form));
 }
 
 Result<Emission> emit(const Problem& problem, const ImplicitGemm& form, const Config& config) {
   const auto& tile = config.as<TileShape>();
   const DType dtype = problem.inputs[0].dtype;
-  const conv::Shuffle& shuffle = form.shuffle;
-  LATHE_ASSIGN(const Tensor weights, conv::in_order(*problem.inputs[1].weights, shuffle.order));
+  LATHE_ASSIGN(const Tensor weights, conv::in_order(*problem.inputs[1].weights, form.shuffle.order));
   LATHE_ASSIGN(Packed packed, conv::pack_weights(Known{weights, problem.inputs[1].derivation}, form.padded));
   const Operand b = packed_operand(packed.content);
   Emission emission = with_weights(std::move(packed));
-  LATHE_TRY(conv::add_operands(shuffle, emission));
+  LATHE_TRY(conv::add_operands(form.shuffle, emission));
   Source source("conv/conv.cuh");
   source.input(0, problem.inputs[0], "A");
   source.input(1, b, "B");
-  std::string body = gemm::declare_product(source, tile, gemm::tile_type(tile, dtype, gemm::Major::k, gemm::Major::k),
-                                           form.pixels, form.outputs, form.k());
-  body += input_loader(source, problem, form, tile, emission);
+  std::string body = conv::declare_product(source, tile, dtype, form);
+  body += conv::input_loader(source, problem, form, tile, emission);
   body += conv::weights_loader(source, b, form.outputs, form.k(), tile);
-  const int64_t groups = form.attributes.groups;
-  gemm::Ending ending{shuffle.problem, dtype, shuffle.dimension, form.pixels, form.outputs, groups, {}};
-  ending.column_dims = shuffle.channel_dims;
-  ending.rows = [&](Source&) {
-    return fmt::format("gemm::AllRows<{}, {}>{{0L}}", shuffle.dimension, shuffle.channel_dims);
-  };
-  if (groups > 1) ending.column = "batch * n";
-  ending.weights_first = true;
-  gemm::finish(source, std::move(body), tile, ending, emission);
+  gemm::finish(source, std::move(body), tile, conv::ending_of(form, dtype), emission);
   return emission;
 }
 
 }  // namespace
 
 Matched match_conv(const Problem& problem) {
-  if (auto reason = unsupported_feature(problem, {.reassociated_result = true, .prologues = 1}))
-    return refuse(*std::move(reason));
   ImplicitGemm form;
-  if (auto reason = describe(problem, form)) return refuse(*std::move(reason));
+  if (auto reason = conv::describe(problem, form)) return refuse(*std::move(reason));
   return match_form(problem, std::move(form), configs, emit);
 }
 

@@ -122,7 +122,7 @@ LATHE_DEVICE void store_strip(const Out& out, const Fusion& fusion, const Strip&
     LATHE_UNROLL
     for (int i = 0; i < Out::kRank; ++i) c[i] = i < 2 ? all[i] : all[i + 5 - Out::kRank];
     fusion.template apply<1, kWidth>(sums[t], c, count);
-    store<1, kWidth>(out, c, sums[t], count);
+    store_result<Fusion, 1>(out, c, sums[t], count);
   }
 }
 

@@ -70,7 +70,7 @@ Result<Emission> emit(const Problem& problem, const ConvShape& a, const Config& 
   Emission emission = with_weights(std::move(packed));
   add_operand_inputs(problem, emission);
   source.output(0, y, "Y");
-  source.fusion(problem, 2);
+  source.rounding_fusion(problem, 2);
   const std::string call =
       fmt::format("depthwise::run<{}, {}, {}, {}, {}>(X_, F_, Y_, fusion_, {});", conv::window_type(a), strip, width,
                   a.kernel[2] > kMostUnrolledTaps, mod(x.dims[1], width) == Expr(0), conv::pixels(source, y));

@@ -5,6 +5,7 @@
 
 #include "gemm/dense_loader.cuh"
 #include "gemm/main_loop.cuh"
+#include "gemm/staging.cuh"
 #include "lib/tensor.cuh"
 
 namespace gemm {
@@ -67,21 +68,34 @@ struct FusedSink {
   static constexpr bool kSeveral = Rows::kAll && (is_same<Accumulator, float> || kIntegers);
   static constexpr int kAtOnce = kSeveral ? Fusion::kAtOnce : 1;
 
+  // What the program reads of W columns in every row.
+  template <int W>
+  using Columns = typename Fusion::template Columns<D, W>;
+  template <int W>
+  LATHE_DEVICE_MEMBER Columns<W> columns(long column, int count) const {
+    long c[Out::kRank] = {};
+    column_coordinates<D, kColumnDims>(out, first_column + column, c);
+    return fusion.template columns<D, W>(c, count);
+  }
+
   // Those that are not `wanted` have a place nonetheless.
   template <int W, int N>
   LATHE_DEVICE_MEMBER void put_several(float (&v)[N][W], const long (&row)[N], const long (&column)[N],
                                        const int (&count)[N], const bool (&wanted)[N]) const {
-    long c[N][Out::kRank];
+    Columns<W> held[N];
     LATHE_UNROLL
-    for (int k = 0; k < N; ++k) {
-      rows.coordinates(out, row[k], c[k]);
-      column_coordinates<D, kColumnDims>(out, first_column + column[k], c[k]);
-    }
+    for (int k = 0; k < N; ++k) held[k] = columns<W>(column[k], count[k]);
+    finish_several(v, row, column, count, wanted, [&](int k) -> const Columns<W>& { return held[k]; });
+  }
+  // Of the same columns, in several rows.
+  template <int W, int N>
+  LATHE_DEVICE_MEMBER void put_rows(float (&v)[N][W], const long (&row)[N], long column, int count,
+                                    const bool (&wanted)[N], const Columns<W>& held) const {
+    long at[N];
+    int counts[N];
     LATHE_UNROLL
-    for (int k = 0; k < N; ++k) fusion.template apply<D, W>(v[k], c[k], count[k]);
-    LATHE_UNROLL
-    for (int k = 0; k < N; ++k)
-      if (wanted[k]) store<D, W>(out, c[k], v[k], count[k]);
+    for (int k = 0; k < N; ++k) at[k] = column, counts[k] = count;
+    finish_several(v, row, at, counts, wanted, [&](int) -> const Columns<W>& { return held; });
   }
 
   template <int W>
@@ -90,7 +104,7 @@ struct FusedSink {
     if (!rows.coordinates(out, row, c)) return;
     column_coordinates<D, kColumnDims>(out, first_column + column, c);
     fusion.template apply<D, W>(v, c, count);
-    store<D, W>(out, c, v, count);
+    store_result<Fusion, D>(out, c, v, count);
   }
 
   // Sums that floats cannot hold: f64, and integers, which wrap to their type.
@@ -110,6 +124,23 @@ struct FusedSink {
       for (int i = 0; i < W; ++i) f[i] = static_cast<float>(static_cast<Element>(v[i]));
       put(f, row, column, count);
     }
+  }
+
+ private:
+  template <int W, int N, class Held>
+  LATHE_DEVICE_MEMBER void finish_several(float (&v)[N][W], const long (&row)[N], const long (&column)[N],
+                                          const int (&count)[N], const bool (&wanted)[N], const Held& held) const {
+    long c[N][Out::kRank];
+    LATHE_UNROLL
+    for (int k = 0; k < N; ++k) {
+      rows.coordinates(out, row[k], c[k]);
+      column_coordinates<D, kColumnDims>(out, first_column + column[k], c[k]);
+    }
+    LATHE_UNROLL
+    for (int k = 0; k < N; ++k) fusion.template apply<D, W>(v[k], c[k], count[k], held(k));
+    LATHE_UNROLL
+    for (int k = 0; k < N; ++k)
+      if (wanted[k]) store_result<Fusion, D>(out, c[k], v[k], count[k]);
   }
 };
 
@@ -152,15 +183,24 @@ struct Staging {
   static constexpr int kSliceBytes = kWarpBytes * Tile::kWarpsM * Tile::kWarpsN;
 };
 
-template <class Accumulator, int W>
-LATHE_DEVICE void read_staged(const Accumulator* from, Accumulator (&v)[W]) {
+// Neighbours of a row that lie where `place` says, 16 bytes at once.
+template <class Accumulator, int W, class Place>
+LATHE_DEVICE void read_row(const Accumulator* row, Accumulator (&v)[W], const Place& place) {
   constexpr int kPart = W * sizeof(Accumulator) > 16 ? 16 / static_cast<int>(sizeof(Accumulator)) : W;
   LATHE_UNROLL
   for (int i = 0; i < W; i += kPart) {
-    const auto part = *reinterpret_cast<const Vec<Accumulator, kPart>*>(from + i);
+    const auto part = *reinterpret_cast<const Vec<Accumulator, kPart>*>(row + place(i));
     LATHE_UNROLL
     for (int j = 0; j < kPart; ++j) v[i + j] = part.at[j];
   }
+}
+template <class Accumulator, int W>
+LATHE_DEVICE void read_sums(const Accumulator* from, Accumulator (&v)[W]) {
+  read_row(from, v, [](int i) { return i; });
+}
+template <class Accumulator, int W>
+LATHE_DEVICE void read_staged(const Accumulator* row, int column, Accumulator (&v)[W]) {
+  read_row(row, v, [&](int i) { return staged_column(column + i); });
 }
 
 // A staged piece of a tile, several vectors at once. What lies outside of the product takes part as its last row or
@@ -182,7 +222,7 @@ LATHE_DEVICE void store_several(const Accumulator* stage, int pitch, int height,
       m[k] = row + r, n[k] = column + v * W;
       wanted[k] = i == first + 32 * k && m[k] < rows && n[k] < columns;
       Accumulator sums[W];
-      read_staged(stage + r * pitch + v * W, sums);
+      read_staged(stage + r * pitch, v * W, sums);
       LATHE_UNROLL
       for (int j = 0; j < W; ++j) values[k][j] = static_cast<float>(sums[j]);
       if (m[k] >= rows) m[k] = rows - 1;
@@ -193,6 +233,36 @@ LATHE_DEVICE void store_several(const Accumulator* stage, int pitch, int height,
   }
 }
 
+// The same where a thread has the same columns in all of its rows: what the program reads of them is read once.
+template <int W, int kPitch, int kVectors, bool kWhole, class Accumulator, class Sink>
+LATHE_DEVICE void store_columns(const Accumulator* stage, int height, const Sink& sink, long row, long rows,
+                                long column, long columns) {
+  constexpr int kAtOnce = W > 8 ? 2 : Sink::kAtOnce, kStep = 32 / kVectors;
+  const int v = lane() % kVectors * W;
+  const bool inside = column + v < columns;
+  column = inside ? column + v : (columns - 1) / W * W;
+  const int count = kWhole ? W : min_of(columns - column, W);
+  const auto held = sink.template columns<W>(column, count);
+  LATHE_NO_UNROLL
+  for (int first = lane() / kVectors; first < height; first += kStep * kAtOnce) {
+    float values[kAtOnce][W];
+    long m[kAtOnce];
+    bool wanted[kAtOnce];
+    LATHE_UNROLL
+    for (int k = 0; k < kAtOnce; ++k) {
+      const int r = first + k * kStep < height ? first + k * kStep : first;
+      m[k] = row + r;
+      wanted[k] = inside && r == first + k * kStep && m[k] < rows;
+      if (m[k] >= rows) m[k] = rows - 1;
+      Accumulator sums[W];
+      read_staged(stage + r * kPitch, v, sums);
+      LATHE_UNROLL
+      for (int j = 0; j < W; ++j) values[k][j] = static_cast<float>(sums[j]);
+    }
+    sink.put_rows(values, m, column, count, wanted, held);
+  }
+}
+
 // Gives staged rows of a warp's tile to the sink, W columns at once. kDownColumns: neighbouring threads take
 // neighbouring rows (for outputs that are contiguous along them); W is 1 then. kWhole: the number of columns is a
 // multiple of W.
@@ -200,7 +270,9 @@ template <int W, int kPitch, int kVectors, bool kDownColumns, bool kWhole, class
 LATHE_DEVICE void store_staged(const Accumulator* stage, int height, const Sink& sink, long row, long rows, long column,
                                long columns) {
   static_assert(!kDownColumns || W == 1, "single elements down a column");
-  if constexpr (Sink::kAtOnce > 1) {
+  if constexpr (Sink::kAtOnce > 1 && 32 % kVectors == 0 && !kDownColumns) {
+    store_columns<W, kPitch, kVectors, kWhole>(stage, height, sink, row, rows, column, columns);
+  } else if constexpr (Sink::kAtOnce > 1) {
     store_several<W, kDownColumns, kWhole>(stage, kPitch, height, kVectors, sink, row, rows, column, columns);
   } else {
     LATHE_NO_UNROLL
@@ -210,7 +282,7 @@ LATHE_DEVICE void store_staged(const Accumulator* stage, int height, const Sink&
       const long m = row + r, n = column + v * W;
       if (m >= rows || n >= columns) continue;
       Accumulator values[W];
-      read_staged(stage + r * kPitch + v * W, values);
+      read_staged(stage + r * kPitch, v * W, values);
       sink.put(values, m, n, kWhole ? W : min_of(columns - n, W));
     }
   }

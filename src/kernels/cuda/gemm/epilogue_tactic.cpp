@@ -23,7 +23,7 @@ Expr partial_pitch(const Ending& e) { return ceildiv(e.n, kPartialVector) * kPar
 Sink fused_sink(Source& source, const Ending& e) {
   const Operand& out = e.problem.outputs[0];
   source.output(0, out, "C");
-  source.fusion(e.problem, e.first_operand);
+  source.rounding_fusion(e.problem, e.first_operand);
   const std::string rows =
       e.rows ? e.rows(source) : fmt::format("gemm::AllRows<{}, {}>{{batch * m}}", e.dimension, e.column_dims);
   Sink sink{.text = fmt::format("gemm::fused_sink<{}, {}, {}, {}>(C_, fusion_, {}, {})", e.dimension, e.column_dims,
@@ -47,7 +47,8 @@ int64_t fused_vector(const Ending& e) {
 }
 
 int64_t store_width(const Operand& output, int dimension, size_t column_dims) {
-  int64_t width = std::min<int64_t>(8, 16 / static_cast<int64_t>(size_of(output.dtype)));
+  const auto size = static_cast<int64_t>(size_of(output.dtype));
+  int64_t width = size == 1 ? 16 : std::min<int64_t>(8, 16 / size);
   // No vector crosses from one run of columns to the next.
   while (column_dims > 1 && width > 1 && mod(output.dims[static_cast<size_t>(dimension)], width) != Expr(0)) width /= 2;
   return width;
@@ -84,14 +85,15 @@ void add_reduction(const Ending& e, int64_t splits, Emission& emission) {
   Source source(e.header);
   const Sink sink = fused_sink(source, e);
   source.workspace("partials", 0, accumulator_type(e.dtype));
+  const int64_t vector = std::min(sink.vector, kPartialVector);
   const std::string call = fmt::format(
       "const long m = {0}, n = {1};\n"
       "  gemm::reduce_splits<{2}, {4}>(partials, m, n, {3}, {5}, [&](long batch) {{\n"
       "    return {6};\n"
       "  }});",
-      source.number(e.m), source.number(e.n), sink.vector, source.number(partial_pitch(e)), splits,
-      source.number(e.batch), sink.text);
-  const Expr vectors = e.batch * e.m * ceildiv(e.n, sink.vector);
+      source.number(e.m), source.number(e.n), vector, source.number(partial_pitch(e)), splits, source.number(e.batch),
+      sink.text);
+  const Expr vectors = e.batch * e.m * ceildiv(e.n, vector);
   emission.launches.push_back(source.finish(call, {ceildiv(vectors, kReduceThreads), 1, 1}, kReduceThreads, 0));
 }
 

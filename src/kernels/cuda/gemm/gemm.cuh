@@ -77,7 +77,7 @@ LATHE_DEVICE void reduce_splits(const Accumulator* sums, long rows, long columns
     Accumulator partials[kAtOnce][W];
     LATHE_UNROLL
     for (int k = 0; k < kAtOnce; ++k)
-      if (first + k < kSplits) read_staged(from + (first + k) * rows * pitch, partials[k]);
+      if (first + k < kSplits) read_sums(from + (first + k) * rows * pitch, partials[k]);
     LATHE_UNROLL
     for (int k = 0; k < kAtOnce; ++k) LATHE_UNROLL
     for (int i = 0; i < W; ++i)

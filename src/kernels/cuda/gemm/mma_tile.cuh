@@ -14,7 +14,6 @@ struct Instruction;
 
 template <>
 struct Instruction<f16> {
-  using Accumulator = float;
   LATHE_DEVICE_MEMBER static void run(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
     mma_m16n8k16(d, a, b, f16{});
   }
@@ -22,7 +21,6 @@ struct Instruction<f16> {
 
 template <>
 struct Instruction<bf16> {
-  using Accumulator = float;
   LATHE_DEVICE_MEMBER static void run(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
     mma_m16n8k16(d, a, b, bf16{});
   }
@@ -30,7 +28,6 @@ struct Instruction<bf16> {
 
 template <>
 struct Instruction<float> {  // operands rounded to TF32
-  using Accumulator = float;
   LATHE_DEVICE_MEMBER static void run(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
     mma_m16n8k8_tf32(d, a, b);
   }
@@ -38,7 +35,6 @@ struct Instruction<float> {  // operands rounded to TF32
 
 template <>
 struct Instruction<int8> {
-  using Accumulator = int;
   LATHE_DEVICE_MEMBER static void run(int (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
     mma_m16n8k32_s8(d, a, b);
   }
@@ -51,7 +47,7 @@ template <class T, int kM_, int kN_, int kK_, int kWarpM_, int kWarpN_, int kWar
           bool kMnMajorB_>
 struct MmaTile {
   using Element = T;
-  using Accumulator = typename Instruction<T>::Accumulator;
+  using Accumulator = typename MatrixSum<T>::Type;
   static constexpr int kM = kM_, kN = kN_, kK = kK_, kWarpM = kWarpM_, kWarpN = kWarpN_, kStages = kStages_;
   static constexpr bool kMnMajorA = kMnMajorA_, kMnMajorB = kMnMajorB_;
   static constexpr int kWarpsM = kM / kWarpM, kWarpsN = kN / kWarpN, kWarpsK = kWarpsK_;

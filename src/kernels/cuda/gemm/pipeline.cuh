@@ -155,8 +155,8 @@ LATHE_DEVICE void consume(Tile& tile, const PipelineMemory<Tile>& memory, Slot<T
 
 // Gives vectors to the sink: v[2 * i] of row `row`, v[2 * i + 1] of the one eight below, `step` columns after each
 // other.
-template <bool kWhole, int W, int N, class Sink>
-LATHE_DEVICE void sink_vectors(const Sink& sink, float (&v)[N][W], long row, long rows, long column, long columns,
+template <bool kWhole, int W, int N, class Sum, class Sink>
+LATHE_DEVICE void sink_vectors(const Sink& sink, Sum (&v)[N][W], long row, long rows, long column, long columns,
                                int step) {
   long m[N], n[N];
   int count[N];
@@ -170,7 +170,11 @@ LATHE_DEVICE void sink_vectors(const Sink& sink, float (&v)[N][W], long row, lon
     count[k] = kWhole ? W : min_of(columns - n[k], W);
   }
   if constexpr (Sink::kSeveral) {
-    sink.put_several(v, m, n, count, wanted);
+    float values[N][W];
+    LATHE_UNROLL
+    for (int k = 0; k < N; ++k) LATHE_UNROLL
+    for (int i = 0; i < W; ++i) values[k][i] = static_cast<float>(v[k][i]);
+    sink.put_several(values, m, n, count, wanted);
   } else {
     LATHE_UNROLL
     for (int k = 0; k < N; ++k)
@@ -180,12 +184,12 @@ LATHE_DEVICE void sink_vectors(const Sink& sink, float (&v)[N][W], long row, lon
 
 // Two threads, the `bit` of whose numbers differs, have a[0..C) and b[0..C) of different parts: afterwards the first
 // has both parts of a, and the second of b.
-template <int C>
-LATHE_DEVICE void exchange(float* a, float* b, int bit) {
+template <int C, class Sum>
+LATHE_DEVICE void exchange(Sum* a, Sum* b, int bit) {
   const bool second = (lane() & bit) != 0;
   LATHE_UNROLL
   for (int i = 0; i < C; ++i) {
-    const float other = shuffle_xor(second ? a[i] : b[i], bit);
+    const Sum other = shuffle_xor(second ? a[i] : b[i], bit);
     if (second)
       a[i] = other;
     else
@@ -199,7 +203,7 @@ template <int W, bool kWhole, int kAtOnce, class Tile, class Sink>
 LATHE_DEVICE void store_groups(const Tile& tile, int first, const Sink& sink, long row, long rows, long column,
                                long columns) {
   constexpr int kTiles = W / 2;
-  float v[2 * kAtOnce][W];
+  typename Tile::Accumulator v[2 * kAtOnce][W];
   LATHE_UNROLL
   for (int i = 0; i < Tile::kN / 8 / kTiles; ++i) {  // registers have no index
     if (i / kAtOnce * kAtOnce != first) continue;

@@ -52,8 +52,8 @@ std::string declare_map(Source& source, const Product& p, const TileShape& tile,
 bool can_copy(const Problem& problem, const Product& p, const Ending& ending) {
   const DType dtype = problem.inputs[0].dtype;
   if (!problem.target.limits.warpgroups || problem.inputs[0].is_computed()) return false;
-  if (!has_tensor_core(problem, Major::k) || size_of(dtype) == 1) return false;
-  if (dtype == DType::f32 && (p.a.major == Major::mn || p.b.major == Major::mn)) return false;
+  if (!has_tensor_core(problem, Major::k)) return false;
+  if (size_of(dtype) != 2 && (p.a.major == Major::mn || p.b.major == Major::mn)) return false;
   return is_mapped(p, p.a, dtype) && is_mapped(p, p.b, dtype) && fused_vector(ending) > 1;
 }
 
@@ -69,6 +69,7 @@ void finish_pipeline(const Problem& problem, const Product& p, const TileShape& 
   body += declare_map(source, p, tile, dtype, true);
   body += declare_map(source, p, tile, dtype, false);
   const Sink sink = declare_sink(source, e, tile.splits, emission);
+  constexpr int64_t kWidest = 8;  // columns that store_quads() gives a thread
   body += fmt::format(
       "const auto work = [&](unsigned i) {{ return gemm::work_of<Tile>(i, m, n, k, {}); }};\n"
       "  const auto product = gemm::pipeline_product(&map_a, &map_b, {}, work, place_a, place_b);\n"
@@ -77,7 +78,7 @@ void finish_pipeline(const Problem& problem, const Product& p, const TileShape& 
       "    const long batch = block.batch;\n"
       "    gemm::store_quads<{}, {}, {}>(tile, {}, block.row, m, block.column, n);\n"
       "  }});",
-      tile.splits, source.number(works), e.weights_first, sink.vector, sink.whole,
+      tile.splits, source.number(works), e.weights_first, std::min(sink.vector, kWidest), sink.whole,
       tile.splits == 1 ? "Fusion::kShort" : "true", sink.text);
   const Expr blocks = min(works, Expr(problem.target.cores / tile.peers)) * tile.peers;
   emission.launches.push_back(source.finish(body, {blocks, 1, 1}, static_cast<uint32_t>(threads(tile)),

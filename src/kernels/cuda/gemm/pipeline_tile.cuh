@@ -24,7 +24,7 @@ struct CopiedPanel {
 template <class T, int kM_, int kN_, int kStages_, int kPeers_, bool kMnMajorA_, bool kMnMajorB_>
 struct PipelineTile {
   using Element = T;
-  using Accumulator = float;
+  using Accumulator = typename MatrixSum<T>::Type;
   static constexpr int kM = kM_, kN = kN_, kK = 128 / static_cast<int>(sizeof(T)), kStages = kStages_, kPeers = kPeers_;
   static constexpr bool kMnMajorA = kMnMajorA_, kMnMajorB = kMnMajorB_;
   static constexpr int kGroups = kM / 64, kConsumers = 4 * kGroups;  // warps that multiply

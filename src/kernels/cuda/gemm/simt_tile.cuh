@@ -4,6 +4,7 @@
 #pragma once
 
 #include "gemm/panel.cuh"
+#include "gemm/staging.cuh"
 #include "lib/intrinsics.cuh"
 
 namespace gemm {
@@ -67,7 +68,8 @@ struct SimtTile {
       const int row = place<kMnMajorA, 4>(lane() / 8, i) - first;
       if (row < 0 || row >= rows) continue;
       LATHE_UNROLL
-      for (int j = 0; j < kThreadN; ++j) to[row * pitch + place<kMnMajorB, 8>(lane() % 8, j)] = acc[i][j];
+      for (int j = 0; j < kThreadN; ++j)
+        to[row * pitch + staged_column(place<kMnMajorB, 8>(lane() % 8, j))] = acc[i][j];
     }
   }
 

@@ -28,10 +28,15 @@ constexpr double kAccessClocks = 690, kWarpgroupAccessClocks = 310;
 struct Rate {
   double all, warp;
 };
+// As warps alone, types of fewer bits have more.
+double warpgroup_products(DType dtype, const Target& target) {
+  return target.products.warpgroup_matrix * target.matrix_products(dtype) / target.products.matrix;
+}
 Rate rate(const TileShape& tile, DType dtype, const Target& target) {
   const auto share = [](double products, double all, double warp) { return Rate{products * all, products * warp}; };
-  if (tile.unit == TileShape::warpgroup) return share(target.products.warpgroup_matrix, 1.514, 0.2842);
+  if (tile.unit == TileShape::warpgroup) return share(warpgroup_products(dtype, target), 1.514, 0.2842);
   if (tile.unit == TileShape::tensor_core) return share(target.matrix_products(dtype), 1.113, 0.2656);
+  if (tile.unit == TileShape::sparse) return share(2 * target.matrix_products(dtype), 1.113, 0.2656);
   return dtype == DType::f64 ? share(target.products.f64, 0.78, 0.1875) : share(target.products.f32, 0.86, 0.21875);
 }
 
@@ -40,9 +45,15 @@ int64_t multiprocessors_for(const TileShape& tile, const Target& target) {
   return tile.cluster && tile.splits > 2 ? target.cores * 8 / 9 : target.cores;
 }
 
+// Of the elements of B, as bytes: what is stored of them.
+double stored_share(const TileShape& tile, DType dtype) {
+  return static_cast<double>(b_bytes(tile, dtype)) /
+         static_cast<double>(tile.n * tile.k * static_cast<int64_t>(size_of(dtype)));
+}
+
 // Rows of both panels that all warps together read from shared memory.
-double rows_read(const TileShape& tile) {
-  const auto m = static_cast<double>(tile.warp_m), n = static_cast<double>(tile.warp_n);
+double rows_read(const TileShape& tile, DType dtype) {
+  const auto m = static_cast<double>(tile.warp_m), n = static_cast<double>(tile.warp_n) * stored_share(tile, dtype);
   const int64_t of_slice = threads(tile) / tile.slices;  // threads that read all of K
   const double warps = static_cast<double>(of_slice) / 32;
   // Scalar code reads 16 bytes for each row and column of a thread; half of the accesses are broadcasts.
@@ -59,8 +70,8 @@ double panel_clocks(const TileShape& tile, const Extent& e) {
   const double multiply = static_cast<double>(tile.m * tile.n * tile.k) / speed.all;
   const int64_t warp_k = tile.k / tile.slices;
   const double of_warp = static_cast<double>(tile.warp_m * tile.warp_n * warp_k) / speed.warp;
-  const double filled = static_cast<double>(tile.m + tile.n) * k_bytes;
-  const double shared = (rows_read(tile) * k_bytes + filled) / (kSharedShare * e.target.shared_clock_bytes);
+  const auto filled = static_cast<double>(a_bytes(tile, e.dtype) + b_bytes(tile, e.dtype));
+  const double shared = (rows_read(tile, e.dtype) * k_bytes + filled) / (kSharedShare * e.target.shared_clock_bytes);
   const double gather = e.gathered ? static_cast<double>(tile.m * tile.k) * kGatherClocks : 0;
   return std::max({multiply, of_warp, shared, filled / (kFilledShare * e.target.cache_clock_bytes), gather});
 }
@@ -91,7 +102,7 @@ double clocks(const TileShape& tile, const Extent& e) {
 double pipeline_clocks(const TileShape& tile, const Extent& e) {
   constexpr double kSumClocks = 25, kOperandClocks = 50, kClusterClocks = 1500, kFilledShare = 0.64;
   const auto k_bytes = static_cast<double>(tile.k * static_cast<int64_t>(size_of(e.dtype)));
-  const double products = e.target.products.warpgroup_matrix * (size_of(e.dtype) == 4 ? 0.5 : 1);
+  const double products = warpgroup_products(e.dtype, e.target);
   const int64_t brought = tile.m + tile.n / tile.peers;  // rows of both operands
   const double filled = static_cast<double>(brought) * k_bytes;
   const double panel = std::max(static_cast<double>(tile.m * tile.n * tile.k) / products,
@@ -108,8 +119,9 @@ double pipeline_clocks(const TileShape& tile, const Extent& e) {
 
 double predict(const TileShape& tile, const Extent& e) {
   const auto outputs = static_cast<double>(e.m * e.n * e.batch);
-  const int64_t rows = e.m / e.taps + e.n;  // that are read
-  const double bytes = static_cast<double>(rows * e.k * e.batch) * static_cast<double>(size_of(e.dtype)) +
+  const double rows =  // that are read
+      static_cast<double>(e.m / e.taps) + static_cast<double>(e.n) * stored_share(tile, e.dtype);
+  const double bytes = rows * static_cast<double>(e.k * e.batch) * static_cast<double>(size_of(e.dtype)) +
                        outputs * static_cast<double>(size_of(e.output));
   const Target& target = e.target;
   const bool is_cached = bytes <= kCached * target.cache_bytes;
@@ -125,6 +137,10 @@ double predict(const TileShape& tile, const Extent& e) {
 
 int64_t registers(const TileShape& tile, DType dtype) {
   if (tile.unit == TileShape::warpgroup) return tile.warp_m * tile.warp_n / 32 + 64;  // operands stay in shared memory
+  if (tile.unit == TileShape::sparse) {  // fragments of two steps, or of one (SparseTile::kAhead)
+    const int64_t fragments = tile.warp_m / 2 + tile.warp_n / 16 * 5, sums = tile.warp_m * tile.warp_n / 32;
+    return sums + fragments * (sums <= 64 ? 2 : 1) + 48;
+  }
   const auto words = static_cast<int64_t>(std::max<size_t>(accumulator_size(dtype), 4) / 4);
   const int64_t fragments =
       tile.unit == TileShape::scalar ? (tile.warp_m / 4 + tile.warp_n / 8) * 4 : 2 * (tile.warp_m + tile.warp_n) / 4;

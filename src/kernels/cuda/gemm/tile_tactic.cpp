@@ -72,6 +72,36 @@ constexpr auto kWarpgroupShapes = std::to_array<Shape>({
 });
 // clang-format on
 
+// Of 64 bytes of K a warp's instruction multiplies 8 rows and 16 columns.
+// clang-format off
+constexpr auto kSparseShapes = std::to_array<Shape>({
+    {256, 128, 128, 64, 64, 4},
+    {128, 256, 128, 64, 64, 4},
+    {128, 128, 128, 64, 64, 4},
+    {128, 128, 128, 32, 64, 4},
+    {128, 128, 128, 64, 32, 4},
+    {128, 128, 256, 32, 64, 3},
+    {128, 64, 128, 32, 32, 5},
+    {64, 128, 128, 32, 32, 5},
+    {64, 128, 256, 32, 64, 4, 2},
+    {64, 64, 128, 32, 32, 6},
+    {64, 64, 256, 32, 32, 4},
+    {64, 64, 256, 32, 64, 4, 2},
+    {128, 32, 128, 32, 32, 5},
+    {32, 128, 128, 32, 32, 6},
+    {32, 128, 256, 32, 64, 4, 2},
+    {32, 64, 256, 16, 32, 5},
+    {32, 64, 256, 32, 32, 5, 2},
+    {64, 32, 256, 32, 16, 5},
+    {32, 32, 256, 16, 16, 6},
+    {16, 128, 256, 16, 32, 4},
+    {16, 128, 256, 16, 64, 4, 2},
+    {16, 64, 256, 16, 16, 5},
+    {16, 64, 256, 16, 32, 5, 2},
+    {16, 32, 256, 16, 16, 6, 2},
+});
+// clang-format on
+
 // Groups of four warps multiply 64 rows each, of what the copy engine brings: as many panels as there is room for.
 struct PipelineShape {
   int64_t m, n, peers;
@@ -145,7 +175,7 @@ std::vector<int64_t> split_counts(const TileShape& tile, const Extent& e) {
 std::vector<int64_t> stage_counts(const Shape& shape, const TileShape& tile, const Extent& e) {
   constexpr int64_t kShort = 8;
   const int64_t panels = ceil_div(ceil_div(e.k, tile.k), tile.splits);
-  const int64_t room = e.target.limits.shared_bytes / ((tile.m + tile.n) * shape.k_bytes);
+  const int64_t room = e.target.limits.shared_bytes / (a_bytes(tile, e.dtype) + b_bytes(tile, e.dtype));
   const int64_t least = tile.unit == TileShape::warpgroup ? 3 : 2;
   const int64_t deep = std::min({shape.stages, std::max(panels + 1, least), room});
   if (deep < least) return {};
@@ -156,7 +186,7 @@ std::vector<int64_t> stage_counts(const Shape& shape, const TileShape& tile, con
 std::string text_of(const TileShape& t) {
   if (t.unit == TileShape::pipeline)
     return fmt::format("tma {}x{}x{} stages={} peers={} splits={}", t.m, t.n, t.k, t.stages, t.peers, t.splits);
-  constexpr std::array<std::string_view, 3> kUnits = {"mma", "fma", "wgmma"};
+  constexpr std::array<std::string_view, 5> kUnits = {"mma", "fma", "wgmma", "tma", "mma.sp"};
   return fmt::format("{} {}x{}x{} warp={}x{}x{} stages={} {}={}", kUnits[t.unit], t.m, t.n, t.k, t.warp_m, t.warp_n,
                      t.k / t.slices, t.stages, t.cluster ? "cluster" : "splits", t.splits);
 }
@@ -176,7 +206,7 @@ void add_tiles(TileShape::Unit unit, std::span<const Shape> shapes, const Extent
           // Short rings of different shapes may be the same.
           if (std::any_of(configs.begin(), configs.end(), [&](const Config& c) { return c.as<TileShape>() == t; }))
             continue;
-          configs.push_back({.text = text_of(t), .predicted_us = predict(t, e), .choice = t});
+          configs.push_back({.text = text_of(t), .predicted_us = predict(t, e), .choice = t, .sparse = e.sparse});
         }
     }
   }
@@ -211,6 +241,10 @@ int64_t whole_operands(const Problem& problem) {
 
 std::vector<Config> every_config(const Extent& e) {
   std::vector<Config> configs;
+  if (e.sparse) {
+    add_tiles(TileShape::sparse, kSparseShapes, e, configs);
+    return configs;
+  }
   if (e.gathered)
     add_tiles(e.tensor_core ? TileShape::tensor_core : TileShape::scalar, kGatheredShapes, e, configs);
   else if (e.tensor_core)
@@ -218,13 +252,21 @@ std::vector<Config> every_config(const Extent& e) {
   else
     add_tiles(TileShape::scalar, kScalarShapes, e, configs);
   const bool rows_along_k = !e.gathered && e.major_a == Major::k && e.major_b == Major::k;
-  if (e.target.limits.warpgroups && (e.dtype == DType::f16 || e.dtype == DType::bf16) && rows_along_k)
+  const bool is_read = e.dtype == DType::f16 || e.dtype == DType::bf16 || e.dtype == DType::i8;
+  if (e.target.limits.warpgroups && is_read && rows_along_k)
     add_tiles(TileShape::warpgroup, kWarpgroupShapes, e, configs);
   if (e.copied) add_pipelines(e, configs);
   return configs;
 }
 
 std::vector<Config> configs(const Extent& e) { return best_first(every_config(e), kMaxConfigs); }
+
+int64_t a_bytes(const TileShape& tile, DType dtype) { return tile.m * tile.k * static_cast<int64_t>(size_of(dtype)); }
+
+int64_t b_bytes(const TileShape& tile, DType dtype) {
+  const int64_t elements = tile.n * tile.k, size = static_cast<int64_t>(size_of(dtype));
+  return tile.unit == TileShape::sparse ? elements / 2 * size + elements / 8 : elements * size;
+}
 
 int64_t threads(const TileShape& tile) {
   constexpr int64_t kProducers = 128;
@@ -239,7 +281,7 @@ int64_t works(const TileShape& tile, const Extent& e) {
 namespace {
 
 int64_t ring_bytes(const TileShape& tile, DType dtype) {
-  return tile.stages * (tile.m + tile.n) * tile.k * static_cast<int64_t>(size_of(dtype));
+  return tile.stages * (a_bytes(tile, dtype) + b_bytes(tile, dtype));
 }
 
 // As Staging in gemm/epilogue.cuh has it.
@@ -279,6 +321,9 @@ std::string tile_type(const TileShape& t, DType dtype, Major major_a, Major majo
   if (t.unit == TileShape::pipeline)
     return fmt::format("gemm::PipelineTile<{}, {}, {}, {}, {}, {}, {}>", device_type(dtype), t.m, t.n, t.stages,
                        t.peers, mn_major_a, mn_major_b);
+  if (t.unit == TileShape::sparse)
+    return fmt::format("gemm::SparseTile<{}, {}, {}, {}, {}, {}, {}, {}, {}>", device_type(dtype), t.m, t.n, t.k,
+                       t.warp_m, t.warp_n, t.slices, t.stages, mn_major_a);
   if (t.unit == TileShape::tensor_core)
     return fmt::format("gemm::MmaTile<{}, {}, {}, {}, {}, {}, {}, {}, {}, {}>", device_type(dtype), t.m, t.n, t.k,
                        t.warp_m, t.warp_n, t.slices, t.stages, mn_major_a, mn_major_b);

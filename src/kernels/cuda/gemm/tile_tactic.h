@@ -13,7 +13,7 @@ namespace lathe::cuda::gemm {
 enum class Major { k, mn };
 
 struct TileShape {
-  enum Unit : int64_t { tensor_core, scalar, warpgroup, pipeline } unit = tensor_core;
+  enum Unit : int64_t { tensor_core, scalar, warpgroup, pipeline, sparse } unit = tensor_core;
   int64_t m = 0, n = 0, k = 0;     // elements of a block's tile
   int64_t warp_m = 0, warp_n = 0;  // of a warp's
   int64_t slices = 1;              // warps along K
@@ -34,6 +34,7 @@ struct Extent {
   bool gathered = false;  // A is read element by element
   int copy_width = 0;     // of A's loader where a thread stays in its column; 0 = any
   bool copied = false;    // the copy engine may bring both operands (gemm/pipeline.cuh)
+  bool sparse = false;    // tiles are of sparse weights (gemm_sparse/gemm_sparse.cuh)
   Target target;
   int64_t taps = 1;      // how often A's elements are read, as parts of different rows
   int64_t operands = 0;  // of the program, that have an element for each of the output's
@@ -46,6 +47,9 @@ int64_t whole_operands(const Problem& problem);  // Extent::operands
 std::vector<Config> configs(const Extent& extent);
 std::vector<Config> every_config(const Extent& extent);  // all that are legal
 
+// Bytes of a panel's rows, which of B's sparse ones are half of the elements, with 2 bits for each.
+int64_t a_bytes(const TileShape& tile, DType dtype);
+int64_t b_bytes(const TileShape& tile, DType dtype);
 int64_t threads(const TileShape& tile);
 int64_t works(const TileShape& tile, const Extent& extent);  // of a pipeline: tiles that the blocks of a cluster take
 int64_t slabs(const TileShape& tile, DType dtype);           // pieces in which a warp's tile is staged

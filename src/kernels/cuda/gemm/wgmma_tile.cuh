@@ -12,7 +12,7 @@ namespace gemm {
 template <class T, int kM_, int kN_, int kStages_>
 struct WgmmaTile {
   using Element = T;
-  using Accumulator = float;
+  using Accumulator = typename MatrixSum<T>::Type;
   static constexpr int kM = kM_, kN = kN_, kK = 128 / static_cast<int>(sizeof(T)), kStages = kStages_;
   static constexpr int kWarpM = 16, kWarpN = kN;
   static constexpr int kWarpsM = kM / kWarpM, kWarpsN = 1, kWarpsK = 1;
@@ -20,7 +20,7 @@ struct WgmmaTile {
   static constexpr bool kAsynchronous = true;  // see main_loop()
   using PanelA = Panel<T, kM, kK>;
   using PanelB = Panel<T, kN, kK>;
-  static_assert(sizeof(T) == 2 && kM % 64 == 0 && kN % 32 == 0,
+  static_assert(sizeof(T) <= 2 && kM % 64 == 0 && kN % 32 == 0,
                 "what the instruction takes; whole groups of eight rows");
 
   Accumulator acc[1][kN / 8][4];
@@ -36,7 +36,8 @@ struct WgmmaTile {
     a += warp() / 4 * 64 * PanelA::kRowBytes;
     wgmma_fence();
     LATHE_UNROLL
-    for (int step = 0; step < kSteps; ++step) wgmma_k16<kN>(acc[0], a + step * kStepBytes, b + step * kStepBytes, T{});
+    for (int step = 0; step < kSteps; ++step)
+      wgmma_along_k<kN>(acc[0], a + step * kStepBytes, b + step * kStepBytes, T{});
     wgmma_commit();
   }
 

@@ -177,7 +177,7 @@ LATHE_DEVICE void finish(const Tile& tile, const Sink& sink, const gemm::Block& 
     const long row = block.row + at, column = block.column + v;
     if (row >= m || column >= n) continue;
     float values[W];
-    gemm::read_staged(shared + at * Tile::kN + v, values);
+    gemm::read_sums(shared + at * Tile::kN + v, values);
     sink.put(values, row, column, gemm::min_of(n - column, W));
   }
 }

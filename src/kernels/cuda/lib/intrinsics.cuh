@@ -196,6 +196,31 @@ LATHE_DEVICE void mma_m16n8k32_s8(int (&d)[4], const unsigned (&a)[4], const uns
 #endif
 }
 
+// The same of sparse rows of a, of which two of four neighbours along K are there: twice the K. 4 bits of e say which
+// two, the first in the lower 2; they differ, and ascend. Of 16-bit floats lanes 4 * i and 4 * i + 1 have those of rows
+// i and, in the upper half, i + 8, each of 16 elements of K; lanes 2 and 3 of the four are not asked (sparsity selector
+// 0). Of 8-bit integers each lane has those of one row and 32 elements: rows alternate between i and i + 8.
+#if __CUDACC_VER_MAJOR__ > 12 || (__CUDACC_VER_MAJOR__ == 12 && __CUDACC_VER_MINOR__ >= 5)
+#define LATHE_MMA_SP "mma.sp::ordered_metadata.sync.aligned."
+#else
+#define LATHE_MMA_SP "mma.sp.sync.aligned."
+#endif
+#define LATHE_SPARSE_MMA(shape, constraint)                                                                  \
+  asm volatile(LATHE_MMA_SP shape " {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9,%10,%11}, {%0,%1,%2,%3}, %12, 0x0;" \
+               : constraint(d[0]), constraint(d[1]), constraint(d[2]), constraint(d[3])                      \
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "r"(b[2]), "r"(b[3]), "r"(e))
+LATHE_DEVICE void mma_sparse(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[4], unsigned e, f16) {
+  LATHE_SPARSE_MMA("m16n8k32.row.col.f32.f16.f16.f32", "+f");
+}
+LATHE_DEVICE void mma_sparse(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[4], unsigned e, bf16) {
+  LATHE_SPARSE_MMA("m16n8k32.row.col.f32.bf16.bf16.f32", "+f");
+}
+LATHE_DEVICE void mma_sparse(int (&d)[4], const unsigned (&a)[4], const unsigned (&b)[4], unsigned e, int8) {
+  LATHE_SPARSE_MMA("m16n8k64.row.col.s32.s8.s8.s32", "+r");
+}
+#undef LATHE_SPARSE_MMA
+#undef LATHE_MMA_SP
+
 // 8x8 matrices of 16-bit elements from shared memory; lane 8*i+j gives the address of row j of matrix i.
 #define LATHE_LDMATRIX_X4(modifier)                                                        \
   asm volatile("ldmatrix.sync.aligned.m8n8.x4" modifier ".shared.b16 {%0,%1,%2,%3}, [%4];" \

@@ -36,11 +36,25 @@ namespace math {  // functions of formulas, on floats
 LATHE_DEVICE float pow(float a, float b) { return powf(a, b); }
 LATHE_DEVICE float fma(float a, float b, float c) { return fmaf(a, b, c); }
 // a / b, by the reciprocal of b: the remainder of the product is exact and mends it. Of numbers that are rounded to
-// integers next, for it may lack the last bit of the least ones, and the sign of zero.
+// integers next, for it may lack the last bit of the least ones, and the sign of zero; the first, where the quotient is
+// of levels.
+LATHE_DEVICE float quotient_within(float a, float b, float reciprocal) {
+  const float product = a * reciprocal;
+  return fmaf(fmaf(product, -b, a), reciprocal, product);
+}
 LATHE_DEVICE float divided_by(float a, float b, float reciprocal) {
   const float product = a * reciprocal;
-  const float quotient = fmaf(fmaf(-product, b, a), reciprocal, product);
-  return fabsf(product) < 0x1p100f ? quotient : product;
+  return fabsf(product) < 0x1p100f ? quotient_within(a, b, reciprocal) : product;
+}
+// NaN stays.
+LATHE_DEVICE float within(float a, float low, float high) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  asm("max.NaN.f32 %0, %0, %1;" : "+f"(a) : "f"(low));
+  asm("min.NaN.f32 %0, %0, %1;" : "+f"(a) : "f"(high));
+  return a;
+#else
+  return at_most(at_least(a, low), high);
+#endif
 }
 LATHE_DEVICE float abs(float a) { return fabsf(a); }
 LATHE_DEVICE float sqrt(float a) { return sqrtf(a); }

@@ -110,9 +110,10 @@ LATHE_DEVICE void load(const Padded<Tensor>& padded, const long (&c)[N], float (
   }
 }
 
-// Converts and writes the first `count` of W elements.
-template <int D, int W, class Tensor, int N>
-LATHE_DEVICE void store(const Tensor& tensor, const long (&c)[N], const float (&v)[W], int count) {
+// Writes what `convert` makes of the first `count` of W elements.
+template <int D, int W, class Tensor, int N, class Convert>
+LATHE_DEVICE void store_converted(const Tensor& tensor, const long (&c)[N], const float (&v)[W], int count,
+                                  const Convert& convert) {
   using T = typename Tensor::Type;
   T* to = tensor.data + offset_of(tensor, c);
   const long step = D < Tensor::kRank ? tensor.stride(D) : 0;
@@ -122,12 +123,29 @@ LATHE_DEVICE void store(const Tensor& tensor, const long (&c)[N], const float (&
     for (int i = 0; i < W; i += kWidth) {
       Vec<T, kWidth> part;
       LATHE_UNROLL
-      for (int j = 0; j < kWidth; ++j) part.at[j] = from_float<T>(v[i + j]);
+      for (int j = 0; j < kWidth; ++j) part.at[j] = convert(v[i + j]);
       store_vector(to + i * step, part);
     }
     return;
   }
   LATHE_UNROLL
   for (int i = 0; i < W; ++i)
-    if (i < count) to[i * step] = from_float<T>(v[i]);
+    if (i < count) to[i * step] = convert(v[i]);
+}
+
+// Converts and writes them.
+template <int D, int W, class Tensor, int N>
+LATHE_DEVICE void store(const Tensor& tensor, const long (&c)[N], const float (&v)[W], int count) {
+  using T = typename Tensor::Type;
+  store_converted<D>(tensor, c, v, count, [](float value) { return from_float<T>(value); });
+}
+
+// What a program leaves: it is converted, or rounded to levels that the tensor's type holds.
+template <class Fusion, int D, int W, class Tensor, int N>
+LATHE_DEVICE void store_result(const Tensor& tensor, const long (&c)[N], const float (&v)[W], int count) {
+  using T = typename Tensor::Type;
+  if constexpr (Fusion::kRounds)
+    store_converted<D>(tensor, c, v, count, [](float value) { return level_of<T, Fusion::kZero>(value); });
+  else
+    store<D>(tensor, c, v, count);
 }

@@ -57,6 +57,16 @@ inline constexpr bool is_float = is_same<T, float> || is_same<T, double> || is_s
 template <class T>
 inline constexpr bool is_signed_int = is_same<T, int8> || is_same<T, int16> || is_same<T, int32> || is_same<T, int64>;
 
+// What matrix units sum up products of a type in.
+template <class T>
+struct MatrixSum {
+  using Type = float;
+};
+template <>
+struct MatrixSum<int8> {
+  using Type = int;
+};
+
 // ---- 16-bit floats
 
 LATHE_DEVICE float f16_to_float(uint16 bits) {
@@ -123,6 +133,14 @@ LATHE_DEVICE float to_float(f16 value) { return f16_to_float(value.bits); }
 LATHE_DEVICE float to_float(bf16 value) { return bf16_to_float(value.bits); }
 template <class T>
 LATHE_DEVICE float to_float(T value) {
+#ifndef LATHE_EMULATED
+  // Words become floats four times as fast as bytes and halves of them.
+  if constexpr (sizeof(T) < 4) {
+    int32 whole = value;
+    asm("" : "+r"(whole));
+    return static_cast<float>(whole);
+  }
+#endif
   return static_cast<float>(value);
 }
 
@@ -145,12 +163,38 @@ struct Limits {  // of integers
 // Truncates and saturates; NaN gives 0.
 template <class T, class Float>
 LATHE_DEVICE T saturate(Float value) {
+#ifndef LATHE_EMULATED
+  if constexpr (is_same<Float, float> && sizeof(T) <= 4) {  // as the instruction does to 32 bits: nothing branches
+    if constexpr (is_signed_int<T>) {
+      int32 whole;
+      asm("cvt.rzi.s32.f32 %0, %1;" : "=r"(whole) : "f"(value));
+      return static_cast<T>(max(min(whole, int32{Limits<T>::kMax}), int32{Limits<T>::kMin}));
+    } else {
+      uint32 whole;
+      asm("cvt.rzi.u32.f32 %0, %1;" : "=r"(whole) : "f"(value));
+      return static_cast<T>(min(whole, uint32{Limits<T>::kMax}));
+    }
+  }
+#endif
   // 2^kBits is exact in every floating type, kMax need not be.
   constexpr Float kEnd = static_cast<Float>(uint64{1} << (Limits<T>::kBits - 1)) * Float{2};
   if (value != value) return T{0};
   if (value >= kEnd) return Limits<T>::kMax;
   if (value <= static_cast<Float>(Limits<T>::kMin)) return Limits<T>::kMin;
   return static_cast<T>(value);
+}
+
+// The nearest integer, half to even, and kZero more, which the type holds; NaN gives 0.
+template <class T, int kZero>
+LATHE_DEVICE T level_of(float value) {
+  int32 level;
+#ifdef LATHE_EMULATED
+  level = value != value ? 0 : static_cast<int32>(__builtin_rintf(value));
+#else
+  asm("cvt.rni.s32.f32 %0, %1;" : "=r"(level) : "f"(value));
+#endif
+  if constexpr (kZero != 0) level = value != value ? 0 : level + kZero;
+  return static_cast<T>(level);
 }
 
 template <class T>

@@ -49,17 +49,18 @@ LATHE_DEVICE uint64 panel_descriptor(const void* shared) {
   LATHE_REGISTERS_192                                                            \
   ",%96,%97,%98,%99,%100,%101,%102,%103,%104,%105,%106,%107,%108,%109,%110,%111" \
   ",%112,%113,%114,%115,%116,%117,%118,%119,%120,%121,%122,%123,%124,%125,%126,%127"
-#define LATHE_SUM(j) "+f"(d[j][0]), "+f"(d[j][1]), "+f"(d[j][2]), "+f"(d[j][3])
-#define LATHE_SUMS_32 LATHE_SUM(0), LATHE_SUM(1), LATHE_SUM(2), LATHE_SUM(3)
-#define LATHE_SUMS_64 LATHE_SUMS_32, LATHE_SUM(4), LATHE_SUM(5), LATHE_SUM(6), LATHE_SUM(7)
-#define LATHE_SUMS_96 LATHE_SUMS_64, LATHE_SUM(8), LATHE_SUM(9), LATHE_SUM(10), LATHE_SUM(11)
-#define LATHE_SUMS_128 LATHE_SUMS_96, LATHE_SUM(12), LATHE_SUM(13), LATHE_SUM(14), LATHE_SUM(15)
-#define LATHE_SUMS_160 LATHE_SUMS_128, LATHE_SUM(16), LATHE_SUM(17), LATHE_SUM(18), LATHE_SUM(19)
-#define LATHE_SUMS_176 LATHE_SUMS_160, LATHE_SUM(20), LATHE_SUM(21)
-#define LATHE_SUMS_192 LATHE_SUMS_176, LATHE_SUM(22), LATHE_SUM(23)
-#define LATHE_SUMS_256                                                                                      \
-  LATHE_SUMS_192, LATHE_SUM(24), LATHE_SUM(25), LATHE_SUM(26), LATHE_SUM(27), LATHE_SUM(28), LATHE_SUM(29), \
-      LATHE_SUM(30), LATHE_SUM(31)
+// c: "+f" for floats, "+r" for integers.
+#define LATHE_SUM(c, j) c(d[j][0]), c(d[j][1]), c(d[j][2]), c(d[j][3])
+#define LATHE_SUMS_32(c) LATHE_SUM(c, 0), LATHE_SUM(c, 1), LATHE_SUM(c, 2), LATHE_SUM(c, 3)
+#define LATHE_SUMS_64(c) LATHE_SUMS_32(c), LATHE_SUM(c, 4), LATHE_SUM(c, 5), LATHE_SUM(c, 6), LATHE_SUM(c, 7)
+#define LATHE_SUMS_96(c) LATHE_SUMS_64(c), LATHE_SUM(c, 8), LATHE_SUM(c, 9), LATHE_SUM(c, 10), LATHE_SUM(c, 11)
+#define LATHE_SUMS_128(c) LATHE_SUMS_96(c), LATHE_SUM(c, 12), LATHE_SUM(c, 13), LATHE_SUM(c, 14), LATHE_SUM(c, 15)
+#define LATHE_SUMS_160(c) LATHE_SUMS_128(c), LATHE_SUM(c, 16), LATHE_SUM(c, 17), LATHE_SUM(c, 18), LATHE_SUM(c, 19)
+#define LATHE_SUMS_176(c) LATHE_SUMS_160(c), LATHE_SUM(c, 20), LATHE_SUM(c, 21)
+#define LATHE_SUMS_192(c) LATHE_SUMS_176(c), LATHE_SUM(c, 22), LATHE_SUM(c, 23)
+#define LATHE_SUMS_256(c)                                                                                      \
+  LATHE_SUMS_192(c), LATHE_SUM(c, 24), LATHE_SUM(c, 25), LATHE_SUM(c, 26), LATHE_SUM(c, 27), LATHE_SUM(c, 28), \
+      LATHE_SUM(c, 29), LATHE_SUM(c, 30), LATHE_SUM(c, 31)
 #define LATHE_PLACES_32(text) text("%16", "%17", "%18", "%19", "%20", "%21", "%22")
 #define LATHE_PLACES_64(text) text("%32", "%33", "%34", "%35", "%36", "%37", "%38")
 #define LATHE_PLACES_96(text) text("%48", "%49", "%50", "%51", "%52", "%53", "%54")
@@ -72,14 +73,15 @@ LATHE_DEVICE uint64 panel_descriptor(const void* shared) {
 #define LATHE_KEEP_SHARED(P0, P1, P2, P3, P4, P5, P6) P2
 #define LATHE_TERMS_SHARED(P0, P1, P2, P3, P4, P5, P6) P0 ", " P1 ", p, 1, 1, " P3 ", " P4
 #define LATHE_TERMS_TF32(P0, P1, P2, P3, P4, P5, P6) P0 ", " P1 ", p, 1, 1"
+#define LATHE_TERMS_INTEGERS(P0, P1, P2, P3, P4, P5, P6) P0 ", " P1 ", p"
 // The first in registers: four of them, a descriptor, whether sums are kept, a major order.
 #define LATHE_KEEP_REGISTERS(P0, P1, P2, P3, P4, P5, P6) P5
 #define LATHE_TERMS_REGISTERS(P0, P1, P2, P3, P4, P5, P6) "{" P0 ", " P1 ", " P2 ", " P3 "}, " P4 ", p, 1, 1, " P6
-#define LATHE_WGMMA(n, shape, keep, terms, ...) \
+#define LATHE_WGMMA(n, c, shape, keep, terms, ...) \
   asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, " LATHE_PLACES_##n(keep) ", 0;\n"        \
                "wgmma.mma_async.sync.aligned.m64n" #n shape " {" LATHE_REGISTERS_##n "}, " \
                LATHE_PLACES_##n(terms) ";\n}"                                              \
-               : LATHE_SUMS_##n                                                            \
+               : LATHE_SUMS_##n(c)                                                         \
                : __VA_ARGS__)
 #define LATHE_WGMMA_SIZES(columns) \
   columns(32);                     \
@@ -93,23 +95,27 @@ LATHE_DEVICE uint64 panel_descriptor(const void* shared) {
 
 // d += a * b, or without kKeep d = a * b: 64 rows of a, N of b, 32 bytes of K of each; f32 is read as TF32, its last 13
 // bits ignored. A thread's sums are those of mma_m16n8k16 for its warp's 16 rows and each 8 columns. Every thread of
-// the four warps comes here.
-template <int N, bool kMnMajorA, bool kMnMajorB, int kPanelBytesA, int kPanelBytesB, bool kKeep = true, class T>
-LATHE_DEVICE void wgmma(float (&d)[N / 8][4], const void* panel_a, const void* panel_b, T) {
-  static_assert(is_same<T, f16> || is_same<T, bf16> || (is_same<T, float> && !kMnMajorA && !kMnMajorB),
-                "what the matrix units read");
+// the four warps comes here. Only of 16-bit elements may rows run along M or N; of i8, N is 8, 24 or a multiple of 16.
+template <int N, bool kMnMajorA, bool kMnMajorB, int kPanelBytesA, int kPanelBytesB, bool kKeep = true, class Sum,
+          class T>
+LATHE_DEVICE void wgmma(Sum (&d)[N / 8][4], const void* panel_a, const void* panel_b, T) {
+  static_assert(is_same<T, f16> || is_same<T, bf16> || (!kMnMajorA && !kMnMajorB), "what the matrix units read");
+  static_assert(is_same<Sum, typename MatrixSum<T>::Type>, "what the matrix units sum up in");
   constexpr int kKept = kKeep, kMajorA = kMnMajorA, kMajorB = kMnMajorB;
   const uint64 a = panel_descriptor<kMnMajorA, kPanelBytesA>(panel_a);
   const uint64 b = panel_descriptor<kMnMajorB, kPanelBytesB>(panel_b);
 #define LATHE_WGMMA_SHARED(n, shape, terms) \
-  LATHE_WGMMA(n, shape, LATHE_KEEP_SHARED, terms, "l"(a), "l"(b), "n"(kKept), "n"(kMajorA), "n"(kMajorB))
-#define LATHE_WGMMA_COLUMNS(n)                                                                              \
-  if constexpr (N == n && is_same<T, f16>) LATHE_WGMMA_SHARED(n, "k16.f32.f16.f16", LATHE_TERMS_SHARED);    \
-  if constexpr (N == n && is_same<T, bf16>) LATHE_WGMMA_SHARED(n, "k16.f32.bf16.bf16", LATHE_TERMS_SHARED); \
-  if constexpr (N == n && is_same<T, float>)                                                                \
-  LATHE_WGMMA(n, "k8.f32.tf32.tf32", LATHE_KEEP_SHARED, LATHE_TERMS_TF32, "l"(a), "l"(b), "n"(kKept))
+  LATHE_WGMMA(n, "+f", shape, LATHE_KEEP_SHARED, terms, "l"(a), "l"(b), "n"(kKept), "n"(kMajorA), "n"(kMajorB))
+#define LATHE_WGMMA_ALONG_K(n, c, shape, terms) \
+  LATHE_WGMMA(n, c, shape, LATHE_KEEP_SHARED, terms, "l"(a), "l"(b), "n"(kKept))
+#define LATHE_WGMMA_COLUMNS(n)                                                                                   \
+  if constexpr (N == n && is_same<T, f16>) LATHE_WGMMA_SHARED(n, "k16.f32.f16.f16", LATHE_TERMS_SHARED);         \
+  if constexpr (N == n && is_same<T, bf16>) LATHE_WGMMA_SHARED(n, "k16.f32.bf16.bf16", LATHE_TERMS_SHARED);      \
+  if constexpr (N == n && is_same<T, float>) LATHE_WGMMA_ALONG_K(n, "+f", "k8.f32.tf32.tf32", LATHE_TERMS_TF32); \
+  if constexpr (N == n && is_same<T, int8>) LATHE_WGMMA_ALONG_K(n, "+r", "k32.s32.s8.s8", LATHE_TERMS_INTEGERS)
   LATHE_WGMMA_SIZES(LATHE_WGMMA_COLUMNS);
 #undef LATHE_WGMMA_COLUMNS
+#undef LATHE_WGMMA_ALONG_K
 #undef LATHE_WGMMA_SHARED
 }
 
@@ -120,8 +126,8 @@ LATHE_DEVICE void wgmma_registers(float (&d)[N / 8][4], const unsigned (&a)[4], 
   static_assert(is_same<T, f16> || is_same<T, bf16>, "what the matrix units read");
   constexpr int kKept = 1, kMajorB = kMnMajorB;
   const uint64 b = panel_descriptor<kMnMajorB, kPanelBytesB>(panel_b);
-#define LATHE_WGMMA_LEFT(n, shape)                                                                               \
-  LATHE_WGMMA(n, shape, LATHE_KEEP_REGISTERS, LATHE_TERMS_REGISTERS, "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), \
+#define LATHE_WGMMA_LEFT(n, shape)                                                                                     \
+  LATHE_WGMMA(n, "+f", shape, LATHE_KEEP_REGISTERS, LATHE_TERMS_REGISTERS, "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), \
               "l"(b), "n"(kKept), "n"(kMajorB))
 #define LATHE_WGMMA_COLUMNS(n)                                                     \
   if constexpr (N == n && is_same<T, f16>) LATHE_WGMMA_LEFT(n, "k16.f32.f16.f16"); \
@@ -143,6 +149,7 @@ LATHE_DEVICE void pin_sums(float (&d)[N][4]) {
 #undef LATHE_KEEP_SHARED
 #undef LATHE_TERMS_SHARED
 #undef LATHE_TERMS_TF32
+#undef LATHE_TERMS_INTEGERS
 #undef LATHE_KEEP_REGISTERS
 #undef LATHE_TERMS_REGISTERS
 #undef LATHE_REGISTERS_32
@@ -187,8 +194,9 @@ LATHE_DEVICE void wgmma_fence() {}
 LATHE_DEVICE void wgmma_commit() {}
 template <int kPending>
 LATHE_DEVICE void wgmma_wait() {}
-template <int N, bool kMnMajorA, bool kMnMajorB, int kPanelBytesA, int kPanelBytesB, bool kKeep = true, class T>
-LATHE_DEVICE void wgmma(float (&)[N / 8][4], const void*, const void*, T) {
+template <int N, bool kMnMajorA, bool kMnMajorB, int kPanelBytesA, int kPanelBytesB, bool kKeep = true, class Sum,
+          class T>
+LATHE_DEVICE void wgmma(Sum (&)[N / 8][4], const void*, const void*, T) {
   asm volatile("trap;");
 }
 template <int N, bool kMnMajorB, int kPanelBytesB, class T>
@@ -205,9 +213,9 @@ LATHE_DEVICE void take_registers() {}
 #endif  // __CUDA_ARCH_FEAT_SM90_ALL
 #endif  // LATHE_EMULATED
 
-// The same for 16-bit floats whose rows run along K.
-template <int N, class T>
-LATHE_DEVICE void wgmma_k16(float (&d)[N / 8][4], const void* panel_a, const void* panel_b, T type) {
+// The same of rows that run along K.
+template <int N, class Sum, class T>
+LATHE_DEVICE void wgmma_along_k(Sum (&d)[N / 8][4], const void* panel_a, const void* panel_b, T type) {
   constexpr bool kMnMajor = false;
   wgmma<N, kMnMajor, kMnMajor, 0, 0>(d, panel_a, panel_b, type);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "device/cpu/cpu_limits.h"
+#include "base/processors.h"
 
 #include <sched.h>
 
@@ -13,9 +13,7 @@
 #include <sstream>
 #include <string_view>
 
-#include "device/cpu/thread_pool.h"
-
-namespace lathe::cpu {
+namespace lathe {
 namespace {
 
 std::vector<std::string> split(const std::string& text, char separator) {
@@ -135,4 +133,4 @@ int allowed_cpus() {
   return limit > 0 ? std::clamp(static_cast<int>(std::min(std::ceil(limit), 1e6)), 1, cpus) : cpus;
 }
 
-}  // namespace lathe::cpu
+}  // namespace lathe

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the operating system lets this process use of the CPUs.
+// What the operating system lets this process use of the processors.
 #pragma once
 
 #include <string>
 #include <vector>
 
-namespace lathe::cpu {
+namespace lathe {
 
 // The CPUs of the calling thread's affinity mask, ascending; never empty.
 std::vector<int> affinity_cpus();
@@ -14,4 +14,7 @@ std::vector<int> affinity_cpus();
 // `root` is put before every path, for tests.
 double cgroup_cpu_limit(const std::string& root = "");
 
-}  // namespace lathe::cpu
+// How many CPUs this process may use: its affinity mask, capped by its cgroup's CPU quota (rounded up). At least 1.
+int allowed_cpus();
+
+}  // namespace lathe

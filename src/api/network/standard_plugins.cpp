@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "api/network/standard_plugins.h"
+
+#include <algorithm>
+
+#include "api/network/plugin_fields.h"
+#include "api/own_settings.h"
+#include "base/own_object.h"
+#include "ops/rules.h"
+#include "plugin/registry.h"
+
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"  // creators of the V2 family
+
+namespace lathe::api {
+namespace {
+
+using onnx::AttributeKind;
+
+struct Field {
+  char type = 0;  // as plugins.def says it
+  std::string_view name;
+};
+
+std::vector<Field> fields_of(const onnx::StandardPlugin& plugin) {
+  std::vector<Field> fields;
+  for (std::string_view rest = plugin.fields; !rest.empty();) {
+    const std::string_view field = rest.substr(0, rest.find(' '));
+    rest.remove_prefix(std::min(rest.size(), field.size() + 1));
+    fields.push_back({field[0], field.substr(2)});
+  }
+  return fields;
+}
+
+nv::PluginFieldType type_of(const Field& field) {
+  if (field.type == 'c') return nv::PluginFieldType::kCHAR;
+  return field.type == 'f' || field.type == 'F' ? nv::PluginFieldType::kFLOAT32 : nv::PluginFieldType::kINT32;
+}
+
+// Whether the field holds one number.
+bool is_single(const Field& field) { return field.type == 'i' || field.type == 'f'; }
+
+// The fields of a plugin, as its creator lists them.
+class FieldNames {
+ public:
+  explicit FieldNames(const onnx::StandardPlugin& plugin) {
+    for (const Field& field : lathe::api::fields_of(plugin)) {
+      const std::string& name = names_.emplace_back(field.name);
+      fields_.emplace_back(name.c_str(), nullptr, type_of(field), is_single(field) ? 1 : 0);
+    }
+    collection_ = {static_cast<int32_t>(fields_.size()), fields_.data()};
+  }
+  const nv::PluginFieldCollection* get() const { return &collection_; }
+
+ private:
+  std::deque<std::string> names_;
+  std::vector<nv::PluginField> fields_;
+  nv::PluginFieldCollection collection_{};
+};
+
+template <class Plugin>
+Plugin* make_plugin(const onnx::StandardPlugin& plugin, int version, const nv::PluginFieldCollection* fields) {
+  return guarded(silent(), "createPlugin", static_cast<Plugin*>(nullptr), [&]() -> Result<Plugin*> {
+    LATHE_ASSIGN(StandardNode node, StandardPluginNode::make(plugin, version, fields));
+    return new Plugin(std::move(node));
+  });
+}
+
+class StandardCreatorV2 final : public nv::IPluginCreator {
+ public:
+  StandardCreatorV2(const onnx::StandardPlugin& plugin, int version)
+      : plugin_(plugin), version_(version), version_text_(std::to_string(version)), fields_(plugin) {}
+  const char* getPluginName() const noexcept override { return plugin_.name; }
+  const char* getPluginVersion() const noexcept override { return version_text_.c_str(); }
+  const nv::PluginFieldCollection* getFieldNames() noexcept override { return fields_.get(); }
+  nv::IPluginV2* createPlugin(const char*, const nv::PluginFieldCollection* fields) noexcept override {
+    return make_plugin<StandardPluginV2>(plugin_, version_, fields);
+  }
+  nv::IPluginV2* deserializePlugin(const char*, const void*, size_t) noexcept override { return nullptr; }
+  void setPluginNamespace(const char*) noexcept override {}
+  const char* getPluginNamespace() const noexcept override { return ""; }
+
+ private:
+  const onnx::StandardPlugin& plugin_;
+  int version_;
+  std::string version_text_;
+  FieldNames fields_;
+};
+
+class StandardCreatorV3 final : public nv::IPluginCreatorV3One {
+ public:
+  StandardCreatorV3(const onnx::StandardPlugin& plugin, int version)
+      : plugin_(plugin), version_(version), version_text_(std::to_string(version)), fields_(plugin) {}
+  const char* getPluginName() const noexcept override { return plugin_.name; }
+  const char* getPluginVersion() const noexcept override { return version_text_.c_str(); }
+  const char* getPluginNamespace() const noexcept override { return ""; }
+  const nv::PluginFieldCollection* getFieldNames() noexcept override { return fields_.get(); }
+  nv::IPluginV3* createPlugin(const char*, const nv::PluginFieldCollection* fields,
+                              nv::TensorRTPhase) noexcept override {
+    return make_plugin<StandardPluginV3>(plugin_, version_, fields);
+  }
+
+ private:
+  const onnx::StandardPlugin& plugin_;
+  int version_;
+  std::string version_text_;
+  FieldNames fields_;
+};
+
+// The creators of all versions, in the registry of the process from the start, and for ever: static objects of programs
+// may use them at their end. As with TensorRT, the newest version is of V3 where there are several.
+bool register_all() {
+  plugin::Registry& registry = plugin::global_registry();
+  for (const onnx::StandardPlugin& plugin : onnx::standard_plugins())
+    for (int version = 1; version <= plugin.newest; ++version) {
+      nv::IPluginCreatorInterface* creator = nullptr;
+      if (version > 1 && version == plugin.newest)
+        creator = new StandardCreatorV3(plugin, version);
+      else
+        creator = new StandardCreatorV2(plugin, version);
+      registry.add_standard(*creator);
+    }
+  return true;
+}
+
+[[maybe_unused]] const bool g_registered = register_all();
+
+}  // namespace
+
+bool is_standard(const nv::IPluginCreatorInterface& creator) {
+  return is_own<const StandardCreatorV2>(creator) || is_own<const StandardCreatorV3>(creator);
+}
+
+StandardPluginNode::StandardPluginNode(const onnx::StandardPlugin& plugin, int version)
+    : plugin_(plugin), version_(std::to_string(version)) {
+  node_.op_type = plugin_.name;
+  node_.outputs.assign(plugin_.outputs, "wanted");
+  onnx::Attribute& attribute = node_.attributes.emplace_back();
+  attribute.name = "plugin_version";
+  attribute.kind = AttributeKind::string;
+  attribute.string = version_;
+}
+
+Result<StandardNode> StandardPluginNode::make(const onnx::StandardPlugin& plugin, int version,
+                                              const nv::PluginFieldCollection* fields) {
+  const std::shared_ptr<StandardPluginNode> node(new StandardPluginNode(plugin, version));
+  if (!fields) return StandardNode(node);
+  if (fields->nbFields < 0 || (fields->nbFields > 0 && !fields->fields))
+    return fail(ErrorCode::invalid_argument, "there are {} fields at {}", fields->nbFields,
+                static_cast<const void*>(fields->fields));
+  for (int32_t i = 0; i < fields->nbFields; ++i) LATHE_TRY(node->add(fields->fields[i]));
+  return StandardNode(node);
+}
+
+Result<> StandardPluginNode::add(const nv::PluginField& field) {
+  const std::string_view name = field.name ? field.name : "";
+  const std::vector<Field> known = fields_of(plugin_);
+  const auto found = std::ranges::find(known, name, &Field::name);
+  if (found == known.end())
+    return fail(ErrorCode::attribute_invalid, "plugin '{}' has no field '{}'; it has {}", plugin_.name, name,
+                plugin_.fields);
+  const auto refuse = [&] {
+    return fail(ErrorCode::attribute_invalid, "field '{}' of plugin '{}' has type {} and length {}", name, plugin_.name,
+                static_cast<int>(field.type), field.length);
+  };
+  if (field.length < 0 || (field.length > 0 && !field.data) || (is_single(*found) && field.length != 1))
+    return refuse();
+  onnx::Attribute& attribute = node_.attributes.emplace_back();
+  attribute.name = found->name;
+  if (found->type == 'c') {
+    if (field.type != nv::PluginFieldType::kCHAR) return refuse();
+    const std::string_view text(static_cast<const char*>(field.data), static_cast<size_t>(field.length));
+    attribute.kind = AttributeKind::string;
+    attribute.string = texts_.emplace_back(text.substr(0, text.find('\0')));
+    return {};
+  }
+  const std::optional<DType> dtype = element_type(field.type);
+  const bool is_real = found->type == 'f' || found->type == 'F';
+  if (!dtype || is_storage_only(*dtype) || is_floating(*dtype) != is_real) return refuse();
+  LATHE_ASSIGN(const Tensor empty, Tensor::allocate(*dtype, {0}));
+  const Tensor numbers = field.length > 0 ? Tensor::view(*dtype, {field.length}, field.data, nullptr) : empty;
+  if (is_real) {
+    for (const double value : to_doubles(numbers)) attribute.reals.push_back(static_cast<float>(value));
+  } else {
+    attribute.integers = to_ints(numbers);
+  }
+  if (!is_single(*found)) {
+    attribute.kind = is_real ? AttributeKind::reals : AttributeKind::integers;
+  } else if (is_real) {
+    attribute.kind = AttributeKind::real;
+    attribute.real = attribute.reals[0];
+  } else {
+    attribute.kind = AttributeKind::integer;
+    attribute.integer = attribute.integers[0];
+  }
+  return {};
+}
+
+Result<std::vector<ir::Value*>> StandardPluginNode::lower(LayerLowering& lowering,
+                                                          const std::vector<ir::Value*>& inputs) const {
+  std::vector<onnx::Slot> slots;
+  for (ir::Value* input : inputs) slots.push_back(onnx::to_slot(input));
+  onnx::Branches branches;
+  constexpr bool kNarrows = false;
+  onnx::Int64Weights int64(kNarrows);
+  onnx::NodeContext context(node_, lowering.name(), 1, lowering.graph(), std::move(slots), nullptr, {}, branches,
+                            int64);
+  onnx::import_standard_plugin(plugin_.name, context);
+  lowering.adopt(context);
+  if (context.error()) return fail(with_context(*context.error(), fmt::format("plugin '{}'", plugin_.name)));
+  std::vector<ir::Value*> outputs;
+  for (const onnx::Slot& output : context.outputs()) outputs.push_back(output.value);
+  return outputs;
+}
+
+}  // namespace lathe::api

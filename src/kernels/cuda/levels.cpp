@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cuda/levels.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/cuda/source.h"
+#include "ops/quantization.h"
+
+namespace lathe::cuda {
+namespace {
+
+// Goes back from a program's last instruction, each of which the next one alone reads.
+class End {
+ public:
+  explicit End(const Program& program) : program_(&program), left_(program.code.size()) {}
+
+  // The last instruction that is left, where it is of that kind and makes what was read of the ones behind it.
+  const Instruction* take(Opcode op) {
+    const Instruction* last = maker(reg_.value_or(program_->num_inputs + left_ - 1));
+    if (left_ == 0 || last != &program_->code[left_ - 1] || last->op != op) return nullptr;
+    reg_ = last->operands[0];
+    --left_;
+    return last;
+  }
+  // Null for what an input holds.
+  const Instruction* maker(size_t reg) const {
+    return reg < program_->num_inputs ? nullptr : &program_->code[reg - program_->num_inputs];
+  }
+  size_t reg() const { return *reg_; }
+  size_t left() const { return left_; }
+
+ private:
+  const Program* program_;
+  size_t left_;
+  std::optional<size_t> reg_;  // what the instructions that are taken read first
+};
+
+bool is_whole(float value) { return value == std::nearbyint(value); }
+
+// The number that the last instruction left divides by.
+std::optional<float> take_quotient(End& end) {
+  End before = end;
+  const Instruction* quotient = before.take(Opcode::div);
+  const Instruction* divisor = quotient ? before.maker(quotient->operands[1]) : nullptr;
+  if (!divisor || divisor->op != Opcode::constant) return std::nullopt;
+  const float scale = divisor->immediates[0];
+  if (!(scale > 0) || !std::isnormal(scale) || !std::isnormal(1 / scale)) return std::nullopt;
+  end = before;
+  return scale;
+}
+
+// What clips x before it is rounded clips the levels as well.
+void take_bounds(const End& end, Levels& levels) {
+  const Instruction* maker = end.maker(levels.x);
+  if (!maker || (maker->op != Opcode::relu && maker->op != Opcode::clip)) return;
+  const float low = maker->op == Opcode::relu ? 0 : maker->immediates[0];
+  const float high = maker->op == Opcode::relu ? HUGE_VALF : maker->immediates[1];
+  if (!(low <= high) || low > levels.high || high < levels.low) return;
+  levels.x = maker->operands[0];
+  levels.low = std::max(levels.low, low), levels.high = std::min(levels.high, high);
+}
+
+}  // namespace
+
+std::optional<Levels> levels_of(const Program& program, DType output) {
+  if (program.outputs.size() != 1 || program.code.empty() || (output != DType::i8 && output != DType::u8) ||
+      program.outputs[0] != program.num_inputs + program.code.size() - 1)
+    return std::nullopt;
+  End end(program);
+  const Instruction* clip = end.take(Opcode::clip);
+  if (!clip) return std::nullopt;
+  const IntegerRange range = *quantized_range(output);
+  const float low = clip->immediates[0], high = clip->immediates[1];
+  if (!is_whole(low) || !is_whole(high) || !(range.low <= low && low <= high && high <= range.high))
+    return std::nullopt;
+  Levels levels;
+  if (const Instruction* shift = end.take(Opcode::affine)) {
+    constexpr float kMost = 512;
+    const float zero = shift->immediates[1];
+    if (shift->immediates[0] != 1 || !is_whole(zero) || std::abs(zero) > kMost) return std::nullopt;
+    levels.zero = static_cast<int>(zero);
+  }
+  if (!end.take(Opcode::round)) return std::nullopt;
+  levels.low = low - static_cast<float>(levels.zero), levels.high = high - static_cast<float>(levels.zero);
+  levels.scale = take_quotient(end);
+  if (levels.scale) {
+    levels.low *= *levels.scale, levels.high *= *levels.scale;
+    if (!std::isfinite(levels.low) || !std::isfinite(levels.high)) return std::nullopt;
+  }
+  levels.x = end.reg();
+  levels.instructions = end.left();
+  take_bounds(end, levels);
+  return levels;
+}
+
+std::string unrounded(const Levels& levels) {
+  const std::string x = fmt::format("math::within(r{}, {}, {})", levels.x, literal(levels.low), literal(levels.high));
+  return levels.scale
+             ? fmt::format("math::quotient_within({}, {}, {})", x, literal(*levels.scale), literal(1 / *levels.scale))
+             : x;
+}
+
+}  // namespace lathe::cuda

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Programs that end in levels: clip(round(x / scale) + zero, low, high). As rounding keeps the order, x may be clipped
+// first, to what the bounds are worth; what is left is done as the result is stored: one instruction rounds, and makes
+// an integer of it.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "base/dtype.h"
+#include "device/program.h"
+
+namespace lathe::cuda {
+
+struct Levels {
+  size_t instructions = 0;     // of the program, before its end
+  size_t x = 0;                // the register
+  float low = 0, high = 0;     // of x
+  std::optional<float> scale;  // none: x is in levels
+  int zero = 0;
+};
+
+// Nothing where the program's only result is something else, or bytes of the type do not hold it.
+std::optional<Levels> levels_of(const Program& program, DType output);
+
+// The expression of what is stored, before it is rounded: a variable of device code is r<i>.
+std::string unrounded(const Levels& levels);
+
+}  // namespace lathe::cuda

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/channel_arithmetic.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "ops/rules.h"
+
+namespace lathe {
+namespace {
+
+constexpr int64_t kBlock = 512;
+
+using Floats [[gnu::vector_size(16)]] = float;
+using Doubles [[gnu::vector_size(32)]] = double;
+using Ints [[gnu::vector_size(16)]] = int32_t;
+constexpr int64_t kLanes = 4;
+
+Floats load(const float* from) {
+  Floats values;
+  __builtin_memcpy(&values, from, sizeof values);
+  return values;
+}
+
+bool is_computed_type(DType type) {
+  return type == DType::f64 || type == DType::f32 || type == DType::f16 || type == DType::bf16;
+}
+
+// What storing it and reading it back makes of a number.
+void round_block(DType type, std::span<double> block) {
+  if (type == DType::f64) return;
+  if (type == DType::f32) {
+    for (double& value : block) value = static_cast<float>(value);
+    return;
+  }
+  std::array<uint16_t, kBlock> memory;
+  Tensor stored = Tensor::view(type, {static_cast<int64_t>(block.size())}, memory.data(), nullptr);
+  write_doubles(block, 0, stored);
+  read_doubles(stored, 0, block);
+}
+
+void scale_run(const float* from, int64_t count, double factor, float* to) {
+  const Doubles factors = {factor, factor, factor, factor};
+  int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    const Floats scaled = __builtin_convertvector(__builtin_convertvector(load(from + i), Doubles) * factors, Floats);
+    __builtin_memcpy(to + i, &scaled, sizeof scaled);
+  }
+  for (; i < count; ++i) to[i] = static_cast<float>(from[i] * factor);
+}
+
+// The largest magnitude but for NaN.
+float largest(const float* from, int64_t count) {
+  const Ints magnitude = {INT32_MAX, INT32_MAX, INT32_MAX, INT32_MAX};
+  Floats most[4] = {};
+  int64_t i = 0;
+  for (; i + 4 * kLanes <= count; i += 4 * kLanes)
+    for (int64_t k = 0; k < 4; ++k) {
+      const auto x = reinterpret_cast<Floats>(reinterpret_cast<Ints>(load(from + i + k * kLanes)) & magnitude);
+      most[k] = x > most[k] ? x : most[k];
+    }
+  float result = 0;
+  for (const Floats& each : most)
+    for (int64_t lane = 0; lane < kLanes; ++lane) result = std::max(result, each[lane]);
+  for (; i < count; ++i) result = std::fabs(from[i]) > result ? std::fabs(from[i]) : result;
+  return result;
+}
+
+}  // namespace
+
+std::optional<ChannelStep> ChannelStep::of_cast(DType from, const CastAttrs& attributes) {
+  if (!is_computed_type(from) || !is_computed_type(attributes.to)) return std::nullopt;
+  return ChannelStep{std::nullopt, {}, 1, attributes.to};
+}
+
+std::optional<ChannelStep> ChannelStep::of(const ElementwiseAttrs& attributes, DType type, const Dims& dims,
+                                           const Tensor& operand) {
+  const ElementwiseOp op = attributes.op;
+  const bool is_known =
+      op == ElementwiseOp::add || op == ElementwiseOp::sub || op == ElementwiseOp::mul || op == ElementwiseOp::div;
+  if (!is_known || !is_computed_type(type) || operand.dtype() != type || operand.dims().size() > dims.size())
+    return std::nullopt;
+  ChannelStep step{op, {}, 1, type};
+  int64_t inner = 1;
+  for (size_t back = 1; back <= dims.size(); ++back) {
+    const int64_t extent = dims[dims.size() - back];
+    const int64_t wanted = back <= operand.dims().size() ? operand.dims()[operand.dims().size() - back] : 1;
+    if (wanted != 1 && (wanted != extent || operand.volume() != extent)) return std::nullopt;
+    if (wanted != 1) step.inner = inner;
+    inner *= extent;
+  }
+  if (operand.volume() == 1) step.inner = inner;
+  step.numbers = to_doubles(operand);
+  return step;
+}
+
+ChannelArithmetic::ChannelArithmetic(Tensor source, std::vector<ChannelStep> steps)
+    : source_(std::move(source)), steps_(std::move(steps)) {}
+
+// Calls f(offset, count, numbers) for elements that have one number, or one each.
+template <class F>
+void ChannelArithmetic::for_each_run(const ChannelStep& step, int64_t begin, int64_t count, const F& f) {
+  const auto size = static_cast<int64_t>(step.numbers.size());
+  for (int64_t i = 0; i < count;) {
+    const int64_t at = begin + i, channel = at / step.inner % size;
+    const int64_t run = std::min(count - i, step.inner == 1 ? size - channel : step.inner - at % step.inner);
+    f(i, run, step.numbers.data() + channel);
+    i += run;
+  }
+}
+
+// `look` sees the numbers before and behind each cast.
+template <class Look>
+void ChannelArithmetic::run_block(int64_t begin, std::span<double> block, const Look& look) const {
+  read_doubles(source_, begin, block);
+  std::array<double, kBlock> before;
+  for (const ChannelStep& step : steps_) {
+    if (!step.op) {
+      std::ranges::copy(block, before.begin());
+      round_block(step.type, block);
+      look(std::span<const double>(before.data(), block.size()), step.type);
+      continue;
+    }
+    const auto combine = [&](auto f) {
+      for_each_run(step, begin, static_cast<int64_t>(block.size()),
+                   [&](int64_t first, int64_t run, const double* number) {
+                     double* const values = block.data() + first;
+                     for (int64_t i = 0; i < run; ++i) values[i] = f(values[i], number[step.inner == 1 ? i : 0]);
+                   });
+    };
+    switch (*step.op) {
+      case ElementwiseOp::add:
+        combine([](double x, double y) { return x + y; });
+        break;
+      case ElementwiseOp::sub:
+        combine([](double x, double y) { return x - y; });
+        break;
+      case ElementwiseOp::mul:
+        combine([](double x, double y) { return x * y; });
+        break;
+      default:
+        combine([](double x, double y) { return x / y; });
+    }
+    round_block(step.type, block);
+  }
+}
+
+bool ChannelArithmetic::is_scaling() const {
+  return source_.dtype() == DType::f32 && steps_.size() == 3 && !steps_[0].op && steps_[0].type == DType::f64 &&
+         steps_[1].op == ElementwiseOp::mul && !steps_[2].op && steps_[2].type == DType::f32 && steps_[1].inner > 1;
+}
+
+void ChannelArithmetic::scale(int64_t begin, int64_t count, float* to) const {
+  const float* const from = source_.as<float>() + begin;
+  for_each_run(steps_[1], begin, count, [&](int64_t first, int64_t run, const double* number) {
+    scale_run(from + first, run, *number, to + first);
+  });
+}
+
+void ChannelArithmetic::run(int64_t begin, int64_t count, std::byte* to) const {
+  if (is_scaling()) return scale(begin, count, reinterpret_cast<float*>(to));
+  Tensor result = Tensor::view(type(), {count}, to, nullptr);
+  std::array<double, kBlock> block;
+  for (int64_t i = 0; i < count; i += kBlock) {
+    const std::span<double> values(block.data(), static_cast<size_t>(std::min(kBlock, count - i)));
+    run_block(begin + i, values, [](std::span<const double>, DType) {});
+    write_doubles(values, i, result);
+  }
+}
+
+bool ChannelArithmetic::stays_finite_scaled() const {
+  bool finite = true;
+  const float* const from = source_.as<float>();
+  for_each_run(steps_[1], 0, volume(), [&](int64_t first, int64_t run, const double* number) {
+    finite = finite && std::isfinite(static_cast<float>(largest(from + first, run) * std::fabs(*number)));
+  });
+  return finite;
+}
+
+std::optional<ChannelArithmetic::OutOfRange> ChannelArithmetic::find_out_of_range() const {
+  if (is_scaling() && stays_finite_scaled()) return std::nullopt;
+  std::optional<OutOfRange> found;
+  std::array<double, kBlock> block;
+  for (int64_t i = 0; i < volume() && !found; i += kBlock) {
+    const std::span<double> values(block.data(), static_cast<size_t>(std::min(kBlock, volume() - i)));
+    run_block(i, values, [&](std::span<const double> before, DType type) {
+      for (size_t k = 0; k < values.size() && !found; ++k)
+        if (std::isfinite(before[k]) && !std::isfinite(values[k])) found = OutOfRange{before[k], type};
+    });
+  }
+  return found;
+}
+
+}  // namespace lathe

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Arithmetic that makes constants of weights, element by element: casts, and what has one number for each channel, as
+// folded batch normalisation does. Gives the bits of the plain evaluation, piece by piece.
+#pragma once
+
+#include <optional>
+
+#include "ops/op.h"
+#include "ops/tensor.h"
+
+namespace lathe {
+
+// A number joins in for each channel, then the result is rounded to a type.
+struct ChannelStep {
+  std::optional<ElementwiseOp> op;  // +, -, *, /, of the element and the number; none = a cast
+  std::vector<double> numbers;      // element i has number i / inner % size
+  int64_t inner = 1;
+  DType type = DType::f32;
+
+  // The step of an op; nullopt where it is another.
+  static std::optional<ChannelStep> of_cast(DType from, const CastAttrs& attributes);
+  static std::optional<ChannelStep> of(const ElementwiseAttrs& attributes, DType type, const Dims& dims,
+                                       const Tensor& operand);
+};
+
+class ChannelArithmetic {
+ public:
+  // `source`: of f32, f16, bf16 or f64.
+  ChannelArithmetic(Tensor source, std::vector<ChannelStep> steps);
+
+  DType type() const { return steps_.back().type; }
+  int64_t volume() const { return source_.volume(); }
+  // Elements [begin, begin + count), of type().
+  void run(int64_t begin, int64_t count, std::byte* to) const;
+
+  // A finite number that a cast makes infinite, and the type that cannot hold it.
+  struct OutOfRange {
+    double number;
+    DType type;
+  };
+  std::optional<OutOfRange> find_out_of_range() const;
+
+ private:
+  template <class Look>
+  void run_block(int64_t begin, std::span<double> block, const Look& look) const;
+  template <class F>
+  static void for_each_run(const ChannelStep& step, int64_t begin, int64_t count, const F& f);
+  bool is_scaling() const;  // of floats by doubles, rounded once
+  void scale(int64_t begin, int64_t count, float* to) const;
+  bool stays_finite_scaled() const;
+
+  Tensor source_;
+  std::vector<ChannelStep> steps_;
+};
+
+}  // namespace lathe

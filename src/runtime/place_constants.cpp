@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/place_constants.h"
+
+#include <algorithm>
+
+#include "base/divide.h"
+#include "base/for_each_in_threads.h"
+
+namespace lathe {
+namespace {
+
+constexpr int64_t kPieceElements = 32 << 10;  // with what is computed of them, in a second-level cache
+
+// Elements from the first to the last that a box reads, but along one axis.
+struct Reach {
+  int64_t low = 0, high = 0;
+};
+Reach reach_without(const PackingBox& box, size_t axis) {
+  Reach reach;
+  for (size_t d = 0; d < box.extents.size(); ++d) {
+    const int64_t span = d == axis ? 0 : (box.extents[d] - 1) * box.from_strides[d];
+    (span < 0 ? reach.low : reach.high) += span;
+  }
+  return reach;
+}
+
+}  // namespace
+
+void ConstantPlacer::add_pieces(const ChannelArithmetic& arithmetic, const Packing& packing, std::byte* to) {
+  for (const PackingBox& box : packing.boxes) add_pieces(arithmetic, box, to);
+}
+
+// Cuts the box along the axis whose elements are farthest apart.
+void ConstantPlacer::add_pieces(const ChannelArithmetic& arithmetic, const PackingBox& box, std::byte* to) {
+  const auto widest = std::ranges::max_element(box.from_strides, {}, [](int64_t stride) { return std::abs(stride); });
+  const auto axis = static_cast<size_t>(widest - box.from_strides.begin());
+  const Reach reach = reach_without(box, axis);
+  const int64_t stride = std::abs(*widest), one = reach.high - reach.low + 1;
+  const int64_t at_once = stride == 0 ? box.extents[axis] : std::max<int64_t>(1, (kPieceElements - one) / stride);
+  for (int64_t i = 0; i < box.extents[axis]; i += at_once) {
+    Piece piece{&arithmetic, 0, 0, box, to};
+    const int64_t count = std::min(at_once, box.extents[axis] - i);
+    piece.box.extents[axis] = count;
+    piece.box.to += i * box.to_strides[axis];
+    const int64_t first = box.from + i * *widest, last = first + (count - 1) * *widest;
+    piece.begin = std::min(first, last) + reach.low;
+    piece.count = std::max(first, last) + reach.high + 1 - piece.begin;
+    piece.box.from = first - piece.begin;
+    pieces_.push_back(std::move(piece));
+  }
+}
+
+Result<ConstantPlacer> ConstantPlacer::create(std::span<const Place> places, int threads) {
+  ConstantPlacer placer;
+  placer.threads_ = std::max(threads, 1);
+  placer.plain_.reserve(places.size());
+  for (const auto& [content, to] : places) {
+    const auto& [source, arithmetic, packing] = *content;
+    if (source.bytes() == 0) continue;
+    if (!arithmetic && packing)
+      placer.copies_.push_back({&*packing, size_of(source.dtype()), source.raw().data(), to});
+    else if (!arithmetic)
+      placer.copies_.push_back(
+          {&placer.plain_.emplace_back(no_packing(static_cast<int64_t>(source.bytes()))), 1, source.raw().data(), to});
+    else
+      placer.add_pieces(*arithmetic, packing ? *packing : no_packing(source.volume()), to);
+  }
+  int64_t most = 0;
+  for (const Piece& piece : placer.pieces_)
+    most = std::max(most, piece.count * static_cast<int64_t>(size_of(piece.arithmetic->type())));
+  const size_t scratches = std::min(static_cast<size_t>(placer.threads_), placer.pieces_.size());
+  for (size_t i = 0; i < scratches; ++i) {
+    LATHE_ASSIGN(placer.scratch_.emplace_back(), Tensor::allocate(DType::u8, {most}));
+  }
+  return placer;
+}
+
+void ConstantPlacer::run() {
+  pack_all(copies_, threads_);
+  uint64_t bytes = 0;
+  for (const Piece& piece : pieces_) bytes += static_cast<uint64_t>(piece.count) * size_of(piece.arithmetic->type());
+  const Written written = written_for(bytes);
+  for_each_in_threads(pieces_.size(), threads_, [&](size_t i, size_t thread) {
+    const Piece& piece = pieces_[i];
+    std::byte* const made = static_cast<std::byte*>(scratch_[thread].mutable_data());
+    piece.arithmetic->run(piece.begin, piece.count, made);
+    pack_box(piece.box, size_of(piece.arithmetic->type()), made, piece.to, {}, written);
+  });
+}
+
+}  // namespace lathe
