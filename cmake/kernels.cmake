@@ -84,7 +84,7 @@ function(lathe_pack_simd_kernels out)
   endforeach()
   add_custom_command(OUTPUT ${packed}
     COMMAND ${LATHE_PYTHON} ${CMAKE_SOURCE_DIR}/cmake/pack_kernels.py --compiler ${CMAKE_CXX_COMPILER} --out ${packed} ${rows}
-    DEPENDS ${CMAKE_SOURCE_DIR}/cmake/pack_kernels.py ${objects} VERBATIM)
+    DEPENDS ${CMAKE_SOURCE_DIR}/cmake/pack_kernels.py ${CMAKE_SOURCE_DIR}/cmake/deflate.py ${objects} VERBATIM)
   set_source_files_properties(${packed} PROPERTIES EXTERNAL_OBJECT ON GENERATED ON)
   set(${out} ${packed} PARENT_SCOPE)
 endfunction()
@@ -104,7 +104,7 @@ endfunction()
 
 # lathe_pack_marked_code(TARGET): packs them in this library, once it is linked.
 function(lathe_pack_marked_code target)
-  set_property(TARGET ${target} APPEND PROPERTY LINK_DEPENDS ${CMAKE_SOURCE_DIR}/cmake/pack_code.py)
+  set_property(TARGET ${target} APPEND PROPERTY LINK_DEPENDS ${CMAKE_SOURCE_DIR}/cmake/pack_code.py ${CMAKE_SOURCE_DIR}/cmake/deflate.py)
   add_custom_command(TARGET ${target} POST_BUILD
     COMMAND ${LATHE_PYTHON} ${CMAKE_SOURCE_DIR}/cmake/pack_code.py pack $<TARGET_FILE:${target}> VERBATIM)
 endfunction()

@@ -19,7 +19,8 @@ import re
 import struct
 import subprocess
 import tempfile
-import zlib
+
+from deflate import deflated
 
 PAGE, SECTION, AT_START = 4096, "lathe_packed", (".text.startup", ".text.exit")
 PT_LOAD, PT_PHDR, PF_R, SHT_NOBITS, SHF_ALLOC = 1, 6, 4, 8, 2
@@ -92,7 +93,7 @@ class Library:
         section = self.sections[self.names.index(SECTION)]
         offset, address, size = section[4], section[3], section[5]
         code = self.bytes[offset:offset + size]
-        content = struct.pack("<Q", size) + zlib.compress(code, 9)  # as base/deflate.h has it
+        content = deflated(code)
         content += bytes(-len(content) % PAGE)
         holder = next(row for row in self.segments if row[0] == PT_LOAD and row[3] <= address < row[3] + row[6])
         if address % PAGE or offset % PAGE or holder[3] + holder[6] != address + size or self.segments[0][0] != PT_PHDR:

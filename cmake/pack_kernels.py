@@ -15,7 +15,8 @@ import re
 import struct
 import subprocess
 import tempfile
-import zlib
+
+from deflate import deflated
 
 PAGE = 4096
 R_X86_64_RELATIVE, PT_LOAD, SHT_RELA = 8, 1, 4
@@ -102,7 +103,7 @@ class Image:
 
     def packed(self):
         content = struct.pack(f"<{len(self.places)}I", *self.places) + self.image
-        return struct.pack("<Q", len(content)) + zlib.compress(content, 9)  # as base/deflate.h has it
+        return deflated(content)
 
 
 def assembly(images, folder):
