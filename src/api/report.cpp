@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/report.h"
 
+#include <exception>
+#include <new>
+
 namespace lathe::api {
 namespace {
 
@@ -105,6 +108,29 @@ void Reporter::report_exception(const char* where, const char* what) const noexc
   } catch (...) {
     report_allocation_failure(where);
   }
+}
+
+bool succeeds(const Reporter& reporter, const char* where, FunctionRef<Result<>()> body) noexcept {
+  try {
+    const Result<> result = body();
+    if (result) return true;
+    reporter.report(where, result.error());
+  } catch (const std::bad_alloc&) {
+    reporter.report_allocation_failure(where);
+  } catch (const std::exception& exception) {
+    reporter.report_exception(where, exception.what());
+  } catch (...) {
+    reporter.report_exception(where, "unknown exception");
+  }
+  return false;
+}
+
+bool succeeds(const Entry& entry, const char* where, FunctionRef<Result<>()> body) noexcept {
+  return succeeds(entry.reporter, where, [&]() -> Result<> {
+    const Exclusive::Turn turn = entry.use.begin(entry.call);
+    if (!turn) return turn.refusal();
+    return body();
+  });
 }
 
 void Reporter::deliver(nv::ErrorCode code, const char* text) const noexcept {

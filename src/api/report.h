@@ -3,12 +3,11 @@
 #pragma once
 
 #include <atomic>
-#include <exception>
 #include <memory>
-#include <new>
 
 #include "NvInferRuntime.h"
 #include "api/exclusive.h"
+#include "base/function_ref.h"
 #include "base/log.h"
 #include "base/result.h"
 #include "plugin/recorder_slot.h"
@@ -60,32 +59,6 @@ class Reporter {
   plugin::RecorderSlot recorder_;
 };
 
-// Runs the body of an entry point. `body` returns Result<T>; on an error or exception: one report, and `fallback`.
-template <class T, class Body>
-T guarded(const Reporter& reporter, const char* where, T fallback, Body&& body) noexcept {
-  try {
-    Result<T> result = body();
-    if (result) return std::move(*result);
-    reporter.report(where, result.error());
-  } catch (const std::bad_alloc&) {
-    reporter.report_allocation_failure(where);
-  } catch (const std::exception& exception) {
-    reporter.report_exception(where, exception.what());
-  } catch (...) {
-    reporter.report_exception(where, "unknown exception");
-  }
-  return fallback;
-}
-
-// For functions that return nothing, or whether they succeeded: `body` returns Result<>.
-template <class Body>
-bool guarded(const Reporter& reporter, const char* where, Body&& body) noexcept {
-  return guarded(reporter, where, false, [&]() -> Result<bool> {
-    LATHE_TRY(body());
-    return true;
-  });
-}
-
 // What a call on an object that one thread at a time may use begins with: where it reports, and its turn.
 struct Entry {
   const Reporter& reporter;
@@ -93,22 +66,41 @@ struct Entry {
   Exclusive::Call call = Exclusive::Call::changes;
 };
 
+// Runs the body of an entry point. On an error or exception: one report, and false.
+bool succeeds(const Reporter& reporter, const char* where, FunctionRef<Result<>()> body) noexcept;
+bool succeeds(const Entry& entry, const char* where, FunctionRef<Result<>()> body) noexcept;
+
+// The same of a body that returns Result<T>: `fallback` where it fails. All that depends on T is here.
+template <class At, class T, class Body>
+T value_or(const At& at, const char* where, T fallback, Body& body) noexcept {
+  succeeds(at, where, [&]() -> Result<> {
+    Result<T> result = body();
+    if (!result) return fail(std::move(result).error());
+    fallback = *std::move(result);
+    return {};
+  });
+  return fallback;
+}
+
+template <class T, class Body>
+T guarded(const Reporter& reporter, const char* where, T fallback, Body&& body) noexcept {
+  return value_or(reporter, where, std::move(fallback), body);
+}
+
 template <class T, class Body>
 T guarded(const Entry& entry, const char* where, T fallback, Body&& body) noexcept {
-  return guarded(entry.reporter, where, std::move(fallback), [&]() -> Result<T> {
-    const Exclusive::Turn turn = entry.use.begin(entry.call);
-    if (!turn) return turn.refusal();
-    return body();
-  });
+  return value_or(entry, where, std::move(fallback), body);
+}
+
+// For functions that return nothing, or whether they succeeded: `body` returns Result<>.
+template <class Body>
+bool guarded(const Reporter& reporter, const char* where, Body&& body) noexcept {
+  return succeeds(reporter, where, body);
 }
 
 template <class Body>
 bool guarded(const Entry& entry, const char* where, Body&& body) noexcept {
-  return guarded(entry.reporter, where, [&]() -> Result<> {
-    const Exclusive::Turn turn = entry.use.begin(entry.call);
-    if (!turn) return turn.refusal();
-    return body();
-  });
+  return succeeds(entry, where, body);
 }
 
 }  // namespace lathe::api
