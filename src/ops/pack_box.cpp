@@ -21,6 +21,27 @@ struct Axis {
   int64_t extent = 1, from = 0, to = 0;  // bytes from one element to the next
 };
 
+// From outside to inside. Of fixed size, so that packing allocates nothing.
+class Axes {
+ public:
+  void add(const Axis& axis) { list_[size_++] = axis; }
+  Axis take(size_t index) {
+    const Axis axis = list_[index];
+    std::move(list_.begin() + index + 1, list_.begin() + size_, list_.begin() + index);
+    --size_;
+    return axis;
+  }
+  std::span<Axis> all() { return {list_.data(), size_}; }
+  size_t find(int64_t Axis::*member, int64_t value) {  // size() = there is none
+    return static_cast<size_t>(std::ranges::find(all(), value, member) - all().begin());
+  }
+  size_t size() const { return size_; }
+
+ private:
+  std::array<Axis, kMostBoxDims> list_;
+  size_t size_ = 0;
+};
+
 // Past the caches, which then need not read a line before it is written as a whole. What is written otherwise into a
 // line that is written so in part takes many times as long.
 constexpr int64_t kPiece = 16;
@@ -57,13 +78,6 @@ void write_run(std::byte* to, const std::byte* from, int64_t bytes, Written writ
   std::memcpy(to, from, static_cast<size_t>(bytes));
 }
 
-// Takes the axis out of the list.
-Axis take(std::vector<Axis>& axes, size_t index) {
-  const Axis axis = axes[index];
-  axes.erase(axes.begin() + static_cast<ptrdiff_t>(index));
-  return axis;
-}
-
 // Calls `f` with the addresses of each element of the axes.
 template <class F>
 void for_each_element(std::span<const Axis> axes, const std::byte* from, std::byte* to, const F& f) {
@@ -74,14 +88,14 @@ void for_each_element(std::span<const Axis> axes, const std::byte* from, std::by
 
 // Runs of bytes that stay together. The two innermost loops go along the axis whose runs are nearest to each other
 // where they come from and, a few at a time, along the one whose runs are so where they go.
-void copy_runs(std::vector<Axis> axes, int64_t run, const std::byte* from, std::byte* to, Written written) {
+void copy_runs(Axes axes, int64_t run, const std::byte* from, std::byte* to, Written written) {
   constexpr int64_t kAtATime = 16;
   Axis writes, reads;
-  if (!axes.empty()) writes = take(axes, axes.size() - 1);
-  if (const auto nearest = std::ranges::min_element(axes, {}, [](const Axis& axis) { return std::abs(axis.from); });
-      nearest != axes.end() && std::abs(nearest->from) < std::abs(writes.from))
-    reads = take(axes, static_cast<size_t>(nearest - axes.begin()));
-  for_each_element(axes, from, to, [&](const std::byte* source, std::byte* result) {
+  if (axes.size() > 0) writes = axes.take(axes.size() - 1);
+  const auto nearest = std::ranges::min_element(axes.all(), {}, [](const Axis& axis) { return std::abs(axis.from); });
+  if (nearest != axes.all().end() && std::abs(nearest->from) < std::abs(writes.from))
+    reads = axes.take(static_cast<size_t>(nearest - axes.all().begin()));
+  for_each_element(axes.all(), from, to, [&](const std::byte* source, std::byte* result) {
     for (int64_t w = 0; w < writes.extent; w += kAtATime)
       for (int64_t r = 0; r < reads.extent; ++r)
         for (int64_t i = w; i < std::min(w + kAtATime, writes.extent); ++i)
@@ -89,29 +103,49 @@ void copy_runs(std::vector<Axis> axes, int64_t run, const std::byte* from, std::
   });
 }
 
-// Neighbours of where elements come from, with the places where they go; of the axes, those along which they are.
-std::vector<int64_t> take_neighbours(std::vector<Axis>& axes, int64_t size) {
-  constexpr int64_t kMost = 1 << 16;
-  std::vector<int64_t> places = {0};
-  for (;;) {
-    const size_t count = places.size();
-    const auto next = std::ranges::find(axes, static_cast<int64_t>(count) * size, &Axis::from);
-    if (next == axes.end() || next->extent > kMost / static_cast<int64_t>(count)) return places;
-    const Axis axis = take(axes, static_cast<size_t>(next - axes.begin()));
-    places.resize(count * static_cast<size_t>(axis.extent));
-    for (size_t i = count; i < places.size(); ++i) places[i] = places[i - count] + axis.to;
+// Neighbours of where elements come from, along one axis or two, and where they go.
+struct Neighbours {
+  Axis inner, outer;
+  int64_t count() const { return inner.extent * outer.extent; }
+
+  static Neighbours take_from(Axes& axes, int64_t size) {
+    Neighbours result;
+    for (Axis* const axis : {&result.inner, &result.outer})
+      if (const size_t next = axes.find(&Axis::from, result.count() * size); next < axes.size())
+        *axis = axes.take(next);
+      else
+        break;
+    return result;
   }
-}
+};
+
+// The places of neighbours from one on.
+class Places {
+ public:
+  Places(const Neighbours& neighbours, int64_t first)
+      : neighbours_(neighbours), index_(first % neighbours.inner.extent) {
+    line_ = first / neighbours.inner.extent * neighbours.outer.to;
+  }
+  int64_t next() {
+    const int64_t place = line_ + index_ * neighbours_.inner.to;
+    if (++index_ == neighbours_.inner.extent) index_ = 0, line_ += neighbours_.outer.to;
+    return place;
+  }
+
+ private:
+  const Neighbours& neighbours_;
+  int64_t index_, line_;
+};
 
 // Lines that become columns: `writes.extent` lines of neighbours, of which each column is written as a run. A cache
 // line of either side is used as a whole before it is gone.
 template <class T>
 class LineTransposer {
  public:
-  LineTransposer(const Axis& writes, std::span<const int64_t> places, const std::byte* to, Written written)
-      : writes_(writes), places_(places), written_(written) {
-    for (const int64_t place : places_)
-      if (!kWritesPast || !is_multiple(to + place, writes_.extent * kSize, kCacheLine)) written_ = Written::to_caches;
+  LineTransposer(const Axis& writes, const Neighbours& neighbours, const std::byte* to, Written written)
+      : writes_(writes), neighbours_(neighbours), written_(written) {
+    const int64_t units = (writes.extent * kSize) | neighbours.inner.to | neighbours.outer.to;
+    if (!kWritesPast || !is_multiple(to, units, kCacheLine)) written_ = Written::to_caches;
   }
 
   void run(const std::byte* from, std::byte* to) const {
@@ -142,32 +176,32 @@ class LineTransposer {
 
   template <class Write>
   void run_lines(const std::byte* source, std::byte* to, const Write& write) const {
-    const auto count = static_cast<int64_t>(places_.size());
+    const int64_t count = neighbours_.count();
+    Places places(neighbours_, 0);
     int64_t place = 0;
     for (; place + kLines <= count; place += kLines) {
       prefetch(source + place * kSize);
-      run_columns<kLines>(source, to, place, write);
+      run_columns<kLines>(source + place * kSize, to, places, write);
     }
-    for (; place + kSide <= count; place += kSide) run_columns<kSide>(source, to, place, write);
+    for (; place + kSide <= count; place += kSide) run_columns<kSide>(source + place * kSize, to, places, write);
     run_elements(source, to, kLines, place);
   }
 
   template <int64_t kPlaces, class Write>
-  void run_columns(const std::byte* source, std::byte* to, int64_t first, const Write& write) const {
+  void run_columns(const std::byte* source, std::byte* to, Places& places, const Write& write) const {
     alignas(kCacheLine) std::array<std::byte, kPlaces * kCacheLine> columns;
     for (int64_t line = 0; line < kLines; line += kSide)
       for (int64_t place = 0; place < kPlaces; place += kSide)
-        transpose_tile<T>(source + line * writes_.from + (first + place) * kSize, writes_.from,
+        transpose_tile<T>(source + line * writes_.from + place * kSize, writes_.from,
                           columns.data() + place * kCacheLine + line * kSize, kCacheLine);
-    for (int64_t i = 0; i < kPlaces; ++i)
-      write(to + places_[static_cast<size_t>(first + i)], columns.data() + i * kCacheLine);
+    for (int64_t i = 0; i < kPlaces; ++i) write(to + places.next(), columns.data() + i * kCacheLine);
   }
 
   // Fewer than are a cache line of the result.
   void run_some(const std::byte* source, std::byte* to, int64_t lines) const {
     alignas(kCacheLine) std::array<std::byte, kSide * kCacheLine> columns;
-    const auto count = static_cast<int64_t>(places_.size());
-    const int64_t whole = lines / kSide * kSide;
+    const int64_t count = neighbours_.count(), whole = lines / kSide * kSide;
+    Places places(neighbours_, 0);
     int64_t place = 0;
     for (; whole > 0 && place + kSide <= count; place += kSide) {
       if (place % kLines == 0) prefetch(source + place * kSize);
@@ -175,8 +209,7 @@ class LineTransposer {
         transpose_tile<T>(source + line * writes_.from + place * kSize, writes_.from, columns.data() + line * kSize,
                           kCacheLine);
       for (int64_t i = 0; i < kSide; ++i)
-        std::memcpy(to + places_[static_cast<size_t>(place + i)], columns.data() + i * kCacheLine,
-                    static_cast<size_t>(whole * kSize));
+        std::memcpy(to + places.next(), columns.data() + i * kCacheLine, static_cast<size_t>(whole * kSize));
     }
     run_elements(source, to, whole, place);
     run_elements(source + whole * writes_.from, to + whole * kSize, lines - whole, 0);
@@ -184,47 +217,51 @@ class LineTransposer {
 
   // From a place on.
   void run_elements(const std::byte* source, std::byte* to, int64_t lines, int64_t first) const {
-    for (auto place = static_cast<size_t>(first); place < places_.size(); ++place)
+    Places places(neighbours_, first);
+    for (int64_t place = first; place < neighbours_.count(); ++place) {
+      std::byte* const column = to + places.next();
       for (int64_t line = 0; line < lines; ++line)
-        std::memcpy(to + places_[place] + line * kSize,
-                    source + line * writes_.from + static_cast<int64_t>(place) * kSize, kSize);
+        std::memcpy(column + line * kSize, source + line * writes_.from + place * kSize, kSize);
+    }
   }
 
   const Axis writes_;
-  std::span<const int64_t> places_;
+  const Neighbours neighbours_;
   Written written_;
 };
 
-// From outside to inside in the order of the result, without those of one element. Axes are joined where one goes on
-// as the other does.
-std::vector<Axis> axes_of(const PackingBox& box, int64_t size) {
-  std::vector<Axis> axes;
+// In the order of the result, without those of one element. Axes are joined where one goes on as the other does.
+Axes axes_of(const PackingBox& box, int64_t size) {
+  Axes axes;
   for (size_t d = 0; d < box.extents.size(); ++d)
-    if (box.extents[d] > 1) axes.push_back({box.extents[d], box.from_strides[d] * size, box.to_strides[d] * size});
-  std::ranges::stable_sort(axes, std::greater(), [](const Axis& axis) { return std::abs(axis.to); });
+    if (box.extents[d] > 1) axes.add({box.extents[d], box.from_strides[d] * size, box.to_strides[d] * size});
+  std::ranges::stable_sort(axes.all(), std::greater(), [](const Axis& axis) { return std::abs(axis.to); });
   for (size_t i = axes.size(); i-- > 1;) {
-    const Axis inner = axes[i];
-    Axis& outer = axes[i - 1];
+    const Axis inner = axes.all()[i];
+    Axis& outer = axes.all()[i - 1];
     if (outer.from != inner.extent * inner.from || outer.to != inner.extent * inner.to) continue;
     outer = {outer.extent * inner.extent, inner.from, inner.to};
-    take(axes, i);
+    axes.take(i);
   }
+  if (axes.size() == 0) axes.add({});
   return axes;
 }
 
 template <class T>
-void copy_axes(std::vector<Axis> axes, const std::byte* from, std::byte* to, Written written) {
+void copy_axes(Axes axes, const std::byte* from, std::byte* to, Written written) {
   constexpr int64_t kSize = sizeof(T);
-  const auto found = std::ranges::find(axes, kSize, &Axis::to);
-  if (found == axes.end() || found->from == kSize) {
-    const int64_t run =
-        found == axes.end() ? kSize : take(axes, static_cast<size_t>(found - axes.begin())).extent * kSize;
-    return copy_runs(std::move(axes), run, from, to, written);
+  const size_t found = axes.find(&Axis::to, kSize);
+  if (found == axes.size() || axes.all()[found].from == kSize) {
+    const int64_t run = found == axes.size() ? kSize : axes.take(found).extent * kSize;
+    return copy_runs(axes, run, from, to, written);
   }
-  const Axis writes = take(axes, static_cast<size_t>(found - axes.begin()));
-  const std::vector<int64_t> places = take_neighbours(axes, kSize);
-  const LineTransposer<T> transposer(writes, places, to, written);
-  for_each_element(axes, from, to, [&](const std::byte* source, std::byte* result) { transposer.run(source, result); });
+  const Axis writes = axes.take(found);
+  const Neighbours neighbours = Neighbours::take_from(axes, kSize);
+  for (const Axis& axis : axes.all())
+    if (axis.to % kCacheLine != 0) written = Written::to_caches;
+  const LineTransposer<T> transposer(writes, neighbours, to, written);
+  for_each_element(axes.all(), from, to,
+                   [&](const std::byte* source, std::byte* result) { transposer.run(source, result); });
 }
 
 }  // namespace
@@ -232,15 +269,14 @@ void copy_axes(std::vector<Axis> axes, const std::byte* from, std::byte* to, Wri
 void pack_box(const PackingBox& box, size_t size, const std::byte* from, std::byte* to, PackingPart part,
               Written written) {
   const auto bytes = static_cast<int64_t>(size);
-  std::vector<Axis> axes = axes_of(box, bytes);
-  if (axes.empty()) axes.emplace_back();
-  Axis& outer = axes[0];
+  Axes axes = axes_of(box, bytes);
+  Axis& outer = axes.all()[0];
   const int64_t begin = outer.extent * part.index / part.count, end = outer.extent * (part.index + 1) / part.count;
   if (begin == end) return;
   from += box.from * bytes + begin * outer.from;
   to += box.to * bytes + begin * outer.to;
   outer.extent = end - begin;
-  for_size(size, [&](auto element) { copy_axes<decltype(element)>(std::move(axes), from, to, written); });
+  for_size(size, [&](auto element) { copy_axes<decltype(element)>(axes, from, to, written); });
 #ifdef __SSE2__
   if (written == Written::past_caches) _mm_sfence();
 #endif

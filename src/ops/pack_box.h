@@ -7,6 +7,8 @@
 
 namespace lathe {
 
+inline constexpr size_t kMostBoxDims = 8;
+
 // One of several parts of the work, which may be done at the same time.
 struct PackingPart {
   int64_t index = 0, count = 1;
@@ -15,7 +17,7 @@ struct PackingPart {
 // Whether what is written is to be read soon, or is more than caches hold, so that it goes past them.
 enum class Written : uint8_t { to_caches, past_caches };
 
-// Of a packing that was checked, of elements of `size` bytes: 1, 2, 4 or 8.
+// Of a packing that was checked (check_packing()), of elements of `size` bytes: 1, 2, 4 or 8. Allocates nothing.
 void pack_box(const PackingBox& box, size_t size, const std::byte* from, std::byte* to, PackingPart part,
               Written written);
 

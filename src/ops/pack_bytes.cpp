@@ -9,8 +9,6 @@
 namespace lathe {
 namespace {
 
-constexpr size_t kMostDims = 8;  // of a box in a file
-
 // The first and last element that a box touches; nullopt on overflow.
 std::optional<std::pair<int64_t, int64_t>> reach(int64_t start, const Dims& extents, const Dims& strides) {
   int64_t low = start, high = start;
@@ -67,7 +65,7 @@ class BoxReader {
     for (size_t d = 0; d < digits_.size(); ++d)
       if (last_[d] >= digits_[d].extent) return std::nullopt;  // it is carried into the digit before
     if (result_.extents.empty()) result_.extents = result_.from_strides = result_.to_strides = {1};
-    return result_.extents.size() <= kMostDims ? std::optional(result_) : std::nullopt;
+    return result_.extents.size() <= kMostBoxDims ? std::optional(result_) : std::nullopt;
   }
 
  private:
@@ -112,7 +110,8 @@ Result<> check_packing(const Packing& packing, int64_t source, int64_t result) {
   int64_t written = 0;
   for (const PackingBox& box : packing.boxes) {
     const std::optional<int64_t> volume = checked_volume(box.extents);
-    if (box.extents.empty() || !lies_within(box.from, box.extents, box.from_strides, source) ||
+    if (box.extents.empty() || box.extents.size() > kMostBoxDims ||
+        !lies_within(box.from, box.extents, box.from_strides, source) ||
         !lies_within(box.to, box.extents, box.to_strides, result) || !volume ||
         __builtin_add_overflow(written, *volume, &written) || written > result)
       return fail(ErrorCode::plan_malformed, "weights of {} elements do not fit the order that they are packed in",

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstring>
 
 #include "ops/rules.h"
 
@@ -27,17 +28,38 @@ bool is_computed_type(DType type) {
   return type == DType::f64 || type == DType::f32 || type == DType::f16 || type == DType::bf16;
 }
 
+// Calls f with a value of the C++ type.
+template <class F>
+void for_computed_type(DType type, F&& f) {
+  if (type == DType::f64) return f(double{});
+  if (type == DType::f32) return f(float{});
+  type == DType::f16 ? f(Half{}) : f(BFloat16{});
+}
+
+template <class T>
+double widened(T value) {
+  if constexpr (std::is_class_v<T>)
+    return static_cast<float>(value);
+  else
+    return value;
+}
+
 // What storing it and reading it back makes of a number.
 void round_block(DType type, std::span<double> block) {
   if (type == DType::f64) return;
-  if (type == DType::f32) {
-    for (double& value : block) value = static_cast<float>(value);
-    return;
-  }
-  std::array<uint16_t, kBlock> memory;
-  Tensor stored = Tensor::view(type, {static_cast<int64_t>(block.size())}, memory.data(), nullptr);
-  write_doubles(block, 0, stored);
-  read_doubles(stored, 0, block);
+  for_computed_type(type, [&](auto zero) {
+    for (double& value : block) value = widened(round_to<decltype(zero)>(value));
+  });
+}
+
+void store_block(DType type, std::span<const double> block, std::byte* to) {
+  for_computed_type(type, [&](auto zero) {
+    for (const double value : block) {
+      zero = round_to<decltype(zero)>(value);
+      std::memcpy(to, &zero, sizeof zero);
+      to += sizeof zero;
+    }
+  });
 }
 
 void scale_run(const float* from, int64_t count, double factor, float* to) {
@@ -160,12 +182,11 @@ void ChannelArithmetic::scale(int64_t begin, int64_t count, float* to) const {
 
 void ChannelArithmetic::run(int64_t begin, int64_t count, std::byte* to) const {
   if (is_scaling()) return scale(begin, count, reinterpret_cast<float*>(to));
-  Tensor result = Tensor::view(type(), {count}, to, nullptr);
   std::array<double, kBlock> block;
   for (int64_t i = 0; i < count; i += kBlock) {
     const std::span<double> values(block.data(), static_cast<size_t>(std::min(kBlock, count - i)));
     run_block(begin + i, values, [](std::span<const double>, DType) {});
-    write_doubles(values, i, result);
+    store_block(type(), values, to + i * size_of(type()));
   }
 }
 

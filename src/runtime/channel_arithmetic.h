@@ -30,7 +30,7 @@ class ChannelArithmetic {
 
   DType type() const { return steps_.back().type; }
   int64_t volume() const { return source_.volume(); }
-  // Elements [begin, begin + count), of type().
+  // Elements [begin, begin + count), of type(). Allocates nothing.
   void run(int64_t begin, int64_t count, std::byte* to) const;
 
   // A finite number that a cast makes infinite, and the type that cannot hold it.
