@@ -215,7 +215,6 @@ class Object:
             result = entry[:code_at] + at_calls(state, bytes(entry[code_at:]), inside)
         except NotUnderstood:
             return entry
-        result += bytes(-len(result) % 4)
         struct.pack_into("<I", result, 0, len(result) - 4)
         return result if len(result) < len(entry) else entry
 
