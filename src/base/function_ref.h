@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <concepts>
 #include <type_traits>
 #include <utility>
 
@@ -15,9 +14,9 @@ class FunctionRef;
 template <class R, class... Args>
 class FunctionRef<R(Args...)> {
  public:
-  template <class F>
-  requires(!std::same_as<std::remove_cvref_t<F>, FunctionRef> && std::is_invocable_r_v<R, F&, Args...>)
-      FunctionRef(F&& function)
+  template <class F, class = std::enable_if_t<!std::is_same_v<std::remove_cvref_t<F>, FunctionRef> &&
+                                              std::is_invocable_r_v<R, F&, Args...>>>
+  FunctionRef(F&& function)
       : function_(const_cast<void*>(static_cast<const void*>(&function))), call_([](void* called, Args... args) -> R {
           return (*static_cast<std::remove_reference_t<F>*>(called))(std::forward<Args>(args)...);
         }) {}

@@ -86,7 +86,8 @@ TEST(GuestTable, StandsInForFunctionsThatAreMissing) {
   for (const int64_t value : sizes.values) EXPECT_EQ(value, 0);
   EXPECT_FALSE(seen->fourth(1));
   ASSERT_EQ(lines.errors.size(), 2u);
-  for (const std::string& word : {std::string("LATHE-4102"), std::string("IThing::third"), library_version().to_string()})
+  for (const std::string& word :
+       {std::string("LATHE-4102"), std::string("IThing::third"), library_version().to_string()})
     EXPECT_NE(lines.errors[0].find(word), std::string::npos) << lines.errors[0];
   EXPECT_EQ(code_for(ErrorCode::call_missing), nv::ErrorCode::kUNSUPPORTED_STATE);
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "kernels/cpu/epilogue.h"
 #include "kernels/cpu/transpose.h"
 
 namespace lathe::cpu::gemm {

@@ -120,7 +120,7 @@ double pipeline_clocks(const TileShape& tile, const Extent& e) {
 double predict(const TileShape& tile, const Extent& e) {
   const auto outputs = static_cast<double>(e.m * e.n * e.batch);
   const double rows =  // that are read
-      static_cast<double>(e.m / e.taps) + static_cast<double>(e.n) * stored_share(tile, e.dtype);
+      static_cast<double>(e.m) / static_cast<double>(e.taps) + static_cast<double>(e.n) * stored_share(tile, e.dtype);
   const double bytes = rows * static_cast<double>(e.k * e.batch) * static_cast<double>(size_of(e.dtype)) +
                        outputs * static_cast<double>(size_of(e.output));
   const Target& target = e.target;

@@ -91,10 +91,10 @@ struct SparseTile {
     LATHE_UNROLL
     for (int j = 0; j < kRowTiles; ++j) {
       if (j * 8 < first || j * 8 >= first + rows) continue;
-      Accumulator* at = to + (j * 8 - first + lane() % 4 * 2) * pitch + lane() / 4;
+      Accumulator* row = to + (j * 8 - first + lane() % 4 * 2) * pitch;
       LATHE_UNROLL
       for (int i = 0; i < kColumnTiles; ++i) LATHE_UNROLL
-      for (int e = 0; e < 4; ++e) at[e % 2 * pitch + i * 16 + e / 2 * 8] = acc[i][j][e];
+      for (int e = 0; e < 4; ++e) row[e % 2 * pitch + staged_column(i * 16 + e / 2 * 8 + lane() / 4)] = acc[i][j][e];
     }
   }
 
