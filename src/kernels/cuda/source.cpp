@@ -65,20 +65,22 @@ std::string program_lines(const Program& program, std::string_view type, std::st
 namespace {
 
 // The function that loads the operands of W elements and runs the program on each.
-std::string program_function(const Program& program, bool has_accumulator, size_t num_operands) {
+std::string program_function(const Program& program, size_t accumulators, size_t num_operands) {
   std::string text = "  template <int D, int W>\n  LATHE_DEVICE_MEMBER void ";
-  text += has_accumulator ? "apply(float (&v)[W]" : "evaluate(float (&v)[kOutputs][W]";
+  text += accumulators > 0 ? "apply(float (&v)[W]" : "evaluate(float (&v)[kOutputs][W]";
+  if (accumulators > 1) text += ", const float (&w)[W]";
   text += ", const long (&c)[kCoordinates], int count) const {\n";
   for (size_t k = 0; k < num_operands; ++k)
     text += fmt::format("    float o{0}[W];\n    load<D>(op{0}, c, o{0}, count);\n", k);
   text += "    LATHE_UNROLL\n    for (int i = 0; i < W; ++i) {\n";
-  if (has_accumulator) text += "      const float r0 = v[i];\n";
+  if (accumulators > 0) text += "      const float r0 = v[i];\n";
+  if (accumulators > 1) text += "      const float r1 = w[i];\n";
   for (size_t k = 0; k < num_operands; ++k)
-    text += fmt::format("      const float r{} = o{}[i];\n", k + (has_accumulator ? 1 : 0), k);
+    text += fmt::format("      const float r{} = o{}[i];\n", k + accumulators, k);
   text += program_lines(program, "float", "      ");
   for (size_t k = 0; k < program.outputs.size(); ++k)
-    text += has_accumulator ? fmt::format("      v[i] = r{};\n", program.outputs[k])
-                            : fmt::format("      v[{}][i] = r{};\n", k, program.outputs[k]);
+    text += accumulators > 0 ? fmt::format("      v[i] = r{};\n", program.outputs[k])
+                             : fmt::format("      v[{}][i] = r{};\n", k, program.outputs[k]);
   return text + "    }\n  }\n";
 }
 
@@ -242,18 +244,18 @@ void Source::fusion(const Problem& problem, const Operand& output, const std::ve
   std::vector<Operand> operands;
   for (const Operand& view : views) operands.push_back(broadcast(view, output));
   declare_program({"Fusion", "fusion_", "Op"}, program, output.dims.size(), operands, first_input,
-                  problem.attributes != nullptr);
+                  problem.accumulators());
 }
 
 void Source::prologue(const Program& program, const std::vector<Operand>& views, size_t first_input,
                       std::string_view tensor) {
   const std::string type = fmt::format("{}Prologue", tensor), object = tensor.empty() ? "prologue_" : type + "_";
   declare_program({type, object, fmt::format("{}Pre", tensor)}, program, views[0].dims.size(),
-                  std::span(views).subspan(1), first_input, true);
+                  std::span(views).subspan(1), first_input, 1);
 }
 
 void Source::declare_program(const ProgramNames& names, const Program& program, size_t rank,
-                             std::span<const Operand> operands, size_t first_input, bool has_accumulator) {
+                             std::span<const Operand> operands, size_t first_input, size_t accumulators) {
   std::string members;
   std::vector<std::string> objects;
   for (size_t k = 0; k < operands.size(); ++k) {
@@ -273,7 +275,7 @@ void Source::declare_program(const ProgramNames& names, const Program& program, 
                                                                                                          : 2);
   declarations_ += fmt::format("  static constexpr bool kShort = {};\n", program.code.size() <= kShort);
   declarations_ += fmt::format("  static constexpr bool kIdentity = {};\n", program.is_identity());
-  declarations_ += members + program_function(program, has_accumulator, operands.size()) + "};\n";
+  declarations_ += members + program_function(program, accumulators, operands.size()) + "};\n";
   objects_ += fmt::format("  const {} {}{{{}}};\n", names.type, names.object, join(objects, ", "));
 }
 

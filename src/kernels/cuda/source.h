@@ -35,7 +35,7 @@ class Source {
 
   void input(size_t index, const Operand& operand, std::string_view name);  // `index` of the emission's inputs
   void output(size_t index, const Operand& operand, std::string_view name);
-  // For an epilogue: fusion_.apply<D, W>(v, c, count). For a pure pointwise program, which has no accumulator:
+  // For an epilogue: fusion_.apply<D, W>(v, c, count), of pairs (v, w, c, count). For a pure pointwise program, which has no accumulator:
   // fusion_.evaluate<D, W>(v, c, count) with an array for each of its Fusion::kOutputs.
   void fusion(const Problem& problem, size_t first_input);
   // The same with other views of the output and of the program's operands.
@@ -64,7 +64,7 @@ class Source {
     std::string_view type, object, operand;
   };
   void declare_program(const ProgramNames& names, const Program& program, size_t rank,
-                       std::span<const Operand> operands, size_t first_input, bool has_accumulator);
+                       std::span<const Operand> operands, size_t first_input, size_t accumulators);
   void tensor(LaunchArg arg, const Operand& operand, std::string_view name);
   std::string index_function(std::string_view name, const Shape& values, std::vector<std::string>& members);
 

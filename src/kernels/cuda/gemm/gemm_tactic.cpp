@@ -72,7 +72,7 @@ Result<Emission> emit(const Problem& problem, const Product& p, const Config& co
 }  // namespace
 
 Matched match_gemm(const Problem& problem) {
-  const Features supported{.reassociated_result = true, .reassociated_inputs = 3, .prologues = 1};
+  const Features supported{.reassociated_result = true, .pairs = true, .reassociated_inputs = 3, .prologues = 1};
   if (auto reason = unsupported_feature(problem, supported)) return refuse(*std::move(reason));
   Product product;
   if (auto reason = gemm::describe(problem, product)) return refuse(*std::move(reason));
