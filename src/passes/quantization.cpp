@@ -69,7 +69,9 @@ const char* refusal_of_cpu(const ir::Node& node, const Dequantized& w) {
 const char* refusal_of_activations(const ir::Node& node, const Dequantized& x, const Dequantized& w,
                                    const PassContext& context) {
   const bool is_cpu = context.arithmetic.weighted_products;
-  if (!is_cpu && x.integers->dtype() != DType::i8) return "the activations are not i8";
+  const bool is_multiplied =
+      x.integers->dtype() == DType::i8 || (x.integers->dtype() == DType::u8 && context.arithmetic.unsigned_products);
+  if (!is_cpu && !is_multiplied) return "the activations are not i8";
   if (x.scale->volume() != 1) return "the activations have several scales";
   if (!x.zero_point) return nullptr;
   if (!scalar_of(x.zero_point)) return "the activations have several zero points";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// For targets that multiply i8 alone: u8 levels that only dequantize reads, at once or behind what moves them, are
-// counted from -128 rather than from 0.
+// For targets without products of u8 and any zero point: u8 levels that only dequantize reads, at once or behind what
+// moves them, are counted from -128 rather than from 0; where u8 is multiplied, those alone that have no zero point then.
 #include "ops/centred_bytes.h"
 #include "passes/match.h"
 #include "passes/quantization.h"
@@ -32,11 +32,12 @@ bool find_readers(const ir::Value* levels, const ir::Value* zero_point, LevelRea
   return true;
 }
 
-Result<bool> sign(ir::Graph& graph, ir::Node* node) {
+Result<bool> sign(ir::Graph& graph, ir::Node* node, bool keeps_unsigned) {
   const ir::Value *unsigned_levels = node->output(), *zero = node->input(2);
   if (unsigned_levels->dtype() != DType::u8 || !node->attrs<QuantizeAttrs>().blocks.empty() ||
       (zero && !zero->constant()))
     return false;
+  if (keeps_unsigned && !all_equal(zero, 128)) return false;
   LevelReaders readers;
   if (!find_readers(unsigned_levels, zero, readers) || readers.dequantizes.empty()) return false;
   const Tensor counted_from = zero ? *zero->constant() : Tensor::of<uint8_t>({}, {0});
@@ -65,7 +66,7 @@ Result<bool> sign_levels(ir::Graph& graph, PassContext& context) {
     if (node->is(OpKind::quantize)) nodes.push_back(node.get());
   bool changed = false;
   for (ir::Node* node : nodes) {
-    LATHE_ASSIGN(const bool signed_now, sign(graph, node));
+    LATHE_ASSIGN(const bool signed_now, sign(graph, node, context.arithmetic.unsigned_products));
     changed |= signed_now;
   }
   return changed;

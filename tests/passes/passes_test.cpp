@@ -4,6 +4,7 @@
 //   strict                (optional: without fast_math)
 //   wide                  (optional: there are no kernels for 16-bit floats; results then agree to their rounding)
 //   integers              (optional: there are kernels that multiply 8-bit integers)
+//   unsigned              (optional: they multiply u8 by i8, too)
 //   pin <layer> f16       (optional, any number of times: what a layer computes in)
 //   precision f16         (optional: what f32 may be narrowed to; results then agree to its rounding)
 //   before graph g { ... }
@@ -33,6 +34,7 @@ struct Block {
   bool strict = false;
   bool unchanged = false;
   bool integers = false;
+  bool unsigned_levels = false;
   bool weights = false;  // products of integers are those of CPUs
   bool wide = false;
   DType precision = DType::f32;
@@ -42,7 +44,8 @@ struct Block {
     PassContext context;
     context.fast_math = !strict;
     context.precision = precision;
-    context.arithmetic.integer_products = integers || weights;
+    context.arithmetic.integer_products = integers || unsigned_levels || weights;
+    context.arithmetic.unsigned_products = unsigned_levels;
     context.arithmetic.weighted_products = weights;
     context.arithmetic.narrow_floats = !wide;
     context.pins = pins;
@@ -76,6 +79,8 @@ std::vector<Block> read_blocks(const std::string& path) {
       next.strict = true;
     } else if (word == "integers") {
       next.integers = true;
+    } else if (word == "unsigned") {
+      next.unsigned_levels = true;
     } else if (word == "weights") {
       next.weights = true;
     } else if (word == "wide") {
@@ -231,7 +236,8 @@ TEST(Recipe, KeepsEveryGraph) {
       const ir::Graph before = graph->clone();
       PassContext context;
       context.verify = true;
-      context.arithmetic.integer_products = block.integers || block.weights;
+      context.arithmetic.integer_products = block.integers || block.unsigned_levels || block.weights;
+      context.arithmetic.unsigned_products = block.unsigned_levels;
       context.arithmetic.weighted_products = block.weights;
       const auto reports = run_passes(*graph, context);
       ASSERT_TRUE(reports) << reports.error().message;

@@ -6,7 +6,7 @@
 
 namespace lathe::cuda {
 
-inline constexpr BackendTraits kTraits = {.arithmetic = {.integer_products = true, .packed_weights = true},
+inline constexpr BackendTraits kTraits = {.arithmetic = {.integer_products = true, .unsigned_products = true, .packed_weights = true},
                                           .fuses_narrow_types = true,
                                           .fuses_prologues = true,
                                           .fuses_movement = true,

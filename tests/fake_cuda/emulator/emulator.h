@@ -146,8 +146,11 @@ LATHE_DEVICE void mma_m16n8k8(float (&d)[4], const unsigned (&a)[2], const unsig
 LATHE_DEVICE void mma_m16n8k8_tf32(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
   lathe_emulated_mma("m16n8k8 tf32", d, a, b);
 }
-LATHE_DEVICE void mma_m16n8k32_s8(int (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
+LATHE_DEVICE void mma_m16n8k32(int (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2], int8) {
   lathe_emulated_mma("m16n8k32 s8", d, a, b);
+}
+LATHE_DEVICE void mma_m16n8k32(int (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2], uint8) {
+  lathe_emulated_mma("m16n8k32 u8", d, a, b);
 }
 LATHE_DEVICE void matrix_units_fence() { lathe_emulated_matrix_units_fence(); }
 LATHE_DEVICE void wgmma_fence() { lathe_emulated_collect("wgmma_fence", nullptr, 0); }
@@ -161,8 +164,12 @@ template <int N, bool kMnMajorA, bool kMnMajorB, int kPanelBytesA, int kPanelByt
 LATHE_DEVICE void wgmma(Sum (&d)[N / 8][4], const void* a, const void* b, T) {
   static_assert(is_same<T, f16> || is_same<T, bf16> || (!kMnMajorA && !kMnMajorB), "what the matrix units read");
   static_assert(is_same<Sum, typename MatrixSum<T>::Type>, "what the matrix units sum up in");
-  static_assert(!is_same<T, int8> || N % 16 == 0 || N == 8 || N == 24, "what the instruction takes");
-  constexpr const char* kType = is_same<T, f16> ? "f16" : is_same<T, bf16> ? "bf16" : is_same<T, int8> ? "s8" : "tf32";
+  static_assert(sizeof(T) > 1 || N % 16 == 0 || N == 8 || N == 24, "what the instruction takes");
+  constexpr const char* kType = is_same<T, f16>     ? "f16"
+                                : is_same<T, bf16>  ? "bf16"
+                                : is_same<T, int8>  ? "s8"
+                                : is_same<T, uint8> ? "u8"
+                                                    : "tf32";
   lathe_emulated_wgmma(kType, N, kKeep, d, nullptr, {a, kMnMajorA, kPanelBytesA}, {b, kMnMajorB, kPanelBytesB});
 }
 template <int N, bool kMnMajorB, int kPanelBytesB, class T>

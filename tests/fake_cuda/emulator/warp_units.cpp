@@ -13,6 +13,7 @@ constexpr int kM = 16, kN = 8;
 float decode(f16 value) { return f16_to_float(value.bits); }
 float decode(bf16 value) { return bf16_to_float(value.bits); }
 int decode(int8 value) { return value; }
+int decode(uint8 value) { return value; }
 struct tf32 {
   uint32 bits;
 };
@@ -26,24 +27,26 @@ struct Fragments {
 // D[16][8] = A[16][K] * B[K][8]. A register holds kPack elements that are neighbours along K; a lane's group (lane / 4)
 // is its row of A and column of B, its place in the group (lane % 4) says which K. Registers of A alternate between row
 // and row + 8, then go on along K.
-template <class Element, class Sum, int K>
+template <class A, class B, class Sum, int K>
 void multiply(WarpExchange& exchange) {
-  constexpr int kPack = 4 / sizeof(Element);
+  constexpr int kPack = 4 / sizeof(A);
+  static_assert(sizeof(A) == sizeof(B));
   Sum a[kM][K], b[K][kN];
   for (int lane = 0; lane < kWarpSize; ++lane) {
     Fragments given;
     std::memcpy(&given, exchange.values + static_cast<size_t>(lane) * kSlotBytes, sizeof given);
     const int group = lane / 4, place = lane % 4;
     for (int half = 0; half < K / (4 * kPack); ++half) {
-      Element packed[3][kPack];
+      A packed[2][kPack];
+      B packed_b[kPack];
       std::memcpy(packed[0], &given.a[2 * half], 4);
       std::memcpy(packed[1], &given.a[2 * half + 1], 4);
-      std::memcpy(packed[2], &given.b[half], 4);
+      std::memcpy(packed_b, &given.b[half], 4);
       for (int i = 0; i < kPack; ++i) {
         const int k = half * 4 * kPack + place * kPack + i;
         a[group][k] = decode(packed[0][i]);
         a[group + 8][k] = decode(packed[1][i]);
-        b[k][group] = decode(packed[2][i]);
+        b[k][group] = decode(packed_b[i]);
       }
     }
   }
@@ -61,9 +64,9 @@ struct Shape {
   Complete complete;
 };
 constexpr Shape kShapes[] = {
-    {"m16n8k16 f16", 4, 2, multiply<f16, float, 16>}, {"m16n8k16 bf16", 4, 2, multiply<bf16, float, 16>},
-    {"m16n8k8 f16", 2, 1, multiply<f16, float, 8>},   {"m16n8k8 tf32", 4, 2, multiply<tf32, float, 8>},
-    {"m16n8k32 s8", 4, 2, multiply<int8, int, 32>},
+    {"m16n8k16 f16", 4, 2, multiply<f16, f16, float, 16>}, {"m16n8k16 bf16", 4, 2, multiply<bf16, bf16, float, 16>},
+    {"m16n8k8 f16", 2, 1, multiply<f16, f16, float, 8>},   {"m16n8k8 tf32", 4, 2, multiply<tf32, tf32, float, 8>},
+    {"m16n8k32 s8", 4, 2, multiply<int8, int8, int, 32>},  {"m16n8k32 u8", 4, 2, multiply<uint8, int8, int, 32>},
 };
 
 template <class Sum>
@@ -94,7 +97,7 @@ void mma(ClusterRun& run, const char* shape, void* d, const unsigned* a, const u
   std::memcpy(fragments.b, b, static_cast<size_t>(known->b_registers) * 4);
   const WarpExchange& exchange = run.collect(shape, &fragments, sizeof fragments, known->complete);
   const int lane = run.self().thread % kWarpSize;
-  if (known->complete == static_cast<Complete>(multiply<int8, int, 32>))
+  if (std::strstr(shape, "k32"))  // integers
     accumulate(static_cast<int*>(d), exchange, lane);
   else
     accumulate(static_cast<float*>(d), exchange, lane);
@@ -126,17 +129,17 @@ auto element(const Product& product, int half, int k) {
   return decode(packed[k % kPack]);
 }
 
-template <class Element, class Sum>
+template <class A, class B, class Sum>
 void multiply_rows(const Product& product) {
-  constexpr int kDepth = kStepBytes / sizeof(Element);
+  constexpr int kDepth = kStepBytes / sizeof(A);
   const int warp = product.thread / kWarpSize % 4, lane = product.thread % kWarpSize;
   Sum a[2][kDepth], b[kDepth];
   for (int half = 0; half < 2; ++half)
     for (int k = 0; k < kDepth; ++k)
-      a[half][k] = product.a.start ? element<Element>(product.a, warp * 16 + lane / 4 + half * 8, k)
-                                   : element<Element>(product, half, k);
+      a[half][k] =
+          product.a.start ? element<A>(product.a, warp * 16 + lane / 4 + half * 8, k) : element<A>(product, half, k);
   for (int column = lane % 4 * 2; column < product.columns; column += column % 2 == 0 ? 1 : 7) {
-    for (int k = 0; k < kDepth; ++k) b[k] = element<Element>(product.b, column, k);
+    for (int k = 0; k < kDepth; ++k) b[k] = element<B>(product.b, column, k);
     for (int half = 0; half < 2; ++half) {
       Sum sum = 0;
       for (int k = 0; k < kDepth; ++k) sum += a[half][k] * b[k];
@@ -151,10 +154,9 @@ struct Rows {
   void (*multiply)(const Product&);
 };
 constexpr Rows kRows[] = {
-    {"f16", multiply_rows<f16, float>},
-    {"bf16", multiply_rows<bf16, float>},
-    {"tf32", multiply_rows<tf32, float>},
-    {"s8", multiply_rows<int8, int>},
+    {"f16", multiply_rows<f16, f16, float>},    {"bf16", multiply_rows<bf16, bf16, float>},
+    {"tf32", multiply_rows<tf32, tf32, float>}, {"s8", multiply_rows<int8, int8, int>},
+    {"u8", multiply_rows<uint8, int8, int>},
 };
 
 }  // namespace

@@ -90,9 +90,9 @@ TEST(CudaConv, EveryTileReadsWindowsOfIntegers) {
 
 // Dense, window and gathered reading; channels that fill no vector, groups, a residual of integers.
 TEST(CudaConv, IntegersAreRequantized) {
-  const auto quantized = [](ConvolutionAttrs attrs, Dims x, Dims w, Layout layout) {
+  const auto quantized = [](ConvolutionAttrs attrs, Dims x, Dims w, Layout layout, DType levels = DType::i8) {
     const Tensor weights = any_levels(w, 5);
-    Problem problem = convolution_problem(attrs, operand(DType::i8, x, layout), weights);
+    Problem problem = convolution_problem(attrs, operand(levels, x, layout), weights);
     const Dims y = problem.outputs[0].opt_dims;
     problem.outputs[0] = operand(DType::i8, y, Layout::channels_last);
     Dims channel_strides(y.size(), 0);
@@ -104,7 +104,7 @@ TEST(CudaConv, IntegersAreRequantized) {
     Dims channel(y.size(), 1);
     channel[1] = y[1];
     CheckOptions options;
-    options.inputs = {any_levels(x, 6)};
+    options.inputs = {levels == DType::u8 ? any_unsigned_levels(x, 6) : any_levels(x, 6)};
     options.operands = {small_scales(channel)};
     check_first(problem, options);
   };
@@ -114,9 +114,11 @@ TEST(CudaConv, IntegersAreRequantized) {
   quantized(attrs, {2, 40, 5, 7}, {24, 40, 1, 1}, Layout::channels_last);
   attrs.pads_begin = attrs.pads_end = {1, 1};
   quantized(attrs, {1, 16, 7, 6}, {20, 16, 3, 3}, Layout::channels_last);
+  quantized(attrs, {1, 16, 7, 6}, {20, 16, 3, 3}, Layout::channels_last, DType::u8);
   quantized(attrs, {1, 12, 7, 6}, {9, 12, 3, 3}, Layout::channels_last);
   quantized(attrs, {1, 5, 7, 6}, {9, 5, 3, 3}, Layout::channels_last);
   quantized(attrs, {2, 3, 9, 8}, {16, 3, 3, 3}, Layout::linear);
+  quantized(attrs, {2, 3, 9, 8}, {16, 3, 3, 3}, Layout::linear, DType::u8);
   attrs.groups = 2;
   quantized(attrs, {1, 32, 6, 5}, {24, 16, 3, 3}, Layout::channels_last);
 }

@@ -36,6 +36,11 @@ Tensor any_levels(Dims dims, uint32_t seed) {
   return tensor;
 }
 
+Tensor any_unsigned_levels(Dims dims, uint32_t seed) {
+  const Tensor levels = any_levels(dims, seed);
+  return Tensor::view(DType::u8, std::move(dims), levels.data(), levels.owner());
+}
+
 Tensor small_scales(Dims dims) {
   Tensor tensor = *Tensor::allocate(DType::f32, std::move(dims));
   for (int64_t i = 0; i < tensor.volume(); ++i)

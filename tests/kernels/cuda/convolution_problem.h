@@ -9,8 +9,9 @@ namespace lathe::cuda {
 // Small integers, whose sums are exact.
 Tensor small_weights(DType type, Dims dims);
 
-// i8 over its whole range.
+// i8, or u8, over its whole range.
 Tensor any_levels(Dims dims, uint32_t seed);
+Tensor any_unsigned_levels(Dims dims, uint32_t seed);
 // Positive numbers around 2^-10, whose products with integers are exact.
 Tensor small_scales(Dims dims);
 

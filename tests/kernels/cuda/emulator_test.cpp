@@ -211,7 +211,7 @@ TEST(Emulator, Int8MatrixUnit) {
     for (int i = 0; i < 4; ++i) a[i] = pack((g + i % 2 * 8) * 32 + 4 * t + i / 2 * 16, 1);
     for (int i = 0; i < 2; ++i) b[i] = pack((4 * t + 16 * i) * 8 + g, 8);
     int d[4] = {};
-    mma_m16n8k32_s8(d, a, b);
+    mma_m16n8k32(d, a, b, int8{});
     for (int i = 0; i < 4; ++i) x[(g + i / 2 * 8) * 8 + 2 * t + i % 2] = d[i];
   )",
                                    data);

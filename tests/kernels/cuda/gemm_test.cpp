@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "fixtures/ask_tactic.h"
 #include "kernels/cuda/convolution_problem.h"
 #include "kernels/cuda/emulated_device.h"
@@ -139,6 +141,37 @@ TEST(CudaGemm, EveryTileMultipliesIntegers) {
   for (const Config& config : gemm::every_config(extent))
     if (config.as<gemm::TileShape>().splits == 1)
       check(product(attrs, DType::i8, {37, 272}, {72, 272}, {37, 72}), config, options);
+}
+
+// u8 by i8, over the whole range of both.
+TEST(CudaGemm, UnsignedLevelsByWeights) {
+  MatmulAttrs attrs;
+  attrs.transpose_b = true;
+  const Tensor a = any_unsigned_levels({37, 272}, 3), b = any_levels({72, 272}, 4);
+  Problem problem =
+      op_problem(attrs, {operand(DType::u8, {37, 272}), operand(DType::i8, {72, 272})}, {operand(DType::u8, {37, 72})});
+  problem.inputs[1].constant = problem.inputs[1].weights = &b;
+  problem.operands = {operand(DType::f32, {72}), operand(DType::u8, {37, 72})};
+  problem.program = *parse_program(
+      "in=3; r3=mul r0 r1; r4=affine r2 0.5 -0; r5=add r3 r4; r6=constant 0.75; r7=div r5 r6; r8=round r7; "
+      "r9=clip r8 0 255; out r9");
+  CheckOptions options;
+  options.inputs = {a, b};
+  options.operands = {small_scales({72}), any_unsigned_levels({37, 72}, 5)};
+  std::set<int64_t> units;
+  for (const Config& config : configs_of(gemm_tactic(), problem)) {
+    if (!units.insert(config.as<gemm::TileShape>().unit).second) continue;
+    check(problem, config, options);
+  }
+  EXPECT_TRUE(units.contains(gemm::TileShape::warpgroup) || units.contains(gemm::TileShape::pipeline));
+  EXPECT_FALSE(units.contains(gemm::TileShape::scalar));
+  attrs.transpose_b = false;
+  Problem other =
+      op_problem(attrs, {operand(DType::u8, {37, 40}), operand(DType::i8, {40, 24})}, {operand(DType::i32, {37, 24})});
+  EXPECT_NE(refusal_of(gemm_tactic(), other).value_or("").find("factors of two types"), std::string::npos);
+  other =
+      op_problem(attrs, {operand(DType::i8, {37, 40}), operand(DType::u8, {40, 24})}, {operand(DType::i32, {37, 24})});
+  EXPECT_NE(refusal_of(gemm_tactic(), other).value_or("").find("factors of two types"), std::string::npos);
 }
 
 // Small integers are exact in TF32 and so are their sums.

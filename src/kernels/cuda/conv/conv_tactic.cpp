@@ -130,8 +130,10 @@ Result<Emission> emit(const Problem& problem, const ImplicitGemm& form, const Co
 }  // namespace
 
 Matched match_conv(const Problem& problem) {
-  if (auto reason = unsupported_feature(problem, {.reassociated_result = true, .prologues = 1}))
-    return refuse(*std::move(reason));
+  const Features supported{.reassociated_result = true, .mixed_factors = true, .prologues = 1};
+  if (auto reason = unsupported_feature(problem, supported)) return refuse(*std::move(reason));
+  if (problem.inputs[0].dtype != problem.inputs[1].dtype && !gemm::has_tensor_core(problem, gemm::Major::k))
+    return refuse("factors of two types other than u8 by i8");
   ImplicitGemm form;
   if (auto reason = describe(problem, form)) return refuse(*std::move(reason));
   return match_form(problem, std::move(form), configs, emit);

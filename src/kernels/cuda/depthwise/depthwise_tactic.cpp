@@ -16,7 +16,7 @@ constexpr double kMemoryShare = 0.875, kCachedShare = 0.522;  // of the rates of
 constexpr double kLeastFill = 0.25;                           // a thread's own loads overlap
 constexpr uint32_t kThreads = 128;
 constexpr int64_t kMostUnrolledTaps = 11;
-constexpr int64_t kMostExactTaps = 1024;  // products of 8-bit integers that f32 adds up exactly
+constexpr int64_t kMostExactTaps = 1024;  // products of i8 that f32 adds up exactly; half as many of u8
 
 // Channels of a thread: 16 bytes of them, but no more than registers have room for.
 int64_t width_of(DType dtype) { return std::min<int64_t>(16 / static_cast<int64_t>(size_of(dtype)), 8); }
@@ -84,12 +84,14 @@ Result<Emission> emit(const Problem& problem, const ConvShape& a, const Config& 
 
 Matched match_depthwise(const Problem& problem) {
   if (!problem.is(OpKind::convolution)) return refuse("not a convolution");
-  if (auto reason = unsupported_feature(problem, {})) return refuse(*std::move(reason));
+  if (auto reason = unsupported_feature(problem, {.mixed_factors = true})) return refuse(*std::move(reason));
   const Operand &x = problem.inputs[0], &w = problem.inputs[1];
-  if (!is_short_float(x.dtype) && x.dtype != DType::i8)
-    return refuse(fmt::format("elements of type {}", name_of(x.dtype)));
+  const bool are_levels = (x.dtype == DType::i8 || x.dtype == DType::u8) && w.dtype == DType::i8;
+  if (!is_short_float(x.dtype) && !are_levels)
+    return refuse(fmt::format("elements of types {} and {}", name_of(x.dtype), name_of(w.dtype)));
   if (!w.weights) return refuse("the weights are not constant");
-  if (x.dtype == DType::i8 && w.weights->volume() > kMostExactTaps * w.weights->dims()[0])
+  const int64_t most_taps = x.dtype == DType::u8 ? kMostExactTaps / 2 : kMostExactTaps;
+  if (are_levels && w.weights->volume() > most_taps * w.weights->dims()[0])
     return refuse("floats do not hold the sums of so many products");
   ConvShape attributes;
   if (auto reason = resolve_conv_shape(problem, attributes)) return refuse(*std::move(reason));

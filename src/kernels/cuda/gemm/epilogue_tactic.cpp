@@ -171,6 +171,8 @@ bool has_tensor_core(const Problem& problem, Major major) {
       return true;
     case DType::i8:
       return major == Major::k;
+    case DType::u8:
+      return major == Major::k && problem.inputs[1].dtype == DType::i8;
     case DType::f32:
       return problem.tf32;
     default:

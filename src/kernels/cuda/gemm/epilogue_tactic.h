@@ -74,7 +74,7 @@ void add_reduction(const Ending& ending, int64_t splits, Emission& emission);
 // emission, whose operands start at input 2.
 void finish(Source& source, std::string body, const TileShape& tile, const Ending& ending, Emission& emission);
 
-// Whether tensor cores multiply the problem's type; MN-major panels are transposed for 16-bit elements and f32 only.
+// Whether tensor cores multiply the problem's type, u8 by i8; MN-major panels are transposed for 16-bit elements and f32 only.
 bool has_tensor_core(const Problem& problem, Major major);
 
 // What of a product's extent does not depend on its sizes.

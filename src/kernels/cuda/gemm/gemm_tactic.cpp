@@ -72,10 +72,14 @@ Result<Emission> emit(const Problem& problem, const Product& p, const Config& co
 }  // namespace
 
 Matched match_gemm(const Problem& problem) {
-  const Features supported{.reassociated_result = true, .reassociated_inputs = 3, .prologues = 1};
+  const Features supported{
+      .reassociated_result = true, .mixed_factors = true, .reassociated_inputs = 3, .prologues = 1};
   if (auto reason = unsupported_feature(problem, supported)) return refuse(*std::move(reason));
   Product product;
   if (auto reason = gemm::describe(problem, product)) return refuse(*std::move(reason));
+  const bool is_mixed = problem.inputs[0].dtype != problem.inputs[1].dtype;
+  if (is_mixed && !(gemm::has_tensor_core(problem, product.a.major) && gemm::has_tensor_core(problem, product.b.major)))
+    return refuse("factors of two types that do not both run along K, or are not u8 by i8");
   if (problem.inputs[0].is_computed()) {
     const Operand& a = problem.inputs[0];
     if (product.a.major == gemm::Major::mn || !product.batch.empty() || a.rank() < 2 || !problem.is(OpKind::matmul))

@@ -36,7 +36,14 @@ struct Instruction<float> {  // operands rounded to TF32
 template <>
 struct Instruction<int8> {
   LATHE_DEVICE_MEMBER static void run(int (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
-    mma_m16n8k32_s8(d, a, b);
+    mma_m16n8k32(d, a, b, int8{});
+  }
+};
+
+template <>
+struct Instruction<uint8> {  // the second operand is of i8
+  LATHE_DEVICE_MEMBER static void run(int (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
+    mma_m16n8k32(d, a, b, uint8{});
   }
 };
 

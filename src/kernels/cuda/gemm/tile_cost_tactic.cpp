@@ -28,14 +28,18 @@ constexpr double kAccessClocks = 690, kWarpgroupAccessClocks = 310;
 struct Rate {
   double all, warp;
 };
+// Bytes are multiplied alike, with a sign and without.
+double warp_products(DType dtype, const Target& target) {
+  return target.matrix_products(dtype == DType::u8 ? DType::i8 : dtype);
+}
 // As warps alone, types of fewer bits have more.
 double warpgroup_products(DType dtype, const Target& target) {
-  return target.products.warpgroup_matrix * target.matrix_products(dtype) / target.products.matrix;
+  return target.products.warpgroup_matrix * warp_products(dtype, target) / target.products.matrix;
 }
 Rate rate(const TileShape& tile, DType dtype, const Target& target) {
   const auto share = [](double products, double all, double warp) { return Rate{products * all, products * warp}; };
   if (tile.unit == TileShape::warpgroup) return share(warpgroup_products(dtype, target), 1.514, 0.2842);
-  if (tile.unit == TileShape::tensor_core) return share(target.matrix_products(dtype), 1.113, 0.2656);
+  if (tile.unit == TileShape::tensor_core) return share(warp_products(dtype, target), 1.113, 0.2656);
   return dtype == DType::f64 ? share(target.products.f64, 0.78, 0.1875) : share(target.products.f32, 0.86, 0.21875);
 }
 

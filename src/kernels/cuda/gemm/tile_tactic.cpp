@@ -218,8 +218,7 @@ std::vector<Config> every_config(const Extent& e) {
   else
     add_tiles(TileShape::scalar, kScalarShapes, e, configs);
   const bool rows_along_k = !e.gathered && e.major_a == Major::k && e.major_b == Major::k;
-  const bool is_read = e.dtype == DType::f16 || e.dtype == DType::bf16 || e.dtype == DType::i8;
-  if (e.target.limits.warpgroups && is_read && rows_along_k)
+  if (e.target.limits.warpgroups && e.tensor_core && e.dtype != DType::f32 && rows_along_k)
     add_tiles(TileShape::warpgroup, kWarpgroupShapes, e, configs);
   if (e.copied) add_pipelines(e, configs);
   return configs;

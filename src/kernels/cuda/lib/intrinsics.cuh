@@ -175,26 +175,33 @@ LATHE_DEVICE void mma_m16n8k8_tf32(float (&d)[4], const unsigned (&a)[4], const 
       : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
+// i8 or u8 by i8.
 #if __CUDA_ARCH__ < 800
 // What sm_75 has: 8 rows by 16 of K.
-LATHE_DEVICE void mma_m8n8k16_s8(int& d0, int& d1, unsigned a, unsigned b) {
-  asm volatile("mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%0,%1}, {%2}, {%3}, {%0,%1};"
-               : "+r"(d0), "+r"(d1)
-               : "r"(a), "r"(b));
-}
-#endif
-LATHE_DEVICE void mma_m16n8k32_s8(int (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
-#if __CUDA_ARCH__ < 800
-  mma_m8n8k16_s8(d[0], d[1], a[0], b[0]);
-  mma_m8n8k16_s8(d[2], d[3], a[1], b[0]);
-  mma_m8n8k16_s8(d[0], d[1], a[2], b[1]);
-  mma_m8n8k16_s8(d[2], d[3], a[3], b[1]);
+#define LATHE_MMA_8816(type, d0, d1, a, b)                                                          \
+  asm volatile("mma.sync.aligned.m8n8k16.row.col.s32." type ".s8.s32 {%0,%1}, {%2}, {%3}, {%0,%1};" \
+               : "+r"(d0), "+r"(d1)                                                                 \
+               : "r"(a), "r"(b))
+#define LATHE_MMA_16832(type)                   \
+  LATHE_MMA_8816(type, d[0], d[1], a[0], b[0]); \
+  LATHE_MMA_8816(type, d[2], d[3], a[1], b[0]); \
+  LATHE_MMA_8816(type, d[0], d[1], a[2], b[1]); \
+  LATHE_MMA_8816(type, d[2], d[3], a[3], b[1])
 #else
-  asm volatile("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-               : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
-               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+#define LATHE_MMA_16832(type)                                                  \
+  asm volatile("mma.sync.aligned.m16n8k32.row.col.s32." type                   \
+               ".s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};" \
+               : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])                \
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]))
 #endif
+LATHE_DEVICE void mma_m16n8k32(int (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2], int8) {
+  LATHE_MMA_16832("s8");
 }
+LATHE_DEVICE void mma_m16n8k32(int (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2], uint8) {
+  LATHE_MMA_16832("u8");
+}
+#undef LATHE_MMA_16832
+#undef LATHE_MMA_8816
 
 // 8x8 matrices of 16-bit elements from shared memory; lane 8*i+j gives the address of row j of matrix i.
 #define LATHE_LDMATRIX_X4(modifier)                                                        \

@@ -57,13 +57,17 @@ inline constexpr bool is_float = is_same<T, float> || is_same<T, double> || is_s
 template <class T>
 inline constexpr bool is_signed_int = is_same<T, int8> || is_same<T, int16> || is_same<T, int32> || is_same<T, int64>;
 
-// What matrix units sum up products of a type in.
+// What matrix units sum up products of a type in; u8 is multiplied by i8.
 template <class T>
 struct MatrixSum {
   using Type = float;
 };
 template <>
 struct MatrixSum<int8> {
+  using Type = int;
+};
+template <>
+struct MatrixSum<uint8> {
   using Type = int;
 };
 

@@ -95,7 +95,8 @@ LATHE_DEVICE uint64 panel_descriptor(const void* shared) {
 
 // d += a * b, or without kKeep d = a * b: 64 rows of a, N of b, 32 bytes of K of each; f32 is read as TF32, its last 13
 // bits ignored. A thread's sums are those of mma_m16n8k16 for its warp's 16 rows and each 8 columns. Every thread of
-// the four warps comes here. Only of 16-bit elements may rows run along M or N; of i8, N is 8, 24 or a multiple of 16.
+// the four warps comes here. Only of 16-bit elements may rows run along M or N; u8 is multiplied by i8 (as CUDA
+// 12.4 and later assemble), and of both N is 8, 24 or a multiple of 16.
 template <int N, bool kMnMajorA, bool kMnMajorB, int kPanelBytesA, int kPanelBytesB, bool kKeep = true, class Sum,
           class T>
 LATHE_DEVICE void wgmma(Sum (&d)[N / 8][4], const void* panel_a, const void* panel_b, T) {
@@ -112,7 +113,8 @@ LATHE_DEVICE void wgmma(Sum (&d)[N / 8][4], const void* panel_a, const void* pan
   if constexpr (N == n && is_same<T, f16>) LATHE_WGMMA_SHARED(n, "k16.f32.f16.f16", LATHE_TERMS_SHARED);         \
   if constexpr (N == n && is_same<T, bf16>) LATHE_WGMMA_SHARED(n, "k16.f32.bf16.bf16", LATHE_TERMS_SHARED);      \
   if constexpr (N == n && is_same<T, float>) LATHE_WGMMA_ALONG_K(n, "+f", "k8.f32.tf32.tf32", LATHE_TERMS_TF32); \
-  if constexpr (N == n && is_same<T, int8>) LATHE_WGMMA_ALONG_K(n, "+r", "k32.s32.s8.s8", LATHE_TERMS_INTEGERS)
+  if constexpr (N == n && is_same<T, int8>) LATHE_WGMMA_ALONG_K(n, "+r", "k32.s32.s8.s8", LATHE_TERMS_INTEGERS); \
+  if constexpr (N == n && is_same<T, uint8>) LATHE_WGMMA_ALONG_K(n, "+r", "k32.s32.u8.s8", LATHE_TERMS_INTEGERS)
   LATHE_WGMMA_SIZES(LATHE_WGMMA_COLUMNS);
 #undef LATHE_WGMMA_COLUMNS
 #undef LATHE_WGMMA_ALONG_K
