@@ -60,7 +60,10 @@ class Text:
         self.directives = set(re.findall(r"^using namespace [\w:]+", code, re.MULTILINE))
         self.named = set(CALLED.findall(code)) | {word for word in QUALIFIED.findall(code) if not word.islower()}
         self.own, self.declared, self.defined, self.usings = set(), set(), set(), set()
+        self.functions = set()  # with a body, which another source may give the same function instead
         for declaration in cpp_text.declarations(code, into_classes=False):
+            if declaration.has_body and "(" in declaration.head and "" not in declaration.scopes:
+                self.functions.add((declaration.scopes, declaration.head))
             if (kind := TYPE.match(declaration.head)) and "{" in declaration.head:
                 self.defined.add(kind.group(1))
             self._declare(re.sub(r"\{.*", "{", declaration.head, flags=re.DOTALL), "" in declaration.scopes)
@@ -125,6 +128,7 @@ class Tree:
 
     def may_share(self, one, other):
         return (self.text(one).directives == self.text(other).directives
+                and not self.text(one).functions & self.text(other).functions
                 and not self.changes_meaning(one, other) and not self.changes_meaning(other, one))
 
     def names(self, paths):

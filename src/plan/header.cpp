@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "base/divide.h"
+#include "base/version.h"
 #include "plan/foreign_prefix.h"
 #include "plan/limits.h"
 #include "plan/plugin_libraries.h"
@@ -201,8 +202,14 @@ Result<PlanHeader> decode(std::span<const std::byte> bytes) {
     return fail(ErrorCode::plan_malformed, "plan is for one version, and names formats for others");
   // Whatever the fields do not say (unused bytes) must be as the writer leaves it.
   const HeaderBytes canonical = encode_header(header);
-  if (!std::equal(canonical.begin(), canonical.end(), bytes.begin()))
-    return fail(ErrorCode::plan_malformed, "plan's header has bytes that mean nothing");
+  const bool is_canonical = std::equal(canonical.begin(), canonical.end(), bytes.begin());
+  if (!is_canonical && header.version > library_version())
+    return fail(
+        ErrorCode::plan_version,
+        "plan was written by Lathe {}, which is newer than this Lathe {}, and its header says more than this one "
+        "knows. Update Lathe, or build the engine again with this version",
+        header.version.to_string(), library_version().to_string());
+  if (!is_canonical) return fail(ErrorCode::plan_malformed, "plan's header has bytes that mean nothing");
   return header;
 }
 

@@ -35,6 +35,11 @@ class UnityGroups(unittest.TestCase):
     def apart(self, one, other, **headers):
         self.assertEqual(groups({"f/a.cpp": one, "f/b.cpp": other}, **headers), [])
 
+    def test_functions_that_each_gives_another_body(self):
+        self.apart("namespace n { int f() { return 1; } }", "namespace n { int f() { return 2; } }")
+        self.together("namespace n { int f() { return 1; } }", "namespace n { int f(int) { return 2; } }")
+        self.together("namespace n { int f() { return 1; } }", "namespace m { int f() { return 2; } }")
+
     def test_names_of_their_own(self):
         self.together("namespace { int f() { return 1; } }", "namespace { int g() { return 2; } }")
         self.apart("namespace { int f() { return 1; } }", "namespace { int f() { return 2; } }")

@@ -10,6 +10,7 @@
 #include "plan/plugin_libraries.h"
 #include "plan/random_plan.h"
 #include "plan/reader.h"
+#include "plan/repair.h"
 #include "plan/signing.h"
 #include "plan/writer.h"
 
@@ -84,6 +85,22 @@ TEST(PlanVersions, LevelsThatDoNotExistYetAreRefused) {
   const auto head = encode_header(header);
   std::ranges::copy(head, bytes.begin());
   EXPECT_EQ(read_plan(bytes, nullptr).error().code, ErrorCode::plan_version);
+}
+
+// S4: a field that came later stands where an older reader knows of none.
+TEST(PlanVersions, AHeaderThatSaysMoreIsOfANewerVersionOrDamaged) {
+  std::vector<std::byte> bytes = *write_plan(PlanGenerator(5).make(3, 10).plan);
+  PlanHeader header = *read_header(bytes);
+  for (const bool newer : {false, true}) {
+    header.version = library_version();
+    header.version.patch += newer;
+    std::ranges::copy(encode_header(header), bytes.begin());
+    bytes[kHeaderBytes - sizeof(Digest) - 1] = std::byte{1};
+    repair_digests(bytes);
+    const Error error = read_header(bytes).error();
+    EXPECT_EQ(error.code, newer ? ErrorCode::plan_version : ErrorCode::plan_malformed) << error.message;
+    EXPECT_EQ(error.message.find("newer than this Lathe") != std::string::npos, newer) << error.message;
+  }
 }
 
 std::vector<std::byte> compatible(std::vector<std::byte> bytes) {
