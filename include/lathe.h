@@ -11,7 +11,7 @@
 
 namespace lathe {
 
-// "0.2.0": Lathe's own version; getInferLibVersion() is that of the interface.
+// "0.3.0": Lathe's own version; getInferLibVersion() is that of the interface.
 extern "C" TENSORRTAPI const char* latheVersion() noexcept;
 
 // The last failure on the calling thread, as "LATHE-2101 shape_mismatch: ..."; "" when there was none. Valid until the
