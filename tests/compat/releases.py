@@ -16,7 +16,7 @@ import tempfile
 
 import onnx
 
-from make_archive import DEVICES, ROOT, build_plan, networks
+from make_archive import DEVICES, ROOT, build_plan, networks, stand_in_for_gpu
 
 LIBRARIES = ("lathe", "lathe_lean", "lathe_dispatch")
 KINDS = {"plain": [], "held": ["--versionCompatible"], "bare": ["--versionCompatible", "--excludeLeanRuntime"]}
@@ -67,8 +67,7 @@ class Crosswise:
 
     def run(self, plan, version, kind, *options):
         """Exit status, what was printed and outputs."""
-        gpu = self.builds[self.versions[-1]] / "fake_cuda"
-        variables = {"LATHE_CUDA_DRIVER": str(gpu / "libfake_cuda_driver.so"), "LATHE_NVRTC": str(gpu / "libnvrtc.so")}
+        variables = stand_in_for_gpu(self.builds[self.versions[-1]])
         with tempfile.TemporaryDirectory() as made:
             done = subprocess.run([self.runner, self.builds[version] / f"lib/lib{kind}.so", plan.path, plan.given, made, *options],
                                   capture_output=True, text=True, env=os.environ | (variables if plan.device == "cuda" else {}))

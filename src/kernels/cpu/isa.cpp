@@ -57,10 +57,7 @@ IsaLevel isa_level() {
 
 bool multiplies_bf16() {
 #if defined(__x86_64__)
-  static const bool result = [] {
-    unsigned a = 0, b = 0, c = 0, d = 0;
-    return isa_level() == IsaLevel::avx512 && __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a >> 5 & 1) != 0;
-  }();
+  static const bool result = isa_level() == IsaLevel::avx512 && __builtin_cpu_supports("avx512bf16");
   return result;
 #else
   return false;

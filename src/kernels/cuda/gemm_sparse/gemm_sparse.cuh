@@ -7,15 +7,6 @@
 
 namespace gemm {
 
-template <class T>
-struct SparseSum {
-  using Type = float;
-};
-template <>
-struct SparseSum<int8> {
-  using Type = int;
-};
-
 // Columns of B with half of their K, and behind them, for each 16 columns and step of K, the words that say which
 // elements these are: in the order of the lanes that give them to the instruction.
 template <class T, int kColumns, int kK>
@@ -33,7 +24,7 @@ struct SparsePanel {
 template <class T, int kM_, int kN_, int kK_, int kWarpM_, int kWarpN_, int kWarpsK_, int kStages_, bool kMnMajorA_>
 struct SparseTile {
   using Element = T;
-  using Accumulator = typename SparseSum<T>::Type;
+  using Accumulator = typename MatrixSum<T>::Type;
   static constexpr int kM = kM_, kN = kN_, kK = kK_, kWarpM = kWarpM_, kWarpN = kWarpN_, kStages = kStages_;
   static constexpr int kWarpsM = kM / kWarpM, kWarpsN = kN / kWarpN, kWarpsK = kWarpsK_;
   static constexpr int kThreads = 32 * kWarpsM * kWarpsN * kWarpsK;
