@@ -13,6 +13,7 @@ are in library_networks.py.
 """
 import argparse
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -217,16 +218,20 @@ class Peer:
 
     def __init__(self, name, batch):
         words = [sys.executable, __file__, "torch", name, str(batch)]
-        self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        # A file takes what the compiler says however much it is; a full pipe that nobody reads would stop it.
+        self.errors = tempfile.TemporaryFile("w+")
+        self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors, text=True,
+                                        env=os.environ | {"TORCHINDUCTOR_COMPILE_THREADS": "2"})
 
     def wait_until_compiled(self):
         self.process.stdout.readline()
 
     def times(self):
-        out, err = self.process.communicate("go\n", timeout=120)
+        out, _ = self.process.communicate("go\n", timeout=120)
         if self.process.returncode == 0:
             return json.loads(out.splitlines()[-1])
-        print(err.strip().splitlines()[-1], file=sys.stderr)
+        self.errors.seek(0)
+        print(*self.errors.read().strip().splitlines()[-1:], file=sys.stderr)
         return {}
 
 
