@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <utility>
 
 #include "base/divide.h"
@@ -95,16 +96,30 @@ struct Walk {
   int row_dim, column_dim;  // -1: none
 };
 
+void swap_loops(LoopNest& nest, int a, int b) {
+  std::swap(nest.dims[a], nest.dims[b]);
+  for (auto& strides : nest.strides) std::swap(strides[a], strides[b]);
+}
+
 // Where the innermost loop is too short for vectors, as along the channels of a picture, the next one goes inside.
 void lengthen_columns(LoopNest& nest) {
   const int column = nest.rank - 1, row = nest.rank - 2;
   if (row < 0 || nest.dims[column] >= kMaxLanes || nest.dims[row] < 2 * kMaxLanes) return;
-  std::swap(nest.dims[row], nest.dims[column]);
-  for (auto& strides : nest.strides) std::swap(strides[row], strides[column]);
+  swap_loops(nest, row, column);
+}
+
+// Where the two inner loops do not fill a block, as the halves of a head whose positions are rotary, the longest of the
+// others goes inside: blocks cost as much as dozens of elements.
+void lengthen_rows(LoopNest& nest) {
+  const int row = nest.rank - 2;
+  if (row < 1 || nest.dims[row] * nest.dims[nest.rank - 1] >= kBlockFloats) return;
+  const auto longest = static_cast<int>(std::max_element(nest.dims, nest.dims + row) - nest.dims);
+  if (nest.dims[longest] > nest.dims[row]) swap_loops(nest, longest, row);
 }
 
 Walk make_walk(LoopNest nest, int threads, int64_t grain) {
   lengthen_columns(nest);
+  lengthen_rows(nest);
   Walk walk{nest, 1, nest.dims[nest.rank - 1], 1, 1, nest.rank - 2, nest.rank - 1};
   if (walk.row_dim >= 0) walk.rows = nest.dims[walk.row_dim];
   for (int d = 0; d < nest.rank - 1; ++d) walk.total_rows *= nest.dims[d];

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rotary positions turn pairs of elements of the last axis: (x1 c - x2 s, x2 c + x1 s), where x1 and x2 are the axis's
+// halves or its even and odd elements (RoFormer, section 3.2). Models write that by cutting x and joining what became
+// of the parts, which would be a step for each part. Here it is x times c plus x with its pairs backwards times s,
+// whose sign alternates: one expression, as compose/rotary_embedding.h has it.
+#include <algorithm>
+#include <array>
+
+#include "passes/match.h"
+#include "passes/rewrite.h"
+
+namespace lathe {
+namespace {
+
+using ir::Value;
+
+// Every `step`-th element of x's last axis from `begin` on, negated or not.
+struct Part {
+  Value* x = nullptr;
+  int64_t begin = 0;
+  int64_t step = 1;
+  bool negated = false;
+};
+
+std::optional<int64_t> last_extent(const Value* x) {
+  return x->rank() == 0 ? std::nullopt : x->shape().back().as_constant();
+}
+
+std::optional<Part> part_of_slice(const ir::Node& slice) {
+  constexpr size_t kStarts = 1, kAxes = 3, kSteps = 4;
+  Value* x = slice.input(0);
+  const auto optional = [&](size_t i) { return i < slice.num_inputs() ? slice.input(i) : nullptr; };
+  const std::optional<Ints> starts = ints_of(slice.input(kStarts)), axes = axes_of(optional(kAxes), 1, x->rank());
+  const std::optional<Ints> steps = optional(kSteps) ? ints_of(optional(kSteps)) : Ints{1};
+  if (!starts || !axes || !steps || starts->size() != 1 || *axes != Ints{x->rank() - 1}) return std::nullopt;
+  int64_t begin = starts->front();
+  if (begin < 0) begin += last_extent(x).value_or(0);
+  return begin < 0 ? std::nullopt : std::optional(Part{x, begin, steps->front()});
+}
+
+std::optional<Part> part_of_split(const ir::Node& split, const Value* part) {
+  const int64_t axis = split.attrs<SplitAttrs>().axis, rank = part->rank();
+  if ((axis < 0 ? axis + rank : axis) != rank - 1) return std::nullopt;
+  int64_t begin = 0;
+  for (size_t i = 0; i < part->index(); ++i) {
+    const std::optional<int64_t> extent = last_extent(split.output(i));
+    if (!extent) return std::nullopt;
+    begin += *extent;
+  }
+  return Part{split.input(0), begin};
+}
+
+std::optional<Part> part_of(const Value* value) {
+  if (const ir::Node* neg = made_by(value, UnaryOp::neg)) {
+    std::optional<Part> part = part_of(neg->input(0));
+    if (part) part->negated = !part->negated;
+    return part;
+  }
+  if (const ir::Node* slice = made_by(value, OpKind::slice)) return part_of_slice(*slice);
+  if (const ir::Node* split = made_by(value, OpKind::split)) return part_of_split(*split, value);
+  return std::nullopt;
+}
+
+// How the pairs of an axis of 2 * `count` lie in it.
+struct Pairs {
+  bool interleaved = false;  // elements 2i and 2i + 1, joined along an axis of their own; else i and i + count
+  int64_t count = 0;
+
+  bool is(const Part& part, int64_t which) const {
+    return last_extent(part.x) == 2 * count && part.step == (interleaved ? 2 : 1) &&
+           part.begin == (interleaved ? which : which * count);
+  }
+};
+
+// The two values that a node joins into pairs along the last axis.
+struct Joined {
+  Pairs pairs;
+  std::array<Value*, 2> parts;
+};
+
+// What has a last axis of 1 more than `view` reads, if that is all that the view does.
+Value* before_unsqueeze(Value* value) {
+  const ir::Node* view = value->producer();
+  if (!view || !view->has_trait(kView) || value->rank() == 0 || value->shape().back() != Expr(1)) return nullptr;
+  const Shape& shape = view->input(0)->shape();
+  return std::equal(shape.begin(), shape.end(), value->shape().begin(), value->shape().end() - 1) ? view->input(0)
+                                                                                                  : nullptr;
+}
+
+std::optional<Joined> joined_by(const ir::Node& concat) {
+  const int64_t axis = concat.attrs<ConcatAttrs>().axis, rank = concat.output()->rank();
+  if (concat.num_inputs() != 2 || (axis < 0 ? axis + rank : axis) != rank - 1) return std::nullopt;
+  Joined joined{{}, {concat.input(0), concat.input(1)}};
+  const std::array<Value*, 2> viewed = {before_unsqueeze(joined.parts[0]), before_unsqueeze(joined.parts[1])};
+  if (viewed[0] && viewed[1]) joined = {{true, 0}, viewed};
+  const std::optional<int64_t> first = last_extent(joined.parts[0]), second = last_extent(joined.parts[1]);
+  if (!first || first != second || !is_floating(concat.output()->dtype())) return std::nullopt;
+  joined.pairs.count = *first;
+  return joined;
+}
+
+// x with its last axis as pairs, and the same with each pair backwards; dims before it are copied.
+struct PairedValue {
+  Value *forwards, *backwards;
+};
+PairedValue pair_up(Rewrite& r, Value* x, const Pairs& pairs) {
+  const auto rank = static_cast<size_t>(x->rank());
+  Ints shape(rank + 1, 0);
+  shape[rank - 1] = pairs.interleaved ? pairs.count : 2;
+  shape[rank] = pairs.interleaved ? 2 : pairs.count;
+  Value* forwards = r.reshape(x, shape);
+  const auto axis = static_cast<int64_t>(pairs.interleaved ? rank : rank - 1);
+  return {forwards, r.add(SliceAttrs{}, {forwards, r.ints({-1}), r.ints({INT64_MIN}), r.ints({axis}), r.ints({-1})})};
+}
+
+// A number for each of a pair, beside values of pairs.
+Value* of_each(Rewrite& r, const Pairs& pairs, double first, double second) {
+  const DType dtype = r.output()->dtype();
+  Value* both = r.concat({r.filled(first, dtype, {1}), r.filled(second, dtype, {1})}, 0);
+  return pairs.interleaved ? both : r.unsqueeze(both, {1});
+}
+
+Result<bool> finish(Rewrite& r, const Pairs& pairs, Value* result) {
+  if (pairs.interleaved) return r.finish(result);
+  Ints shape(static_cast<size_t>(r.output()->rank()), 0);
+  shape.back() = 2 * pairs.count;
+  return r.finish(r.reshape(result, shape));
+}
+
+Result<bool> join_of_parts(Rewrite& r) {
+  const std::optional<Joined> joined = joined_by(*r.node);
+  if (!joined) return false;
+  const std::optional<Part> first = part_of(joined->parts[0]), second = part_of(joined->parts[1]);
+  const Pairs& pairs = joined->pairs;
+  if (!first || !second || first->x != second->x || !pairs.is(*first, 1) || !pairs.is(*second, 0)) return false;
+  Value* result = pair_up(r, first->x, pairs).backwards;
+  if (first->negated || second->negated)
+    result = r.mul(result, of_each(r, pairs, first->negated ? -1 : 1, second->negated ? -1 : 1));
+  return finish(r, pairs, result);
+}
+
+// part * factor, in either order.
+struct Turned {
+  Part part;
+  Value* factor;
+};
+std::optional<Turned> turned_by(const Value* value) {
+  const ir::Node* mul = made_by(value, ElementwiseOp::mul);
+  if (!mul || !value->has_single_use()) return std::nullopt;
+  for (size_t i = 0; i < 2; ++i)
+    if (const std::optional<Part> part = part_of(mul->input(i));
+        part && !part->negated && same_shape(mul->input(i), value))
+      return Turned{*part, mul->input(1 - i)};
+  return std::nullopt;
+}
+
+// part * factor + part * factor, or minus; the first is that whose part is `which` of the pair.
+std::optional<std::array<Turned, 2>> sum_of(const Value* value, ElementwiseOp op, const Pairs& pairs, int64_t which) {
+  const ir::Node* sum = made_by(value, op);
+  if (!sum || !value->has_single_use()) return std::nullopt;
+  std::optional<Turned> a = turned_by(sum->input(0)), b = turned_by(sum->input(1));
+  if (!a || !b) return std::nullopt;
+  if (op == ElementwiseOp::add && pairs.is(b->part, which)) std::swap(a, b);
+  if (a->part.x != b->part.x || !pairs.is(a->part, which) || !pairs.is(b->part, 1 - which)) return std::nullopt;
+  return std::array{*a, *b};
+}
+
+Result<bool> join_of_turned(Rewrite& r) {
+  const std::optional<Joined> joined = joined_by(*r.node);
+  if (!joined) return false;
+  const Pairs& pairs = joined->pairs;
+  const auto first = sum_of(joined->parts[0], ElementwiseOp::sub, pairs, 0);
+  const auto second = sum_of(joined->parts[1], ElementwiseOp::add, pairs, 1);
+  if (!first || !second || (*first)[0].part.x != (*second)[0].part.x) return false;
+  const auto [cosines, sines] = std::pair((*first)[0].factor, (*first)[1].factor);
+  if (cosines != (*second)[0].factor || sines != (*second)[1].factor) return false;
+  const auto beside_pairs = [&](Value* x) {
+    return x->rank() == 0 ? x : r.unsqueeze(x, {pairs.interleaved ? x->rank() : x->rank() - 1});
+  };
+  const PairedValue x = pair_up(r, (*first)[0].part.x, pairs);
+  Value* signed_sines = r.mul(beside_pairs(sines), of_each(r, pairs, -1, 1));
+  return finish(r, pairs, r.plus(r.mul(x.forwards, beside_pairs(cosines)), r.mul(x.backwards, signed_sines)));
+}
+
+}  // namespace
+
+Result<bool> recognize_rotations(ir::Graph& graph, PassContext& context) {
+  static constexpr Rule rules[] = {
+      {"concat(-x2, x1) = (-1, 1) * pairs of x backwards", OpKind::concat, join_of_parts},
+      {"concat(x1 c - x2 s, x2 c + x1 s) = x c + (-s, s) * pairs of x backwards", OpKind::concat, join_of_turned},
+  };
+  return apply_rules(graph, context, rules);
+}
+
+}  // namespace lathe
