@@ -38,6 +38,14 @@ void write_cast(const CastAttrs& attrs, std::span<double> values, int64_t begin,
   encode_doubles(values, begin, y, attrs.saturate);
 }
 
+// Floats to one of 16 bits, each rounded once: the weights of a whole network are, where a build lowers its precision.
+template <class T>
+void narrow(const Tensor& x, Tensor& y) {
+  const float* from = x.as<float>();
+  T* to = y.mutable_as<T>();
+  for (int64_t i = 0, count = x.volume(); i < count; ++i) to[i] = T(from[i]);
+}
+
 }  // namespace
 
 Result<> infer_cast(InferContext& context) {
@@ -60,6 +68,8 @@ Result<> eval_cast(EvalContext& context) {
   const auto& attrs = context.attrs<CastAttrs>();
   const Tensor& x = context.input(0);
   Tensor& y = context.output(0);
+  if (x.dtype() == DType::f32 && y.dtype() == DType::f16) return narrow<Half>(x, y), Result<>();
+  if (x.dtype() == DType::f32 && y.dtype() == DType::bf16) return narrow<BFloat16>(x, y), Result<>();
   const bool in_doubles = !is_integral(x.dtype()) || is_storage_only(y.dtype());
   const int64_t count = x.volume();
   constexpr int64_t kBlock = 512;

@@ -7,7 +7,8 @@
 // turn rows that it hides wholly into NaN where softmax subtracts their largest, and PyTorch's own f16 models mask with
 // f16's lowest. A floor that keeps a divisor from 0 does not become 0: 1e-12 of a clip, a maximum or a sum becomes
 // f16's least number, or rows of zeros would be divided by 0.
-#include <cmath>
+#include <bit>
+#include <limits>
 #include <map>
 #include <unordered_map>
 #include <unordered_set>
@@ -36,10 +37,16 @@ constexpr float kLeastHalf = 0x1p-24f;  // above 0
 
 bool vanishes(double floor) { return floor > 0 && rounded_to(DType::f16, floor) == 0; }
 
+// Infinity and NaN do. One comparison tells, of magnitudes as integers, for there are as many as the network has
+// weights.
 bool fits_half(const Tensor& constant) {
+  constexpr auto kFirstBeyond = std::bit_cast<uint32_t>(kLargestHalf) + 1;
+  constexpr auto kInfinity = std::bit_cast<uint32_t>(std::numeric_limits<float>::infinity());
   const float* values = constant.as<float>();
-  for (int64_t i = 0; i < constant.volume(); ++i)
-    if (std::isfinite(values[i]) && std::fabs(values[i]) > kLargestHalf) return false;
+  for (const float* end = values + constant.volume(); values != end; ++values) {
+    const uint32_t magnitude = std::bit_cast<uint32_t>(*values) & 0x7fffffffu;
+    if (magnitude - kFirstBeyond < kInfinity - kFirstBeyond) return false;
+  }
   return true;
 }
 

@@ -166,19 +166,34 @@ Result<> Tuner::compile(Matches& matches, const Candidate& candidate) {
   return {};
 }
 
-// Device code of every candidate that will be measured, and of what is chosen already.
+// Device code of every candidate that will be measured, and of what is chosen already: first that of each job's best
+// guess, then of the second ones, and so on. When time is up the others are left out, so that as many jobs as possible
+// are measured, if with fewer candidates.
 Result<> Tuner::compile(std::span<Job> jobs, const Progress& progress) {
   if (!options_.compiler) return {};
-  std::vector<std::pair<const Job*, const Candidate*>> wanted;
-  for (const Job& job : jobs)
-    for (const Candidate& candidate : job.candidates) {
-      wanted.emplace_back(&job, &candidate);
-      if (!may_measure()) break;  // the others are wanted only if it does not compile
-    }
+  struct Wanted {
+    Job* job;
+    size_t candidate;
+    bool compiled = false;
+  };
+  std::vector<Wanted> wanted;
+  for (Job& job : jobs)
+    for (size_t i = 0; i < job.candidates.size() && (i == 0 || may_measure()); ++i) wanted.push_back({&job, i});
+  std::stable_sort(wanted.begin(), wanted.end(),
+                   [](const Wanted& a, const Wanted& b) { return a.candidate < b.candidate; });
   const double share = may_measure() ? kCompileShare * (options_.budget_seconds - seconds_) : kUnlimited;
-  return on_all_cores(
-      wanted.size(), [&](size_t i) { (void)compile(*wanted[i].first->matches, *wanted[i].second); }, share,
-      [&](double fraction) { return progress("compiling kernels", 0.1 + 0.4 * fraction); }, options_.most_threads);
+  const auto work = [&](size_t i) {
+    Wanted& w = wanted[i];
+    (void)compile(*w.job->matches, w.job->candidates[w.candidate]);
+    w.compiled = true;
+  };
+  LATHE_TRY(on_all_cores(
+      wanted.size(), work, share, [&](double fraction) { return progress("compiling kernels", 0.1 + 0.4 * fraction); },
+      options_.most_threads));
+  for (auto w = wanted.rbegin(); w != wanted.rend(); ++w)
+    if (!w->compiled && w->candidate > 0)
+      w->job->candidates.erase(w->job->candidates.begin() + static_cast<ptrdiff_t>(w->candidate));
+  return {};
 }
 
 // Makes the smaller problems of the first jobs: of as many as give work to all cores, and whose operands are within
