@@ -285,7 +285,7 @@ def main():
     comparison = commands.add_parser("compare", help="the tables of bench/results")
     comparison.add_argument("pairs", nargs="+", metavar="NAME:BATCH")
     comparison.add_argument("--build", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parents[2] / "build")
-    comparison.add_argument("--budget", type=float, default=6, help="seconds of tuning")
+    comparison.add_argument("--budget", type=float, default=20, help="seconds of tuning")
     comparison.add_argument("--steps", type=pathlib.Path, help="file for the time of each step")
     arguments = parser.parse_args()
     if arguments.command == "list":

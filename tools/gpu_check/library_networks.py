@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Networks with attention whose parts libraries have: transformers' own classes with random weights, and a block of Stable
-Diffusion 1.5's UNet and a layer of Mixtral's kind as plain modules. Each function gives a module and a batch of inputs."""
+"""Networks with attention whose parts libraries have: transformers' and torchvision's own classes with random weights, and
+a block of Stable Diffusion 1.5's UNet and a layer of Mixtral's kind as plain modules. Each function gives a module and a
+batch of inputs."""
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -131,5 +132,16 @@ def mixtral_like_layer(batch):
     return MixtralLayer(own.Block(sizes), sizes.width, sizes.hidden), (torch.randn(batch, sizes.length, sizes.width),)
 
 
+def swin_t(batch):
+    from torchvision.models import swin_t as make_swin
+    return make_swin(), (torch.randn(batch, 3, 224, 224),)
+
+
+def convnext_tiny(batch):
+    from torchvision.models import convnext_tiny as make_convnext
+    return make_convnext(), (torch.randn(batch, 3, 224, 224),)
+
+
 NETWORKS = {make.__name__: make for make in
-            (t5_small_encoder, whisper_tiny_encoder, clip_vit_b_32, sd15_unet_block, mixtral_like_layer)}
+            (t5_small_encoder, whisper_tiny_encoder, clip_vit_b_32, sd15_unet_block, mixtral_like_layer, swin_t,
+             convnext_tiny)}
