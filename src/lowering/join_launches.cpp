@@ -60,7 +60,9 @@ class Joiner {
       Group& group = groups_[at];
       const bool meet = depends(group, added);
       if (group.is_open && !meet && (moves || can_wait(at)) && take(group, step)) {
-        if (!moves) std::rotate(groups_.begin() + static_cast<ptrdiff_t>(at), groups_.begin() + static_cast<ptrdiff_t>(at) + 1, groups_.end());
+        if (!moves)
+          std::rotate(groups_.begin() + static_cast<ptrdiff_t>(at), groups_.begin() + static_cast<ptrdiff_t>(at) + 1,
+                      groups_.end());
         return {};
       }
       moves &= !meet;
@@ -153,7 +155,7 @@ class Joiner {
       step.tactic += " | " + other.tactic;
       step.milliseconds = std::max(step.milliseconds, other.milliseconds);  // at once
       const std::string& kernel = std::get<plan::DeviceLaunches>(other.work).kernel;
-      if (device.kernel.find(kernel) == std::string::npos) device.kernel += " | " + kernel;
+      if (device.kernel.find(kernel) == std::string::npos) device.kernel += "+" + kernel;
     }
     device.launches = {group.joined->launch};
     LATHE_ASSIGN(device.launches[0].code, code_.add(group.joined->source, has_open_numbers(device.launches[0])));

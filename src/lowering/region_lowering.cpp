@@ -15,8 +15,6 @@ using ir::Node;
 using ir::Value;
 using plan::TensorId;
 
-namespace {
-
 std::string name_of_region(const Region& region) {
   std::string name;
   for (const Node* node : region.nodes) {
@@ -33,8 +31,6 @@ std::vector<std::string> origin_of(const Region& region) {
       if (std::find(origin.begin(), origin.end(), name) == origin.end()) origin.push_back(name);
   return origin;
 }
-
-}  // namespace
 
 RegionLowering::Pending::Pending(std::string name, std::vector<std::string> origin, std::string kind)
     : kind(std::move(kind)) {
@@ -72,7 +68,11 @@ Result<> RegionLowering::lower(const Region& region) {
     return {};
   }
   switch (region.kind) {
-    case RegionKind::kernel:
+    case RegionKind::kernel: {
+      LATHE_ASSIGN(const bool is_in_place, lower_in_place(region));
+      if (is_in_place) return {};
+      [[fallthrough]];
+    }
     case RegionKind::pointwise:  // sizes that depend on data are for a kernel of one op, or its evaluation, to find
       if (introduces_symbols(region, graph_))
         refused_.add(region, {"the result's size depends on data"});

@@ -24,6 +24,9 @@ struct LoweringContext {
 
 struct GraphLowering;
 
+std::string name_of_region(const Region& region);
+std::vector<std::string> origin_of(const Region& region);
+
 class RegionLowering {
  public:
   // All references must outlive it. `outer`: see GraphLowering.

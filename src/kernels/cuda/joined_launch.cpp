@@ -43,10 +43,9 @@ std::optional<KernelText> parse(std::string_view text) {
 
 // Kernels of which each block does little and knows of no others, by their headers' folders.
 bool is_short(const KernelText& kernel) {
-  static constexpr std::string_view kFolders[] = {"\"copy/", "\"generic/", "\"pointwise/"};
+  static constexpr std::string_view kFolders[] = {"\"copy/", "\"generic/", "\"pointwise/", "\"tensor_scatter/"};
   return std::ranges::any_of(kFolders, [&](std::string_view folder) {
-    return std::ranges::any_of(kernel.includes,
-                               [&](std::string_view line) { return line.find(folder) != line.npos; });
+    return std::ranges::any_of(kernel.includes, [&](std::string_view line) { return line.find(folder) != line.npos; });
   });
 }
 
