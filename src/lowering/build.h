@@ -54,8 +54,8 @@ struct BuildOptions {
   const std::string& code_for() const { return code_target.empty() ? target : code_target; }
   BackendTraits traits;
   JoinLaunches* join_launches = nullptr;  // for devices on which a launch costs something
-  PassContext passes;    // its arithmetic is that of the traits
-  bool optimize = true;  // false: no passes, no fusion: the network as it stands
+  PassContext passes;                     // its arithmetic is that of the traits
+  bool optimize = true;                   // false: no passes, no fusion: the network as it stands
   Progress progress;
   RefitOptions refit;
   uint32_t auxiliary_streams = 0;  // at most, on devices whose steps are launched

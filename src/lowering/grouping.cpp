@@ -9,6 +9,7 @@
 #include "lowering/boxes.h"
 #include "lowering/expression_builder.h"
 #include "lowering/moved_epilogue.h"
+#include "lowering/paired_epilogue.h"
 #include "lowering/producers.h"
 #include "lowering/program_builder.h"
 #include "lowering/region.h"
@@ -101,6 +102,8 @@ class Grouper {
 
   // The chain of pointwise nodes after a heavy op, as far as each result has one reader of the same shape.
   void take_epilogue(Node* root) {
+    if (fuse_ && arithmetic_.paired_columns && !refused_.has_epilogue_of(*root))
+      if (std::optional<Region> pairs = with_pairs(*root, order_, may_join_)) return add(*std::move(pairs));
     Region region = region_of(RegionKind::kernel, root);
     Space space(order_.symbols);
     const Shape index = space.add(root->output()->shape());

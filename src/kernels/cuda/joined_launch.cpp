@@ -31,6 +31,7 @@ std::optional<KernelText> parse(std::string_view text) {
              limits = take_until(text, "void lathe_kernel(");
   auto parameters = take_until(text, ") {\n");
   if (!declarations || !count || !limits || !parameters) return std::nullopt;
+  if (declarations->find('#') != declarations->npos) return std::nullopt;  // headers that would be in a namespace
   kernel.declarations = *declarations;
   kernel.body = text;
   while (!parameters->empty()) {
@@ -43,9 +44,10 @@ std::optional<KernelText> parse(std::string_view text) {
 
 // Kernels of which each block does little and knows of no others, by their headers' folders.
 bool is_short(const KernelText& kernel) {
-  static constexpr std::string_view kFolders[] = {"\"copy/", "\"generic/", "\"pointwise/", "\"tensor_scatter/"};
-  return std::ranges::any_of(kFolders, [&](std::string_view folder) {
-    return std::ranges::any_of(kernel.includes, [&](std::string_view line) { return line.find(folder) != line.npos; });
+  constexpr size_t kName = std::string_view("#include \"").size();
+  return std::ranges::any_of(joined_folders(), [&](std::string_view folder) {
+    return std::ranges::any_of(kernel.includes,
+                               [&](std::string_view line) { return line.substr(kName).starts_with(folder); });
   });
 }
 
@@ -114,6 +116,11 @@ class Joined {
 };
 
 }  // namespace
+
+std::span<const std::string_view> joined_folders() {
+  static constexpr std::string_view kFolders[] = {"copy/", "generic/", "pointwise/", "tensor_scatter/"};
+  return kFolders;
+}
 
 std::optional<SourceLaunch> joined_launch(std::span<const SourceLaunch> parts) {
   Joined joined;
