@@ -309,8 +309,8 @@ void Source::declare_fusion(const Problem& problem, const Operand& output, const
   }
   std::vector<Operand> operands;
   for (const Operand& view : views) operands.push_back(broadcast(view, output));
-  declare_program({"Fusion", "fusion_", "Op"}, {program, problem.accumulators(), levels}, output.dims.size(),
-                  operands, first_input);
+  declare_program({"Fusion", "fusion_", "Op"}, {program, problem.accumulators(), levels}, output.dims.size(), operands,
+                  first_input);
 }
 
 void Source::prologue(const Program& program, const std::vector<Operand>& views, size_t first_input,
