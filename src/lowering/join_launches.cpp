@@ -2,10 +2,12 @@
 #include "lowering/join_launches.h"
 
 #include <algorithm>
+#include <set>
 
 #include "device/open_numbers.h"
 #include "plan/disjoint.h"
 #include "plan/expressions.h"
+#include "tuning/all_cores.h"
 
 namespace lathe {
 
@@ -30,9 +32,17 @@ class Joiner {
     for (uint32_t i = 0; i < plan_.steps.size(); ++i) {
       LATHE_TRY(add(i));
     }
+    LATHE_TRY(part_failing());
     std::vector<Step> steps;
     std::vector<RegionReport> reports;
     for (Group& group : groups_) {
+      if (!group.joined) {
+        for (const uint32_t each : group.steps) {
+          steps.push_back(std::move(plan_.steps[each]));
+          reports.push_back(std::move(reports_[each]));
+        }
+        continue;
+      }
       LATHE_ASSIGN(Step step, step_of(group));
       steps.push_back(std::move(step));
       reports.push_back(report_of(group, steps.back()));
@@ -96,6 +106,34 @@ class Joiner {
     return true;
   }
 
+  // Groups whose launch does not compile, or which the device does not load, are separate steps as before, which do.
+  Result<> part_failing() {
+    constexpr double kUnlimited = 1e9;
+    std::vector<Group*> joined;
+    for (Group& group : groups_)
+      if (group.joined) joined.push_back(&group);
+    std::vector<std::optional<Error>> errors(joined.size());
+    const auto check = [&](size_t i) {
+      if (Result<> usable = code_.check(*joined[i]->joined); !usable) errors[i] = std::move(usable.error());
+    };
+    LATHE_TRY(on_all_cores(
+        joined.size(), check, kUnlimited, [](double) { return Result<>(); }, options_.tuner.most_threads));
+    std::set<std::string> told;  // sources: layers have the same
+    for (size_t i = 0; i < joined.size(); ++i) {
+      if (!errors[i]) continue;
+      std::string names;
+      for (const uint32_t each : joined[i]->steps) {
+        names += fmt::format("{}'{}'", names.empty() ? "" : ", ", plan_.steps[each].name);
+        reports_[each].refusals.push_back("one launch with others: " + errors[i]->message);
+      }
+      if (told.insert(joined[i]->joined->source).second && options_.log)
+        options_.log->print(Severity::warning, "one launch is left out for {}, which are launched separately: {}",
+                            names, errors[i]->message);
+      joined[i]->joined.reset();
+    }
+    return {};
+  }
+
   SourceLaunch launch_of(uint32_t step) const {
     const Launch& launch = std::get<plan::DeviceLaunches>(plan_.steps[step].work).launches[0];
     return {code_.source_of(launch.code), launch};
@@ -142,7 +180,6 @@ class Joiner {
 
   Result<Step> step_of(Group& group) {
     Step step = std::move(plan_.steps[group.steps[0]]);
-    if (!group.joined) return step;
     auto& device = std::get<plan::DeviceLaunches>(step.work);
     device.program.clear();
     for (size_t i = 1; i < group.steps.size(); ++i) {
@@ -164,7 +201,6 @@ class Joiner {
 
   RegionReport report_of(const Group& group, const Step& step) {
     RegionReport report = std::move(reports_[group.steps[0]]);
-    if (!group.joined) return report;
     report.name = step.name, report.origin = step.origin, report.tactic = step.tactic;
     for (size_t i = 1; i < group.steps.size(); ++i) {
       const RegionReport& other = reports_[group.steps[i]];

@@ -12,13 +12,23 @@ Result<uint32_t> PlanCode::add(std::string_view source, bool is_open) {
   const auto known = std::ranges::find(out_.code_sources, source);
   const auto code = static_cast<uint32_t>(known - out_.code_sources.begin());
   if (known == out_.code_sources.end()) {
-    const std::string& text = out_.code_sources.emplace_back(source);
-    LATHE_ASSIGN(Modules::Module module, modules_.find(text));
+    LATHE_ASSIGN(Modules::Module module, modules_.find(std::string(source)));
+    out_.code_sources.emplace_back(source);
     out_.plan.codes.push_back({{{options_.code_form, options_.code_for(), *module}}});
     out_.modules.push_back(std::move(module));
   }
   if (is_open) LATHE_TRY(add_source(code, source));
   return code;
+}
+
+Result<> PlanCode::check(const SourceLaunch& launch) {
+  LATHE_ASSIGN(const Modules::Module module, modules_.find(launch.source));
+  Device* device = options_.tuner.device.get();
+  if (!device) return {};
+  const std::span<const std::byte> code[] = {*module};
+  const Expr workspace;
+  LATHE_TRY(device->make_kernel({"", {}, nullptr, {&launch.launch, 1}, &workspace, code}));
+  return {};
 }
 
 // What the runtime specialises the module's kernels from.

@@ -14,6 +14,8 @@ class PlanCode {
 
   // The number of the source's module. `is_open`: the runtime may specialise its kernel for sizes, and needs its text.
   Result<uint32_t> add(std::string_view source, bool is_open);
+  // Whether its code compiles and, where the device is there, loads.
+  Result<> check(const SourceLaunch& launch);
   // Of a module of the plan.
   const std::string& source_of(uint32_t code) const { return out_.code_sources[code]; }
   // Takes out modules that no step's launches name.
