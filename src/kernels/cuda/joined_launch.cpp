@@ -101,7 +101,7 @@ class Joined {
   // How many of the row are the part's.
   std::string blocks(size_t i, const Expr& extent) {
     if (const auto known = extent.as_constant()) return fmt::format("{}L", *known);
-    const std::string name = fmt::format("p{}_blocks", i);
+    std::string name = fmt::format("p{}_blocks", i);
     parameters_.push_back("long " + name);
     args_.push_back({LaunchArg::number, 0, extent});
     return name;
