@@ -145,6 +145,7 @@ void use_backend(const BackendBuild& backend, BuildOptions& options) {
   options.tactics = backend.tactics;
   options.data_dependent = backend.data_dependent;
   options.traits = backend.traits;
+  options.join_launches = backend.join_launches;
   options.tuner.target = backend.target;
   options.tuner.device = backend.device;
   options.tuner.compiler = backend.compiler.get();

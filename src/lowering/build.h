@@ -53,8 +53,9 @@ struct BuildOptions {
   std::string source_target;               // of their source, which steps of open sizes have, too; "" = they have none
   const std::string& code_for() const { return code_target.empty() ? target : code_target; }
   BackendTraits traits;
-  PassContext passes;    // its arithmetic is that of the traits
-  bool optimize = true;  // false: no passes, no fusion: the network as it stands
+  JoinLaunches* join_launches = nullptr;  // for devices on which a launch costs something
+  PassContext passes;                     // its arithmetic is that of the traits
+  bool optimize = true;                   // false: no passes, no fusion: the network as it stands
   Progress progress;
   RefitOptions refit;
   uint32_t auxiliary_streams = 0;  // at most, on devices whose steps are launched
@@ -102,6 +103,7 @@ struct BuildReport {
 struct BuiltPlan {
   plan::Plan plan;                                 // its weights are pieces
   std::vector<Modules::Module> modules;            // the plan's codes point into them
+  std::vector<std::string> code_sources;           // of which text each is
   std::deque<std::string> sources;                 // likewise
   std::vector<DerivationPtr> derivations;          // by constant; null, or none behind the last one = it stays
   std::map<uint32_t, plan::ConstantOrder> orders;  // of constants that are weights in another order, by their number

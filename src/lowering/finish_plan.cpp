@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "lowering/join_launches.h"
 #include "lowering/sections.h"
 #include "plan/blocks.h"
 #include "plan/expressions.h"
@@ -144,9 +145,10 @@ void note_orders(BuiltPlan& built) {
 
 }  // namespace
 
-Result<> finish_plan(BuiltPlan& built, const BuildOptions& options) {
+Result<> finish_plan(BuiltPlan& built, const BuildOptions& options, PlanCode& code) {
   plan::Plan& plan = built.plan;
   drop_unread_steps(plan, built.report);
+  LATHE_TRY(join_launches(built, options, code));
   LATHE_TRY(find_sections(plan, built.report, options.tuner.target, options.auxiliary_streams));
   LATHE_TRY(set_lifetimes(plan));
   drop_unused_symbols(plan);

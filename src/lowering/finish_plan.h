@@ -2,12 +2,12 @@
 // The last of a plan, once all of its steps are there.
 #pragma once
 
-#include "lowering/build.h"
+#include "lowering/plan_code.h"
 
 namespace lathe {
 
-// Drops steps and symbols that nothing reads, finds what runs on auxiliary streams, when each buffer is in use and
-// which inputs are shape tensors.
-Result<> finish_plan(BuiltPlan& built, const BuildOptions& options);
+// Drops steps and symbols that nothing reads, joins launches, finds what runs on auxiliary streams, when each buffer is
+// in use and which inputs are shape tensors.
+Result<> finish_plan(BuiltPlan& built, const BuildOptions& options, PlanCode& code);
 
 }  // namespace lathe

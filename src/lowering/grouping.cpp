@@ -9,6 +9,7 @@
 #include "lowering/boxes.h"
 #include "lowering/expression_builder.h"
 #include "lowering/moved_epilogue.h"
+#include "lowering/paired_epilogue.h"
 #include "lowering/producers.h"
 #include "lowering/program_builder.h"
 #include "lowering/region.h"
@@ -72,6 +73,7 @@ class Grouper {
       if (takes_epilogue(**it) && !owner_.contains(it->get())) take_epilogue(it->get());
     if (fuse_) join_packed_weights();
     if (movement_) join_movement();
+    if (movement_ && prologues_) join_updates();
     for (auto it = graph_.nodes().rbegin(); it != graph_.nodes().rend(); ++it)
       if (starts_expression(**it) && !owner_.contains(it->get())) take_expression(it->get());
     if (prologues_) join_prologues();
@@ -100,6 +102,8 @@ class Grouper {
 
   // The chain of pointwise nodes after a heavy op, as far as each result has one reader of the same shape.
   void take_epilogue(Node* root) {
+    if (fuse_ && arithmetic_.paired_columns && !refused_.has_epilogue_of(*root))
+      if (std::optional<Region> pairs = with_pairs(*root, order_, may_join_)) return add(*std::move(pairs));
     Region region = region_of(RegionKind::kernel, root);
     Space space(order_.symbols);
     const Shape index = space.add(root->output()->shape());
@@ -287,6 +291,19 @@ class Grouper {
         if (!movement) continue;
         join(*movement, i, input, movement->expression);
       }
+  }
+
+  // What slices are computed of, and moved, before they are written into a cache.
+  void join_updates() {
+    for (const auto& node : graph_.nodes()) {
+      if (!node->is(OpKind::tensor_scatter) || stands_alone(*node) || refused_.has_producer(*node, 1)) continue;
+      std::optional<Region> update = update_before(*node, order_, may_join_);
+      if (!update) continue;
+      Region region = region_alone(*node, order_.symbols);
+      region.kind = RegionKind::kernel;
+      add(std::move(region));
+      join(*update, owner_.at(node.get()), 1, update->expression);
+    }
   }
 
   // The region becomes part of that one, as an input of its root.

@@ -32,15 +32,16 @@ Result<bool> RegionLowering::lower_in_place(const Region& region) {
                                   [&](const Tactic* tactic) { return matches.of(*tactic).has_value(); });
   if (taken == tactics_.end()) return false;
   const Config config = (*matches.of(**taken))->configs().front();
-  Pending write(region.root->name(), region.root->origin(), "kernel");
+  Pending write(name_of_region(region), origin_of(region), "kernel");
   LATHE_ASSIGN(write.emission, matches.emit(**taken, config));
   write.region = region;
-  write.region->kind = RegionKind::single;
+  if (region.producers.empty()) write.region->kind = RegionKind::single;
   write.step.tactic = describe(**taken, config);
   const TensorId after = tensors_.tensor_of(region.result());
   for (const StepInput& input : write.emission->inputs)
-    write.step.inputs.push_back(
-        input.kind == StepInput::input && input.index == 0 ? after : as_read(region, input, matches.problem()));
+    write.step.inputs.push_back(input.kind == StepInput::input && input.index == 0
+                                    ? after
+                                    : input_of(region, matches.problem(), input, *write.emission, write.step.name));
   write.step.outputs = {after};
   Pending copy(region.root->name() + " (unless in place)", {}, "copy");
   copy.step.work = plan::Copy();

@@ -154,6 +154,7 @@ Problem Problems::of(const Region& region) const {
   const auto& [space, program, operands, reads] = region.expression;
   for (size_t i = 0; i < operands.size(); ++i) problem.operands.push_back(along_axes(operands[i], reads[i], space));
   problem.program = program;
+  problem.pairs = region.pairs;
   add_outputs(region, problem);
   problem.sparse = is_sparse(problem);
   return problem;

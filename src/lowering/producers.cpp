@@ -98,6 +98,23 @@ std::optional<Region> movement_before(const Node& root, size_t input, const Node
   return region;
 }
 
+std::optional<Region> update_before(const Node& root, const NodeOrder& order, const MayJoin& may_join) {
+  const Value* update = root.input(1);
+  Node* last = update->producer();
+  if (!last || !update->has_single_use() || !may_join(*last)) return std::nullopt;
+  ExpressionBuilder expression(last, order);
+  if (!expression.is_known()) return std::nullopt;
+  expression.grow(may_join, kMaxProgramCode / 2);
+  std::optional<Region> region = expression.region();
+  for (; !region && expression.size() > 1; region = expression.region()) expression.drop_last();
+  if (!region || region->expression.operands[0]->content()) return std::nullopt;
+  const Expression& joined = region->expression;
+  const bool is_filled = std::ranges::any_of(joined.reads, [](const Read& read) { return read.fill.has_value(); });
+  const bool is_whole =
+      joined.moves_elements(update->shape()) || joined.operands[0]->shape() == update->shape();  // Problems::produced()
+  return is_filled || !is_whole ? std::nullopt : region;
+}
+
 Expression packed_weights(const Node& dequantize, const NodeOrder& order) {
   Expression expression;
   Space space(order.symbols);

@@ -12,6 +12,9 @@ namespace lathe {
 std::optional<Region> movement_before(const ir::Node& root, size_t input, const NodeOrder& order,
                                       const MayJoin& may_join);
 
+// What is moved and computed, by nodes that may join, before an op writes it into its first input (kUpdates).
+std::optional<Region> update_before(const ir::Node& root, const NodeOrder& order, const MayJoin& may_join);
+
 // What a product computes of packed weights as it reads them: level and scale, and a zero point if there is one, of the
 // same block. The dequantisation stays_packed().
 Expression packed_weights(const ir::Node& dequantize, const NodeOrder& order);

@@ -73,17 +73,22 @@ bool is_programmable(const ir::Node& node, bool narrow_types) {
          std::all_of(node.inputs().begin(), node.inputs().end(), is_float);
 }
 
-ProgramBuilder::ProgramBuilder(const ir::Value* accumulator) : has_accumulator_(accumulator != nullptr) {
+ProgramBuilder::ProgramBuilder(const ir::Value* accumulator) : accumulators_(accumulator ? 1 : 0) {
   if (accumulator) sources_[accumulator] = kAccumulator;
 }
 
+ProgramBuilder::ProgramBuilder(const ir::Value* first, const ir::Value* second) : accumulators_(2) {
+  sources_[first] = kAccumulator;
+  sources_[second] = kAccumulator - 1;
+}
+
 bool ProgramBuilder::room(size_t operands, size_t code) const {
-  return operands_.size() + has_accumulator_ + operands <= kMaxProgramInputs && code_.size() + code <= kMaxProgramCode;
+  return operands_.size() + accumulators_ + operands <= kMaxProgramInputs && code_.size() + code <= kMaxProgramCode;
 }
 
 int ProgramBuilder::operand(ir::Value* value) {
   operands_.push_back(value);
-  return ~static_cast<int>(operands_.size() - 1 + has_accumulator_);
+  return ~static_cast<int>(operands_.size() - 1 + accumulators_);
 }
 
 int ProgramBuilder::source(ir::Value* value) {
@@ -198,7 +203,7 @@ void ProgramBuilder::add_bias(ir::Value* bias, const Shape& index) {
 
 Program ProgramBuilder::program_of(const ir::Value* result) const {
   Program program;
-  const size_t inputs = operands_.size() + has_accumulator_;
+  const size_t inputs = operands_.size() + accumulators_;
   program.num_inputs = static_cast<uint16_t>(inputs);
   const auto reg = [&](int source) {
     return static_cast<uint16_t>(source < 0 ? ~source : static_cast<int>(inputs) + source);

@@ -28,6 +28,8 @@ class ProgramBuilder {
  public:
   // Register 0 is the accumulator, standing for this value; without it the program starts from its operands.
   explicit ProgramBuilder(const ir::Value* accumulator);
+  // Registers 0 and 1 are the halves of a root's result (Region::pairs).
+  ProgramBuilder(const ir::Value* first, const ir::Value* second);
 
   // Adds the instructions of a node whose result, to which its operands broadcast, is computed at that index. False
   // when the program would exceed the limits of device/program.h.
@@ -60,7 +62,7 @@ class ProgramBuilder {
   Program program_of(const ir::Value* result) const;
 
   static constexpr int kAccumulator = -1;  // ~0
-  bool has_accumulator_;
+  size_t accumulators_;
   std::vector<ir::Value*> operands_;
   std::vector<Read> reads_;  // of the operands
   std::vector<Pending> code_;

@@ -70,7 +70,8 @@ struct Region {
   // Kernel: the epilogue, over the space of the root's result; pointwise: all that it computes; of views and
   // transpositions, where maps tell it: which element each point reads.
   Expression expression;
-  IndexMap written;  // which element of the result it computes at a point
+  bool pairs = false;  // Problem::pairs: the root's result is read in pairs, as the program's first two inputs
+  IndexMap written;    // which element of the result it computes at a point
 
   // Inputs of the root, by their numbers, that the kernel computes as it reads them, or reads where they lie in another
   // order.

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "base/deflate.h"
 #include "device/open_numbers.h"
 #include "lowering/finish_plan.h"
 #include "lowering/program_builder.h"
@@ -15,8 +14,6 @@ namespace lathe {
 using ir::Node;
 using ir::Value;
 using plan::TensorId;
-
-namespace {
 
 std::string name_of_region(const Region& region) {
   std::string name;
@@ -35,8 +32,6 @@ std::vector<std::string> origin_of(const Region& region) {
   return origin;
 }
 
-}  // namespace
-
 RegionLowering::Pending::Pending(std::string name, std::vector<std::string> origin, std::string kind)
     : kind(std::move(kind)) {
   step.name = std::move(name);
@@ -52,6 +47,7 @@ RegionLowering::RegionLowering(const ir::Graph& graph, const Placement& placemen
       tactics_(context.options.tactics),
       out_(context.out),
       plan_(context.out.plan),
+      code_(context.out, context.options, context.tuner.modules()),
       refused_(context.refused),
       problems_(placement, context.options, context.optimum),
       tensors_(graph, placement, context.out, outer) {}
@@ -72,7 +68,11 @@ Result<> RegionLowering::lower(const Region& region) {
     return {};
   }
   switch (region.kind) {
-    case RegionKind::kernel:
+    case RegionKind::kernel: {
+      LATHE_ASSIGN(const bool is_in_place, lower_in_place(region));
+      if (is_in_place) return {};
+      [[fallthrough]];
+    }
     case RegionKind::pointwise:  // sizes that depend on data are for a kernel of one op, or its evaluation, to find
       if (introduces_symbols(region, graph_))
         refused_.add(region, {"the result's size depends on data"});
@@ -248,7 +248,7 @@ Result<> RegionLowering::choose(const Tuner::Progress& progress) {
 
 Result<> RegionLowering::write() {
   LATHE_TRY(write_steps());
-  return finish_plan(out_, context_.options);
+  return finish_plan(out_, context_.options, code_);
 }
 
 Result<> RegionLowering::write_steps() {
@@ -363,37 +363,11 @@ Result<> RegionLowering::describe_work(const Emission& emission, std::string_vie
   const bool is_open = std::ranges::any_of(modules.launches, has_open_numbers);
   for (Launch& launch : modules.launches) {
     if (launch.library.empty()) {
-      const uint32_t module = std::exchange(launch.code, code_of(modules.modules[launch.code]));
-      if (is_open) LATHE_TRY(add_source(launch.code, modules.sources[module]));
+      LATHE_ASSIGN(launch.code, code_.add(modules.sources[launch.code], is_open));
     }
     device.launches.push_back(std::move(launch));
   }
   step.work = std::move(device);
-  return {};
-}
-
-// The number of the plan's code module for the one architecture that it is built for.
-uint32_t RegionLowering::code_of(const Modules::Module& module) {
-  const auto index = static_cast<uint32_t>(std::ranges::find(out_.modules, module) - out_.modules.begin());
-  if (index == out_.modules.size()) {
-    out_.modules.push_back(module);
-    plan_.codes.push_back({{{context_.options.code_form, context_.options.code_for(), *module}}});
-  }
-  return index;
-}
-
-// What the runtime specialises the module's kernels from.
-Result<> RegionLowering::add_source(uint32_t code, std::string_view source) {
-  std::vector<CodeImage>& images = plan_.codes[code].images;
-  if (context_.options.source_target.empty() || images.back().form == CodeForm::source) return {};
-  images.push_back(
-      {CodeForm::source, context_.options.source_target, std::as_bytes(std::span(out_.sources.emplace_back(source)))});
-  for (const SourceFile& header : tuner_.modules().headers_of(source)) {
-    if (std::ranges::find(plan_.headers, header.name, &SourceFile::name) != plan_.headers.end()) continue;
-    LATHE_ASSIGN(const auto text, deflate_bytes(header.bytes));
-    const std::string& kept = out_.sources.emplace_back(reinterpret_cast<const char*>(text.data()), text.size());
-    plan_.headers.push_back({header.name, std::as_bytes(std::span(kept))});
-  }
   return {};
 }
 

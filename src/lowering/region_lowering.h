@@ -7,6 +7,7 @@
 
 #include "lowering/build.h"
 #include "lowering/placement.h"
+#include "lowering/plan_code.h"
 #include "lowering/plan_tensors.h"
 #include "lowering/problems.h"
 
@@ -22,6 +23,9 @@ struct LoweringContext {
 };
 
 struct GraphLowering;
+
+std::string name_of_region(const Region& region);
+std::vector<std::string> origin_of(const Region& region);
 
 class RegionLowering {
  public:
@@ -102,8 +106,6 @@ class RegionLowering {
   plan::TensorId as_read(const Region& region, const StepInput& input, const Problem& problem);
   Result<> describe_kernel(const Problem& problem, const Choice& choice, const Emission& emission, plan::Step& step);
   Result<> describe_work(const Emission& emission, std::string_view tactic, std::string program, plan::Step& step);
-  uint32_t code_of(const Modules::Module& module);
-  Result<> add_source(uint32_t code, std::string_view source);
   // `problem`: that the step solves; null = there is none.
   void add_step(plan::Step step, std::string kind, const Choice& choice, const Problem* problem = nullptr);
 
@@ -114,6 +116,7 @@ class RegionLowering {
   const TacticList& tactics_;
   BuiltPlan& out_;
   plan::Plan& plan_;
+  PlanCode code_;
   RefusedFusions& refused_;
   Problems problems_;
   PlanTensors tensors_;

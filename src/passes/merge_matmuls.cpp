@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Horizontal fusion: matmuls of one value by several constants become one, whose columns are cut apart. So queries,
-// keys and values take one launch, which reads what they are made of once.
+// keys and values take one launch, which reads what they are made of once. Two that meet in an expression, as a gate
+// and what it gates, alternate column by column: a kernel has both numbers that make one of the result's.
 #include <algorithm>
 
 #include "passes/match.h"
@@ -43,8 +44,8 @@ bool is_only_moved(const Value* value) {
                      [](const ir::Use& use) { return use.node->has_trait(kView | kStrided); });
 }
 
-// A weight that others read, too, would be in memory twice.
-std::optional<BiasedMatmul> moved_matmul_of(Node* node, const PassContext& context) {
+// By weights that are known, in whole vectors of columns. A weight that others read, too, would be in memory twice.
+std::optional<BiasedMatmul> constant_matmul_of(Node* node, const PassContext& context) {
   if (!node->is(OpKind::matmul) || node->attrs<MatmulAttrs>().transpose_a) return std::nullopt;
   const Value* w = node->input(1);
   const Node* producer = w->producer();
@@ -57,15 +58,21 @@ std::optional<BiasedMatmul> moved_matmul_of(Node* node, const PassContext& conte
   const int64_t columns = weights[0]->dims()[axis];
   for (const Tensor* tensor : weights)  // a scale for all columns is none for those of another matrix
     if (tensor->rank() != 2 || tensor->dims()[axis] != columns) return std::nullopt;
-  BiasedMatmul biased{node, packed, weights, nullptr, node->output(), columns};
+  if (columns % kVector != 0) return std::nullopt;
+  return BiasedMatmul{node, packed, weights, nullptr, node->output(), columns};
+}
+
+std::optional<BiasedMatmul> moved_matmul_of(Node* node, const PassContext& context) {
+  std::optional<BiasedMatmul> found = constant_matmul_of(node, context);
+  if (!found) return std::nullopt;
+  BiasedMatmul& biased = *found;
   if (biased.result->has_single_use()) {
     const Node* add = biased.result->uses()[0].node;
     Value* bias = is(add, ElementwiseOp::add) ? add->input(1) : nullptr;
     const bool is_row = bias && bias->constant() && bias->rank() == 1 && bias->constant()->volume() == biased.columns;
     if (is_row) biased.bias = bias, biased.result = add->output();
   }
-  const bool keeps_vectors = biased.columns % kVector == 0;
-  return keeps_vectors && is_only_moved(biased.result) ? std::optional(biased) : std::nullopt;
+  return is_only_moved(biased.result) ? found : std::nullopt;
 }
 
 // Whether one matmul can be both. Each new node stands for all layers that go, so one precision must be pinned for all.
@@ -133,13 +140,79 @@ Result<bool> merge(Rewrite& r) {
   return true;
 }
 
+// The expression's nodes that compute with this value and constants alone, and the one behind them, which reads others.
+const Node* meeting_point(const Value* value) {
+  while (value->has_single_use() && !value->is_graph_output()) {
+    const Node* next = value->uses()[0].node;
+    if (!next->has_trait(kPointwise) || next->num_outputs() != 1 || next->output()->shape() != value->shape())
+      return nullptr;
+    for (const Value* input : next->inputs())
+      if (input && input != value && !input->content()) return next;
+    value = next->output();
+  }
+  return nullptr;
+}
+
+// Columns of both in turn: [k, n] and [k, n] become [k, 2 n]; [n, k] likewise.
+Result<Tensor> alternating(const Tensor& a, const Tensor& b, int64_t axis) {
+  Dims dims = a.dims();
+  std::vector<Tensor> parts = {a, b};
+  for (Tensor& part : parts) {
+    Dims columns = dims;
+    columns.insert(columns.begin() + axis + 1, 1);
+    part = part.reshaped(columns);
+  }
+  LATHE_ASSIGN(const Tensor both, joined(parts, axis + 1));
+  dims[static_cast<size_t>(axis)] *= 2;
+  return both.reshaped(dims);
+}
+
+Value* paired(Rewrite& r, const BiasedMatmul& a, const BiasedMatmul& b) {
+  const auto& attrs = r.node->attrs<MatmulAttrs>();
+  std::vector<Value*> weights;
+  for (size_t i = 0; i < a.weights.size(); ++i)
+    weights.push_back(r.constant(alternating(*a.weights[i], *b.weights[i], attrs.transpose_b ? 0 : 1)));
+  r.absorb(b.matmul);
+  Value* w = a.packed ? r.add(a.packed->attributes(), std::move(weights)) : weights[0];
+  return r.add(attrs, {r.input(0), w});
+}
+
+Result<bool> pair(Rewrite& r) {
+  const std::optional<BiasedMatmul> a = constant_matmul_of(r.node, r.context);
+  const Node* meeting = a ? meeting_point(a->result) : nullptr;
+  if (!meeting) return false;
+  for (const ir::Use& use : r.input(0)->uses()) {
+    if (use.index != 0 || use.node == r.node) continue;
+    const std::optional<BiasedMatmul> b = constant_matmul_of(use.node, r.context);
+    if (!b || b->columns != a->columns || !are_alike(*b, *a, r.context) || meeting_point(b->result) != meeting)
+      continue;
+    Value* y = paired(r, *a, *b);
+    for (const auto& [result, first] : {std::pair(a->result, 0), std::pair(b->result, 1)}) {
+      Value* part = r.add(SliceAttrs{}, {y, r.ints({first}), r.ints({INT64_MAX}), r.ints({-1}), r.ints({2})});
+      if (r.failed()) return false;
+      LATHE_TRY(r.graph().replace_uses(result, part));
+    }
+    return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 Result<bool> merge_matmuls(ir::Graph& graph, PassContext& context) {
   static constexpr Rule rules[] = {
       {"matmul(x, v) = slice(matmul(x, [v w])); matmul(x, w) likewise", OpKind::matmul, merge},
   };
-  return context.arithmetic.separate_matmuls ? Result<bool>(false) : apply_rules(graph, context, rules);
+  static constexpr Rule pairs[] = {
+      {"f(matmul(x, v)) * matmul(x, w) = f(y[0::2]) * y[1::2], y = matmul(x, [v0 w0 v1 w1 ...])", OpKind::matmul, pair},
+  };
+  bool changed = false;
+  if (!context.arithmetic.separate_matmuls) {
+    LATHE_ASSIGN(changed, apply_rules(graph, context, rules));
+  }
+  if (!context.arithmetic.paired_columns) return changed;
+  LATHE_ASSIGN(const bool is_paired, apply_rules(graph, context, pairs));
+  return changed || is_paired;
 }
 
 }  // namespace lathe

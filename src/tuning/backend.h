@@ -18,6 +18,9 @@ enum class Portability : uint8_t {
   same_capability = 2  // all of its compute capability
 };
 
+// One launch of several, none of which reads what another writes; nullopt where that is not possible, or no gain.
+using JoinLaunches = std::optional<SourceLaunch>(std::span<const SourceLaunch> parts);
+
 struct BackendSettings {
   int threads = 0;                          // as DeviceFamily::open() has it
   std::vector<std::string_view> libraries;  // Launch::library of those whose kernels may be used, where they are
@@ -33,6 +36,7 @@ struct BackendBuild {
   std::string code_target;
   std::string source_target;  // of images that are source; "" = plans have none
   BackendTraits traits;
+  JoinLaunches* join_launches = nullptr;  // null = the device has none, or they cost nothing
   std::string no_tf32;  // why products of f32 cannot round to TF32, in words; "" = they can, or the backend has none
   // Why kernels make no use of zeros in weights, likewise.
   std::string no_sparsity = "no kernel of this device leaves out zeros of weights";

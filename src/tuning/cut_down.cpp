@@ -166,8 +166,9 @@ bool set_whole_dims(Operand& output, const Dims& whole) {
 bool shrink(Problem& problem) {
   if (!problem.attributes) return cut_pointwise(problem), true;
   if (problem.inputs.empty() || !cut_inputs(problem)) return false;
-  const std::optional<Dims> dims = result_dims(problem);
+  std::optional<Dims> dims = result_dims(problem);
   Operand& output = problem.outputs[0];
+  if (problem.pairs && dims && !dims->empty()) dims->back() /= 2;
   if (!dims || dims->empty() || dims->size() != opt_whole_dims(output).size()) return false;
   // An extent that the attributes state does not follow the input's, and one that is reduced is kept.
   if (!problem.is(OpKind::matmul) && (*dims)[0] != problem.inputs[0].opt_dims[0]) return false;

@@ -120,6 +120,7 @@ std::optional<std::string> unsupported_feature(const Problem& problem, const Fea
   for (const Operand* tensor : tensors_of(problem))
     if (is_storage_only(tensor->dtype) && !has_packed)
       return fmt::format("elements of {}, which no kernel computes with", name_of(tensor->dtype));
+  if (problem.pairs && !supported.pairs) return "columns that are finished in pairs";
   if (problem.outputs.size() > 1 && !supported.several_results) return "several results";
   if (problem.attributes && !problem.outputs[0].reassociation.empty() && !supported.reassociated_result)
     return "a result in another order";
@@ -165,6 +166,7 @@ std::string to_text(const Problem& problem) {
     text += ")";
   }
   text += " {" + to_text(problem.program) + "} threads=" + std::to_string(problem.target.least_cores);
+  if (problem.pairs) text += " pairs";
   if (problem.in_place) text += " in place";
   if (problem.sparse) text += " sparse";
   return problem.tf32 ? text + " tf32" : text;

@@ -74,20 +74,24 @@ enum class Layout : uint8_t { linear, channels_last };
 struct Problem {
   const Attributes* attributes = nullptr;  // of the root op; null = a pure pointwise region
   std::vector<Operand> inputs;             // the root's, in the op's order, bias excluded (it is part of the program)
-  std::vector<Operand>
-      operands;  // the program's, broadcast to the output: input 1.. of an epilogue, 0.. of a pointwise program
+  std::vector<Operand> operands;           // the program's, broadcast to the output: its inputs behind the accumulators
   std::vector<Operand> outputs;
   Program program;               // identity = none
   std::vector<int64_t> symbols;  // values of the symbols in dims and strides while tuning
   Target target;
   bool tf32 = false;    // products of f32 may round their operands to TF32
   bool sparse = false;  // the root's weights are 2:4 sparse along what is summed over, and kernels may leave out zeros
+  // Of products: the program has two of the op's results, of neighbouring columns 2 i and 2 i + 1, for each column i of
+  // the output: registers 0 and 1.
+  bool pairs = false;
   bool in_place = false;  // input 0 is the output's memory: of ops that replace parts of it, which alone are written
 
   template <class A>
   const A& attrs() const {
     return static_cast<const A&>(*attributes);
   }
+  // Registers that hold the op's own results.
+  size_t accumulators() const { return attributes ? (pairs ? 2 : 1) : 0; }
   // Whether it moves one operand to the output and computes nothing.
   bool is_copy() const { return !attributes && operands.size() == 1 && program.is_identity(); }
   bool is(OpKind kind) const { return attributes && attributes->kind() == kind; }
@@ -99,6 +103,7 @@ struct Problem {
 struct Features {
   bool several_results = false;
   bool reassociated_result = false;  // Operand::reassociation
+  bool pairs = false;                // Problem::pairs
   bool fill = false;                 // Operand::padding, of the program's operands
   bool mixed_factors = false;        // of a product: of two types, as u8 and i8
   uint32_t permuted_inputs = 0;      // in another order, each dimension still at one stride

@@ -239,6 +239,23 @@ bool Expected::explains(int64_t i, float value, double error) const {
   return value >= low - error && value <= high + error;
 }
 
+namespace {
+
+// Its even columns, and its odd ones.
+Result<std::vector<Tensor>> pairs_of(const Tensor& results) {
+  Dims dims = results.dims();
+  dims.back() /= 2;
+  std::vector<Tensor> halves;
+  for (int64_t side = 0; side < 2; ++side) {
+    LATHE_ASSIGN(Tensor half, Tensor::allocate(DType::f32, dims));
+    for (int64_t i = 0; i < half.volume(); ++i) half.mutable_as<float>()[i] = element(results, 2 * i + side);
+    halves.push_back(std::move(half));
+  }
+  return halves;
+}
+
+}  // namespace
+
 // What the op or a program sees of an operand, dense: floats in f32, others as they are. Undefined where it is omitted.
 Result<Tensor> TrialData::content_of(const Operand& operand) const {
   const Slot& slot = slot_of(operand);
@@ -281,7 +298,11 @@ Result<Expected> TrialData::expected(double tolerance) const {
       off_by_ties += 2 * step * factor;
     }
     LATHE_ASSIGN(std::vector<Tensor> outputs, run_op(*problem_.attributes, inputs, 1));
-    registers.push_back(outputs[0]);
+    if (problem_.pairs) {
+      LATHE_ASSIGN(registers, pairs_of(outputs[0]));
+    } else {
+      registers.push_back(outputs[0]);
+    }
   }
   const size_t first = registers.size();
   const Dims& dims = problem_.outputs[0].opt_dims;
@@ -296,7 +317,7 @@ Result<Expected> TrialData::expected(double tolerance) const {
   if (!any_rounds) return Expected{std::move(values), {}, {}, {}};
   std::vector<float> errors;
   for (const Tensor& each : registers) errors.push_back(kRounding * largest_of(each));
-  if (problem_.attributes) errors[0] = static_cast<float>(tolerance) * largest_of(registers[0]) + off_by_ties;
+  for (size_t k = 0; k < first; ++k) errors[k] = static_cast<float>(tolerance) * largest_of(registers[k]) + off_by_ties;
   return Expected{std::move(values), problem_.program, std::move(registers), std::move(errors)};
 }
 

@@ -61,7 +61,8 @@ double products_of(const Problem& problem) {
   const Dims x = opt_whole_dims(problem.inputs[0]);
   if (problem.is(OpKind::matmul)) {
     const size_t from_end = problem.attrs<MatmulAttrs>().transpose_a ? 2 : 1;
-    return x.size() < from_end ? results : results * static_cast<double>(x[x.size() - from_end]);
+    const double sums = results * (problem.pairs ? 2 : 1);
+    return x.size() < from_end ? sums : sums * static_cast<double>(x[x.size() - from_end]);
   }
   if (problem.is(OpKind::convolution) || problem.is(OpKind::deconvolution)) {
     const bool transposed = problem.is(OpKind::deconvolution);  // each element of x has each weight of its channel

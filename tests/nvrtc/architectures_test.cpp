@@ -222,6 +222,48 @@ TEST_P(Architectures, SparseWeights) {
   }
 }
 
+// Steps that share a launch: rows of a table, an expression, and slices that are turned as they are written into a
+// cache. A gate and what it gates are one product.
+TEST_P(Architectures, JoinedSteps) {
+  for (const std::string type : {"f32", "f16"}) {
+    const std::string text = R"(graph "g" {
+      symbol n in [1, 16]
+      input %ids: i64[n]
+      input %x: T[n, 64]
+      input %z: f32[n, 96]
+      input %cache: T[n, 4, 32, 16]
+      input %u: T[n, 2, 64]
+      input %first: i64[n]
+      %table = constant{value=T[50, 64]{~1}}()
+      %rows = gather{axis=0}(%table, %ids)
+      %e = activation{op=sigmoid}(%z)
+      %h = constant{value=i64[4]{0, 0, 4, 16}}()
+      %v = reshape(%u, %h)
+      %t = transpose{perm=[0, 2, 1, 3]}(%v)
+      %m = activation{op=tanh}(%t)
+      %kept = tensor_scatter{axis=2}(%cache, %m, %first)
+      %gate = constant{value=T[64, 128]{~2}}()
+      %up = constant{value=T[64, 128]{~3}}()
+      %p = matmul(%x, %gate)
+      %a = activation{op=silu}(%p)
+      %q = matmul(%x, %up)
+      %y = elementwise{op=mul}(%a, %q)
+      output %rows
+      output %e
+      output %kept
+      output %y
+    })";
+    const Result<std::unique_ptr<BuiltPlan>> built = build(text, type);
+    ASSERT_TRUE(built) << built.error().to_string();
+    std::vector<std::string> kernels;
+    for (const plan::Step& step : (*built)->plan.steps) kernels.emplace_back(step.kernel());
+    ASSERT_EQ(kernels.size(), 3u) << type << ": " << testing::PrintToString(kernels);
+    EXPECT_TRUE((*built)->plan.steps[0].is<plan::Copy>());  // unless the cache is changed in place
+    EXPECT_EQ(kernels[1], "generic+pointwise+tensor_scatter") << type;
+    EXPECT_TRUE(kernels[2] == "gemm" || kernels[2] == "gemv") << type << ": " << kernels[2];
+  }
+}
+
 // Layers of recurrent networks: their weights fit registers, or shared memory, or neither.
 TEST_P(Architectures, Recurrences) {
   for (const std::string type : {"f32", "f16"})

@@ -5,6 +5,8 @@
 //   wide                  (optional: there are no kernels for 16-bit floats; results then agree to their rounding)
 //   bf16                  (optional, with `wide`: kernels gain by factors that are rounded to bf16)
 //   integers              (optional: there are kernels that multiply 8-bit integers)
+//   pairs                 (optional: there are kernels that finish neighbouring columns together)
+//   packed                (optional: there are kernels that read weights of 4 and 8 bits)
 //   pin <layer> f16       (optional, any number of times: what a layer computes in)
 //   precision f16         (optional: what f32 may be narrowed to; results then agree to its rounding)
 //   before graph g { ... }
@@ -37,15 +39,26 @@ struct Block {
   bool weights = false;  // products of integers are those of CPUs
   bool wide = false;
   bool bf16 = false;
+  bool pairs = false;
+  bool packed = false;
   DType precision = DType::f32;
   std::vector<PrecisionPin> pins;
+
+  // What does not change results.
+  Arithmetic arithmetic() const {
+    Arithmetic arithmetic;
+    arithmetic.integer_products = integers || weights;
+    arithmetic.weighted_products = weights;
+    arithmetic.paired_columns = pairs;
+    arithmetic.packed_weights = packed;
+    return arithmetic;
+  }
 
   PassContext context() const {
     PassContext context;
     context.fast_math = !strict;
     context.precision = precision;
-    context.arithmetic.integer_products = integers || weights;
-    context.arithmetic.weighted_products = weights;
+    context.arithmetic = arithmetic();
     context.arithmetic.narrow_floats = !wide;
     context.arithmetic.bf16_factors = bf16;
     context.pins = pins;
@@ -81,6 +94,10 @@ std::vector<Block> read_blocks(const std::string& path) {
       next.integers = true;
     } else if (word == "weights") {
       next.weights = true;
+    } else if (word == "pairs") {
+      next.pairs = true;
+    } else if (word == "packed") {
+      next.packed = true;
     } else if (word == "wide") {
       next.wide = true;
     } else if (word == "bf16") {
@@ -236,8 +253,7 @@ TEST(Recipe, KeepsEveryGraph) {
       const ir::Graph before = graph->clone();
       PassContext context;
       context.verify = true;
-      context.arithmetic.integer_products = block.integers || block.weights;
-      context.arithmetic.weighted_products = block.weights;
+      context.arithmetic = block.arithmetic();
       const auto reports = run_passes(*graph, context);
       ASSERT_TRUE(reports) << reports.error().message;
       for (size_t i = 0; i < before.inputs().size(); ++i)

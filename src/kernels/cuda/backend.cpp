@@ -15,6 +15,7 @@
 #include "kernels/cuda/cuda_traits.h"
 #include "kernels/cuda/generic/data_dependent_ops.h"
 #include "kernels/cuda/headers.h"
+#include "kernels/cuda/joined_launch.h"
 #include "kernels/cuda/libraries/cublaslt_tactic.h"
 #include "kernels/cuda/libraries/cudnn_tactic.h"
 
@@ -117,6 +118,7 @@ class CudaBackend final : public Backend {
     if (build.portability == Portability::ampere_plus) LATHE_TRY(widen(*architecture, build));
     LATHE_ASSIGN(build.compiler, NvrtcCompiler::create(build.target.name, headers(), settings.compiler));
     build.traits = kTraits;
+    build.join_launches = joined_launch;
     build.no_tf32 = why_no_tf32(*architecture);
     build.no_sparsity = why_no_sparsity(*architecture);
     build.tactics = cuda_tactics();

@@ -6,11 +6,12 @@
 
 namespace lathe::cuda {
 
-inline constexpr BackendTraits kTraits = {.arithmetic = {.integer_products = true, .packed_weights = true},
-                                          .fuses_narrow_types = true,
-                                          .fuses_prologues = true,
-                                          .fuses_movement = true,
-                                          .narrows_precision = true,
-                                          .least_pixel = 4};
+inline constexpr BackendTraits kTraits = {
+    .arithmetic = {.integer_products = true, .packed_weights = true, .paired_columns = true},
+    .fuses_narrow_types = true,
+    .fuses_prologues = true,
+    .fuses_movement = true,
+    .narrows_precision = true,
+    .least_pixel = 4};
 
 }  // namespace lathe::cuda

@@ -110,27 +110,30 @@ std::string operand_loads(std::span<const Operand> operands, bool may_be_held) {
 }
 
 // The function that loads the operands of W elements and runs the program on each.
-std::string program_function(const Program& program, bool has_accumulator, const std::optional<Levels>& levels,
+std::string program_function(const Program& program, size_t accumulators, const std::optional<Levels>& levels,
                              std::span<const Operand> operands) {
-  std::string text = has_accumulator ? columns_function(operands) : "";
+  const bool may_be_held = accumulators == 1;
+  std::string text = may_be_held ? columns_function(operands) : "";
   text += "  template <int D, int W>\n  LATHE_DEVICE_MEMBER void ";
-  text += has_accumulator ? "apply(float (&v)[W]" : "evaluate(float (&v)[kOutputs][W]";
+  text += accumulators > 0 ? "apply(float (&v)[W]" : "evaluate(float (&v)[kOutputs][W]";
+  if (accumulators > 1) text += ", const float (&w)[W]";
   text += ", const long (&c)[kCoordinates], int count";
-  text += has_accumulator ? ", const Columns<D, W>& held) const {\n" : ") const {\n";
-  text += operand_loads(operands, has_accumulator);
+  text += may_be_held ? ", const Columns<D, W>& held) const {\n" : ") const {\n";
+  text += operand_loads(operands, may_be_held);
   text += "    LATHE_UNROLL\n    for (int i = 0; i < W; ++i) {\n";
-  if (has_accumulator) text += "      const float r0 = v[i];\n";
+  if (accumulators > 0) text += "      const float r0 = v[i];\n";
+  if (accumulators > 1) text += "      const float r1 = w[i];\n";
   for (size_t k = 0; k < operands.size(); ++k)
-    text += fmt::format("      const float r{} = o{}[i];\n", k + (has_accumulator ? 1 : 0), k);
+    text += fmt::format("      const float r{} = o{}[i];\n", k + accumulators, k);
   Program before = program;
   if (levels) before.code.resize(levels->instructions);
   text += program_lines(before, "float", "      ");
   for (size_t k = 0; k < program.outputs.size(); ++k)
-    text += levels            ? fmt::format("      v[i] = {};\n", unrounded(*levels))
-            : has_accumulator ? fmt::format("      v[i] = r{};\n", program.outputs[k])
-                              : fmt::format("      v[{}][i] = r{};\n", k, program.outputs[k]);
+    text += levels             ? fmt::format("      v[i] = {};\n", unrounded(*levels))
+            : accumulators > 0 ? fmt::format("      v[i] = r{};\n", program.outputs[k])
+                               : fmt::format("      v[{}][i] = r{};\n", k, program.outputs[k]);
   text += "    }\n  }\n";
-  if (has_accumulator)
+  if (may_be_held)
     text +=
         "  template <int D, int W>\n  LATHE_DEVICE_MEMBER void apply(float (&v)[W], const long (&c)[kCoordinates], int "
         "count) const {\n    apply<D, W>(v, c, count, columns<D, W>(c, count));\n  }\n";
@@ -306,14 +309,14 @@ void Source::declare_fusion(const Problem& problem, const Operand& output, const
   }
   std::vector<Operand> operands;
   for (const Operand& view : views) operands.push_back(broadcast(view, output));
-  declare_program({"Fusion", "fusion_", "Op"}, {program, problem.attributes != nullptr, levels}, output.dims.size(),
-                  operands, first_input);
+  declare_program({"Fusion", "fusion_", "Op"}, {program, problem.accumulators(), levels}, output.dims.size(), operands,
+                  first_input);
 }
 
 void Source::prologue(const Program& program, const std::vector<Operand>& views, size_t first_input,
                       std::string_view tensor) {
   const std::string type = fmt::format("{}Prologue", tensor), object = tensor.empty() ? "prologue_" : type + "_";
-  declare_program({type, object, fmt::format("{}Pre", tensor)}, {program, true, std::nullopt}, views[0].dims.size(),
+  declare_program({type, object, fmt::format("{}Pre", tensor)}, {program, 1, std::nullopt}, views[0].dims.size(),
                   std::span(views).subspan(1), first_input);
 }
 
@@ -340,7 +343,7 @@ void Source::declare_program(const ProgramNames& names, const ProgramText& text,
   declarations_ += fmt::format("  static constexpr bool kIdentity = {};\n", program.is_identity());
   declarations_ += fmt::format("  static constexpr bool kRounds = {};\n  static constexpr int kZero = {};\n",
                                text.levels.has_value(), text.levels ? text.levels->zero : 0);
-  declarations_ += members + program_function(program, text.has_accumulator, text.levels, operands) + "};\n";
+  declarations_ += members + program_function(program, text.accumulators, text.levels, operands) + "};\n";
   objects_ += fmt::format("  const {} {}{{{}}};\n", names.type, names.object, join(objects, ", "));
 }
 

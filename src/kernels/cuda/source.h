@@ -37,8 +37,8 @@ class Source {
 
   void input(size_t index, const Operand& operand, std::string_view name);  // `index` of the emission's inputs
   void output(size_t index, const Operand& operand, std::string_view name);
-  // For an epilogue: fusion_.apply<D, W>(v, c, count). For a pure pointwise program, which has no accumulator:
-  // fusion_.evaluate<D, W>(v, c, count) with an array for each of its Fusion::kOutputs.
+  // For an epilogue: fusion_.apply<D, W>(v, c, count), of pairs (v, w, c, count). For a pure pointwise program, which
+  // has no accumulator: fusion_.evaluate<D, W>(v, c, count) with an array for each of its Fusion::kOutputs.
   void fusion(const Problem& problem, size_t first_input);
   // An epilogue whose sink rounds what Fusion::kRounds says it has to (kernels/cuda/levels.h).
   void rounding_fusion(const Problem& problem, size_t first_input);
@@ -69,7 +69,7 @@ class Source {
   };
   struct ProgramText {
     const Program& program;
-    bool has_accumulator;
+    size_t accumulators;           // of the kernel, which its first registers hold
     std::optional<Levels> levels;  // that it leaves to be rounded
   };
   void declare_fusion(const Problem& problem, const Operand& output, const std::vector<Operand>& views,

@@ -9,6 +9,7 @@
 #include "kernels/cuda/emulated_device.h"
 #include "kernels/cuda/emulated_module.h"
 #include "kernels/cuda/generic/data_dependent_ops.h"
+#include "kernels/cuda/joined_launch.h"
 
 namespace lathe::cuda {
 namespace {
@@ -44,6 +45,7 @@ CaseDevice make_emulator() {
   device.backend.target = device.device->describe();
   device.backend.target.limits = {};
   device.backend.traits = kTraits;
+  device.backend.join_launches = joined_launch;
   device.backend.tactics = cuda_tactics();
   device.backend.data_dependent = data_dependent_tactics();
   device.backend.compiler = std::move(compiler);

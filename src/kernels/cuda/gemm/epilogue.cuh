@@ -152,6 +152,36 @@ LATHE_DEVICE FusedSink<D, kColumnDims, Element, Accumulator, Out, Fusion, Rows> 
   return {out, fusion, rows, first_column};
 }
 
+// As FusedSink, of a program that makes one column of the output of two of the product.
+template <int D, class Out, class Fusion, class Rows>
+struct PairSink {
+  static constexpr bool kSeveral = false;
+  static constexpr int kAtOnce = 1;
+  Out out;
+  Fusion fusion;
+  Rows rows;
+  long first_column;
+
+  template <int W>
+  LATHE_DEVICE_MEMBER void put(const float (&v)[W], long row, long column, int count) const {
+    static_assert(W % 2 == 0, "whole pairs");
+    long c[Out::kRank];
+    if (!rows.coordinates(out, row, c)) return;
+    c[D] = (first_column + column) / 2;
+    float first[W / 2], second[W / 2];
+    LATHE_UNROLL
+    for (int i = 0; i < W / 2; ++i) first[i] = v[2 * i], second[i] = v[2 * i + 1];
+    fusion.template apply<D, W / 2>(first, second, c, count / 2);
+    store_result<Fusion, D>(out, c, first, count / 2);
+  }
+};
+
+template <int D, class Out, class Fusion, class Rows>
+LATHE_DEVICE PairSink<D, Out, Fusion, Rows> pair_sink(const Out& out, const Fusion& fusion, const Rows& rows,
+                                                      long first_column) {
+  return {out, fusion, rows, first_column};
+}
+
 // Keeps a split's sums for the launch that adds them up. Rows are whole vectors: `pitch` is a multiple of them.
 template <class Accumulator>
 struct PartialSink {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "kernels/cuda/match.h"
 #include "ops/rules.h"
 
 namespace lathe::cuda::gemm {
@@ -10,6 +11,7 @@ namespace {
 
 constexpr int64_t kPartialVector = 8;  // rows of partial sums are whole multiples of it
 constexpr uint32_t kReduceThreads = 128;
+constexpr int64_t kMostPairs = 8;  // columns that make pairs
 
 // The type of the op's own result.
 DType result_dtype(const Ending& e) {
@@ -31,6 +33,7 @@ Sink fused_sink(Source& source, const Ending& e) {
             .vector = fused_vector(e),
             .down = unit_dim(out) != e.dimension,
             .whole = true};
+  if (e.problem.pairs) sink.text = fmt::format("gemm::pair_sink<{}>(C_, fusion_, {}, {})", e.dimension, rows, e.column);
   if (!sink.down) sink.whole = mod(e.n, sink.vector) == Expr(0);
   return sink;
 }
@@ -41,6 +44,7 @@ int64_t fused_vector(const Ending& e) {
   const Operand& out = e.problem.outputs[0];
   if (unit_dim(out) != e.dimension) return 1;
   int64_t vector = store_width(out, e.dimension, e.column_dims);
+  if (e.problem.pairs) vector = std::min<int64_t>(2 * vector, kMostPairs);
   // Each matrix begins with a whole vector.
   while (e.column != "0L" && vector > 1 && mod(e.n, vector) != Expr(0)) vector /= 2;
   return vector;
@@ -57,6 +61,15 @@ int64_t store_width(const Operand& output, int dimension, size_t column_dims) {
 bool stores_vectors(const Operand& output, int dimension, size_t column_dims) {
   constexpr int64_t kLeastBytes = 8;
   return store_width(output, dimension, column_dims) * static_cast<int64_t>(size_of(output.dtype)) >= kLeastBytes;
+}
+
+std::optional<std::string> refuse_pairs(const Problem& problem) {
+  if (!problem.pairs) return std::nullopt;
+  const Operand& output = problem.outputs[0];
+  if (!output.reassociation.empty() || unit_dim(output) != output.rank() - 1)
+    return "pairs of columns whose results are no neighbours";
+  if (!is_short_float(problem.inputs[0].dtype)) return "pairs of columns that are no short floats";
+  return std::nullopt;
 }
 
 std::optional<std::string> refuse_columns(const Operand& output) {

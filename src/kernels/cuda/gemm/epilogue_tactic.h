@@ -37,6 +37,8 @@ int copy_width(DType dtype, std::span<const Expr> strides);
 // last of which is `dimension`.
 int64_t store_width(const Operand& output, int dimension, size_t column_dims);
 bool stores_vectors(const Operand& output, int dimension, size_t column_dims);  // of 8 bytes at least
+// Why the columns that are finished in pairs are none that sinks write.
+std::optional<std::string> refuse_pairs(const Problem& problem);
 // Why the columns of a collapsed result are not written where they belong.
 std::optional<std::string> refuse_columns(const Operand& output);
 

@@ -165,6 +165,7 @@ std::optional<std::string> describe(const Problem& given, Product& out) {
   if (!problem.outputs[0].reassociation.empty() && (a.rank() == 1 || b.rank() == 1))
     return "a collapsed result of vectors";
   if (auto reason = refuse_columns(problem.outputs[0])) return reason;
+  if (auto reason = refuse_pairs(problem)) return reason;
   out.problem = problem;
   add_vector_dims(problem, out.problem);
   const Shape dims = whole_dims(out.problem.outputs[0]);
@@ -189,7 +190,7 @@ std::optional<std::string> describe(const Problem& given, Product& out) {
 Extent extent_of(const Problem& problem, const Product& p) {
   Extent e = extent_of(problem, p.a.major, p.b.major);
   const Dims out = opt_whole_dims(p.problem.outputs[0]);
-  e.n = out.back();
+  e.n = out.back() * (problem.pairs ? 2 : 1);
   e.k = p.opt_k;
   e.copy_width = p.a.has_several_strides() ? p.a.width : 0;
   int64_t rows = 1;

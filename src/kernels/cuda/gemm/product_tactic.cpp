@@ -7,7 +7,7 @@
 namespace lathe::cuda::gemm {
 
 std::optional<std::string> describe_product(const Problem& problem, Product& out) {
-  const Features supported{.reassociated_result = true, .reassociated_inputs = 3, .prologues = 1};
+  const Features supported{.reassociated_result = true, .pairs = true, .reassociated_inputs = 3, .prologues = 1};
   if (auto reason = unsupported_feature(problem, supported)) return reason;
   if (auto reason = describe(problem, out)) return reason;
   const Operand& a = problem.inputs[0];

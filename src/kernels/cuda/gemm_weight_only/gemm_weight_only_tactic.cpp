@@ -201,7 +201,8 @@ Result<Emission> emit(const Problem& problem, const WeightOnly& form, const Conf
 
 Matched match_gemm_weight_only(const Problem& problem) {
   if (!problem.is(OpKind::matmul)) return refuse("not a matrix product");
-  const Features supported{.reassociated_result = true, .reassociated_inputs = 1, .packed_weights = true};
+  const Features supported{
+      .reassociated_result = true, .pairs = true, .reassociated_inputs = 1, .packed_weights = true};
   if (auto reason = unsupported_feature(problem, supported)) return refuse(*std::move(reason));
   const DType dtype = problem.inputs[0].dtype;
   if (!is_short_float(dtype)) return refuse(fmt::format("elements of type {}", name_of(dtype)));

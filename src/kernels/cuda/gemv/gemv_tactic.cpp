@@ -190,7 +190,7 @@ Result<Emission> emit(const Problem& problem, const Gemv& gemv, const Config& co
 }  // namespace
 
 Matched match_gemv(const Problem& problem) {
-  const Features supported{.reassociated_result = true, .reassociated_inputs = 1};
+  const Features supported{.reassociated_result = true, .pairs = true, .reassociated_inputs = 1};
   if (auto reason = unsupported_feature(problem, supported)) return refuse(*std::move(reason));
   Gemv gemv;
   if (auto reason = describe(problem, gemv)) return refuse(*std::move(reason));

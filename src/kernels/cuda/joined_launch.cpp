@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cuda/joined_launch.h"
+
+#include <algorithm>
+
+namespace lathe::cuda {
+namespace {
+
+// What Source::finish() has written.
+struct KernelText {
+  std::vector<std::string_view> includes;  // lines
+  std::string_view declarations;
+  std::vector<std::string_view> parameters;  // "A::Type* A_data"
+  std::string_view body;                     // with its last brace
+};
+
+// Takes what stands before the mark, and the mark, off the text.
+std::optional<std::string_view> take_until(std::string_view& text, std::string_view mark) {
+  const size_t end = text.find(mark);
+  if (end == text.npos) return std::nullopt;
+  const std::string_view taken = text.substr(0, end);
+  text.remove_prefix(end + mark.size());
+  return taken;
+}
+
+// nullopt: it is written in another way.
+std::optional<KernelText> parse(std::string_view text) {
+  KernelText kernel;
+  while (text.starts_with("#include")) kernel.includes.push_back(*take_until(text, "\n"));
+  const auto declarations = take_until(text, "LATHE_PARAMETERS("), count = take_until(text, "LATHE_KERNEL("),
+             limits = take_until(text, "void lathe_kernel(");
+  auto parameters = take_until(text, ") {\n");
+  if (!declarations || !count || !limits || !parameters) return std::nullopt;
+  if (declarations->find('#') != declarations->npos) return std::nullopt;  // headers that would be in a namespace
+  kernel.declarations = *declarations;
+  kernel.body = text;
+  while (!parameters->empty()) {
+    const auto one = take_until(*parameters, ", ");
+    kernel.parameters.push_back(one.value_or(*parameters));
+    if (!one) break;
+  }
+  return kernel;
+}
+
+// Kernels of which each block does little and knows of no others, by their headers' folders.
+bool is_short(const KernelText& kernel) {
+  constexpr size_t kName = std::string_view("#include \"").size();
+  return std::ranges::any_of(joined_folders(), [&](std::string_view folder) {
+    return std::ranges::any_of(kernel.includes,
+                               [&](std::string_view line) { return line.substr(kName).starts_with(folder); });
+  });
+}
+
+bool has_own_blocks(const Launch& launch) {
+  return launch.library.empty() && launch.cluster == 1 && launch.maps.empty() && launch.overlaps &&
+         launch.grid[1] == Expr(1) && launch.grid[2] == Expr(1);
+}
+
+class Joined {
+ public:
+  void add(size_t i, const KernelText& kernel, const Launch& launch) {
+    for (const std::string_view line : kernel.includes)
+      if (std::ranges::find(includes_, line) == includes_.end()) includes_.push_back(line);
+    std::string own, given;
+    for (const std::string_view parameter : kernel.parameters) {
+      const size_t space = parameter.rfind(' ');
+      const std::string_view type = parameter.substr(0, space), name = parameter.substr(space + 1);
+      const bool is_declared = type.find("::") != type.npos;  // by the part
+      own += fmt::format("{}{}", own.empty() ? "" : ", ", parameter);
+      given += fmt::format("{}p{}_{}", given.empty() ? "" : ", ", i, name);
+      parameters_.push_back(fmt::format("{}{} p{}_{}", is_declared ? fmt::format("part{}::", i) : "", type, i, name));
+    }
+    args_.insert(args_.end(), launch.args.begin(), launch.args.end());
+    parts_ += fmt::format("namespace part{} {{\n{}LATHE_DEVICE void run({}) {{\n{}}}\n", i, kernel.declarations, own,
+                          kernel.body);
+    calls_ += fmt::format("  if (block_y() == {0} && block_x() < {1}) return part{0}::run({2});\n", i,
+                          blocks(i, launch.grid[0]), given);
+    widest_ = i == 0 ? launch.grid[0] : max(widest_, launch.grid[0]);
+    shared_bytes_ = std::max(shared_bytes_, launch.shared_bytes);
+  }
+
+  SourceLaunch finish(int64_t count, uint32_t block) && {
+    SourceLaunch result;
+    for (const std::string_view line : includes_) result.source.append(line).append("\n");
+    result.source += parts_;
+    std::string parameters;
+    for (const std::string& parameter : parameters_) parameters += (parameters.empty() ? "" : ", ") + parameter;
+    result.source += fmt::format("LATHE_PARAMETERS({})\nLATHE_KERNEL({}, 1) void lathe_kernel({}) {{\n{}",
+                                 parameters_.size(), block, parameters, calls_);
+    result.source += "  dependency_wait();\n}\n";
+    result.launch.entry = "lathe_kernel";
+    result.launch.grid = {widest_, count, 1};
+    result.launch.block = block;
+    result.launch.shared_bytes = shared_bytes_;
+    result.launch.overlaps = true;
+    result.launch.args = std::move(args_);
+    return result;
+  }
+
+ private:
+  // How many of the row are the part's.
+  std::string blocks(size_t i, const Expr& extent) {
+    if (const auto known = extent.as_constant()) return fmt::format("{}L", *known);
+    std::string name = fmt::format("p{}_blocks", i);
+    parameters_.push_back("long " + name);
+    args_.push_back({LaunchArg::number, 0, extent});
+    return name;
+  }
+
+  std::vector<std::string_view> includes_;
+  std::vector<std::string> parameters_;
+  std::vector<LaunchArg> args_;
+  std::string parts_, calls_;
+  Expr widest_;
+  uint32_t shared_bytes_ = 0;
+};
+
+}  // namespace
+
+std::span<const std::string_view> joined_folders() {
+  static constexpr std::string_view kFolders[] = {"copy/", "generic/", "pointwise/", "tensor_scatter/"};
+  return kFolders;
+}
+
+std::optional<SourceLaunch> joined_launch(std::span<const SourceLaunch> parts) {
+  Joined joined;
+  size_t args = 0;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const Launch& launch = parts[i].launch;
+    if (!has_own_blocks(launch) || launch.block != parts[0].launch.block) return std::nullopt;
+    const std::optional<KernelText> kernel = parse(parts[i].source);
+    args += launch.args.size() + 1;
+    if (!kernel || !is_short(*kernel) || args > kMaxLaunchArgs) return std::nullopt;
+    joined.add(i, *kernel, launch);
+  }
+  return std::move(joined).finish(static_cast<int64_t>(parts.size()), parts[0].launch.block);
+}
+
+}  // namespace lathe::cuda

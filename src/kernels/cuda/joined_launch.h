@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// Several kernels in one launch: the blocks of each are a row of the grid.
+#pragma once
+
+#include <span>
+
+#include "tuning/tactic.h"
+
+namespace lathe::cuda {
+
+// Launches of which none reads what another writes. nullopt where they cannot be one: blocks of different sizes, in
+// clusters or rows of their own, with tensor maps, or too many arguments; and where it is no gain, because their
+// kernels are no short ones.
+std::optional<SourceLaunch> joined_launch(std::span<const SourceLaunch> parts);
+
+// Folders of device headers whose kernels are short; all of them may be in one source.
+std::span<const std::string_view> joined_folders();
+
+}  // namespace lathe::cuda
