@@ -7,10 +7,16 @@ list(APPEND dispatch_api_sources api/convert.cpp api/deprecation.cpp api/entry_p
      api/runtime/entry_points.cpp api/runtime/other_versions.cpp api/runtime/plan_bytes.cpp api/runtime/runtime.cpp
      api/runtime/trust_policy.cpp api/runtime/version_text.cpp plugin/registry.cpp)
 
+# What is compiled of all files at once is a twelfth smaller.
+set(dispatch_option $<$<CONFIG:Release>:-Oz>)
+if(LATHE_PACKED_KERNELS AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)  # where lathe_trim_objects() makes one object of them
+  list(APPEND dispatch_option $<$<CONFIG:Release>:-flto>)
+endif()
+
 # lathe_add_small_objects(NAME GENERATION source...): without a precompiled header, which is made for other options.
 function(lathe_add_small_objects name generation)
   add_library(${name} OBJECT ${ARGN})
-  target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-Os> -ffunction-sections -fdata-sections
+  target_compile_options(${name} PRIVATE ${dispatch_option} -ffunction-sections -fdata-sections
                          $<$<EQUAL:${generation},10>:-Wno-deprecated-declarations>)
   target_compile_definitions(${name} PRIVATE LATHE_RUNTIMES_ALONE LATHE_WITHOUT_CUDA_HEADERS LATHE_TENSORRT_MAJOR=${generation})
   target_include_directories(${name} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/include)

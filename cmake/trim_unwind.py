@@ -15,6 +15,9 @@ import struct
 import subprocess
 import tempfile
 
+# Of objects that hold what g++ compiles when all are there (-flto): to the object code that is trimmed, small.
+OPTIMISATION = ("-flto", "-flto-partition=none", "-flinker-output=nolto-rel", "-Oz", "-fPIC", "-ffunction-sections", "-fdata-sections")
+
 RELA, SECTION = struct.Struct("<QQq"), struct.Struct("<2I4Q2I2Q")
 ADVANCE, OFFSET, RESTORE = 0x40, 0x80, 0xC0
 NOP, ADVANCE1, ADVANCE2, ADVANCE4, REMEMBER, RECALL, DEF_CFA, DEF_CFA_REGISTER, DEF_CFA_OFFSET = 0, 2, 3, 4, 10, 11, 12, 13, 14
@@ -229,6 +232,12 @@ def members(archive):
         at += 60 + size + size % 2
 
 
+def trim_file(path):
+    made = Object(path)
+    made.trim()
+    path.write_bytes(made.bytes)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--archive", type=pathlib.Path)
@@ -236,20 +245,17 @@ def main():
     parser.add_argument("--out", type=pathlib.Path)
     parser.add_argument("objects", nargs="*", type=pathlib.Path)
     options = parser.parse_args()
-    given = members(options.archive) if options.archive else (path.read_bytes() for path in options.objects)
+    if options.out:
+        run(options.compiler, "-r", "-nostdlib", "-fuse-ld=bfd", *OPTIMISATION, "-o", options.out, *options.objects)
+        return trim_file(options.out)
     with tempfile.TemporaryDirectory() as folder:
         copies = []
-        for content in given:
+        for content in members(options.archive):
             copies.append(pathlib.Path(folder) / f"{len(copies)}.o")
             copies[-1].write_bytes(content)
-            made = Object(copies[-1])
-            made.trim()
-            copies[-1].write_bytes(made.bytes)
-        if options.archive:
-            options.archive.unlink()
-            run("ar", "qcs", options.archive, *copies)
-        else:
-            run(options.compiler, "-r", "-nostdlib", "-fuse-ld=bfd", "-o", options.out, *copies)
+            trim_file(copies[-1])
+        options.archive.unlink()
+        run("ar", "qcs", options.archive, *copies)
 
 
 if __name__ == "__main__":

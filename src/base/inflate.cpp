@@ -4,13 +4,17 @@
 #include <zlib.h>
 
 #include <algorithm>
+#include <array>
+#include <memory>
 
 #include "base/deflate.h"
 
 namespace lathe {
 namespace {
 
-constexpr size_t kPart = size_t{1} << 18;  // stays in the cache between zlib and the sink
+constexpr size_t kHeadBytes = 2, kSumBytes = 4;  // of RFC 1950, around what RFC 1951 compresses
+constexpr int kWindowBits = 15;
+using Window = std::array<unsigned char, size_t{1} << kWindowBits>;
 
 Result<size_t> inflated_size(std::span<const std::byte> compressed, size_t most) {
   uint64_t size = 0;
@@ -22,59 +26,89 @@ Result<size_t> inflated_size(std::span<const std::byte> compressed, size_t most)
   return size;
 }
 
-// One stream, which lies in memory whole.
+// Deflate, with a window of 32 KB at most and no dictionary.
+bool is_head(std::span<const std::byte> stream) {
+  if (stream.size() < kHeadBytes) return false;
+  const auto method = static_cast<unsigned>(stream[0]), flags = static_cast<unsigned>(stream[1]);
+  return method % 16 == Z_DEFLATED && method / 16 + 8 <= kWindowBits && (flags & 0x20) == 0 &&
+         (method * 256 + flags) % 31 == 0;
+}
+
+// The checksum of RFC 1950, as fast as zlib's, which has 2 KB of code.
+uint32_t adler32(uint32_t sum, std::span<const unsigned char> bytes) {
+  constexpr size_t kMost = 5552;  // bytes until the sums, of 32 bits, have to be reduced
+  constexpr uint32_t kPrime = 65521;
+  uint32_t low = sum & 0xffff, high = sum >> 16;
+  while (!bytes.empty()) {
+    const auto part = bytes.first(std::min(bytes.size(), kMost));
+    for (const unsigned char byte : part) high += low += byte;
+    low %= kPrime, high %= kPrime;
+    bytes = bytes.subspan(part.size());
+  }
+  return high << 16 | low;
+}
+
+// One stream, which lies in memory whole. zlib's inflateBack() makes content in the window that it needs anyway, and
+// takes half the code of inflate(); head and checksum are left to its caller.
 class Inflation {
  public:
-  explicit Inflation(std::span<const std::byte> compressed) : rest_(compressed.subspan(kDeflatedSizeBytes)) {}
-  ~Inflation() { inflateEnd(&stream_); }  // which does nothing where begin() failed
+  Inflation(std::span<const std::byte> stream, size_t size, const InflatedSink& sink)
+      : stream_(stream), rest_(stream.subspan(kHeadBytes)), size_(size), sink_(sink) {}
+  ~Inflation() { inflateBackEnd(&zlib_); }  // which does nothing where run() failed to begin
   Inflation(const Inflation&) = delete;
   Inflation& operator=(const Inflation&) = delete;
 
-  bool begin() { return inflateInit(&stream_) == Z_OK; }
-  // Fills `to` as far as the stream goes; how much that was.
-  size_t fill(std::span<std::byte> to) {
-    const size_t wanted = to.size();
-    while (code_ == Z_OK && !(to.empty() && rest_.empty())) {
-      stream_.next_in = reinterpret_cast<Bytef*>(const_cast<std::byte*>(rest_.data()));
-      stream_.avail_in = static_cast<uInt>(std::min(rest_.size(), kMost));
-      stream_.next_out = reinterpret_cast<Bytef*>(to.data());
-      stream_.avail_out = static_cast<uInt>(std::min(to.size(), kMost));
-      const size_t given = stream_.avail_in, room = stream_.avail_out;
-      code_ = inflate(&stream_, Z_NO_FLUSH);
-      rest_ = rest_.subspan(given - stream_.avail_in);
-      to = to.subspan(room - stream_.avail_out);
-    }
-    if (code_ == Z_BUF_ERROR && to.empty()) code_ = Z_OK;  // there is more to come, and no room for it
-    return wanted - to.size();
+  Result<> run(Window& window) {
+    if (inflateBackInit(&zlib_, kWindowBits, window.data()) != Z_OK)
+      return fail(ErrorCode::out_of_memory, "compressed content of {} bytes", size_);
+    const int code = inflateBack(&zlib_, give, this, take, this);
+    LATHE_TRY(said_);
+    if (code == Z_STREAM_END && made_ == size_ && is_sum_right()) return {};
+    return fail(ErrorCode::plan_malformed, "compressed content is damaged: {} of {} bytes came", made_, size_);
   }
-  bool is_over() const { return code_ == Z_STREAM_END; }
-  bool is_out_of_memory() const { return code_ == Z_MEM_ERROR; }
 
  private:
   static constexpr size_t kMost = size_t{1} << 30;  // zlib counts in 32 bits
 
-  z_stream stream_{};
-  std::span<const std::byte> rest_;
-  int code_ = Z_OK;
+  static unsigned give(void* of, unsigned char** bytes) {
+    auto& rest = static_cast<Inflation*>(of)->rest_;
+    const size_t count = std::min(rest.size(), kMost);
+    *bytes = reinterpret_cast<unsigned char*>(const_cast<std::byte*>(rest.data()));
+    rest = rest.subspan(count);
+    return static_cast<unsigned>(count);
+  }
+  static int take(void* of, unsigned char* bytes, unsigned count) {
+    auto& self = *static_cast<Inflation*>(of);
+    self.made_ += count;
+    if (self.made_ > self.size_) return 1;
+    self.sum_ = adler32(self.sum_, {bytes, count});
+    self.said_ = self.sink_(std::as_bytes(std::span(bytes, count)));
+    return self.said_ ? 0 : 1;
+  }
+  bool is_sum_right() const {
+    const auto sum = stream_.last(zlib_.avail_in + rest_.size());
+    if (sum.size() < kSumBytes) return false;
+    uint32_t wanted = 0;
+    for (size_t i = 0; i < kSumBytes; ++i) wanted = wanted << 8 | static_cast<uint32_t>(sum[i]);
+    return sum_ == wanted;
+  }
+
+  z_stream zlib_{};
+  std::span<const std::byte> stream_, rest_;  // all of it; what zlib has not been given
+  size_t size_, made_ = 0;
+  uint32_t sum_ = 1;  // of nothing
+  const InflatedSink& sink_;
+  Result<> said_;
 };
 
 }  // namespace
 
 Result<> inflate_to(std::span<const std::byte> compressed, size_t most, const InflatedSink& sink) {
   LATHE_ASSIGN(const size_t size, inflated_size(compressed, most));
-  std::vector<std::byte> part(std::min(size, kPart) + 1);  // one more, so that a stream of too many is told
-  Inflation inflation(compressed);
-  if (!inflation.begin()) return fail(ErrorCode::out_of_memory, "compressed content of {} bytes", size);
-  size_t made = 0;
-  while (!inflation.is_over()) {
-    const size_t count = inflation.fill(part);
-    made += count;
-    if (inflation.is_out_of_memory()) return fail(ErrorCode::out_of_memory, "compressed content of {} bytes", size);
-    if (made > size || (count < part.size() && !inflation.is_over())) break;
-    LATHE_TRY(sink(std::span(part).first(count)));
-  }
-  if (inflation.is_over() && made == size) return {};
-  return fail(ErrorCode::plan_malformed, "compressed content is damaged: {} of {} bytes came", made, size);
+  const auto stream = compressed.subspan(kDeflatedSizeBytes);
+  if (!is_head(stream)) return fail(ErrorCode::plan_malformed, "compressed content does not begin as such");
+  const auto window = std::make_unique<Window>();
+  return Inflation(stream, size, sink).run(*window);
 }
 
 Result<std::vector<std::byte>> inflate_bytes(std::span<const std::byte> compressed, size_t most) {

@@ -14,8 +14,8 @@ namespace lathe {
 
 Result<std::vector<std::byte>> inflate_bytes(std::span<const std::byte> compressed, size_t most);
 
-// In parts, which the sink gets one after the other: takes a quarter of a megabyte, whatever they are together. What
-// the sink has got by then is not to be used where this fails.
+// In parts, which the sink gets one after the other: takes 40 KB, whatever they are together. What the sink has got by
+// then is not to be used where this fails.
 using InflatedSink = std::function<Result<>(std::span<const std::byte> part)>;
 Result<> inflate_to(std::span<const std::byte> compressed, size_t most, const InflatedSink& sink);
 

@@ -24,11 +24,10 @@ int sodium_is_zero(const unsigned char* bytes, size_t count) {
   return any == 0 ? 1 : 0;
 }
 
-// Never called: nothing is random, keys of hashes are not used, zlib streams have another checksum than gzip's, and
-// BLAKE2b's portable form is what runs unless sodium_init() is called.
+// Never called: nothing is random, keys of hashes are not used, and BLAKE2b's portable form is what runs unless
+// sodium_init() is called.
 [[noreturn]] void sodium_misuse() { std::abort(); }
 [[noreturn]] void randombytes_buf(void*, size_t) { std::abort(); }
-[[noreturn]] unsigned long crc32(unsigned long, const unsigned char*, unsigned) { std::abort(); }
 [[noreturn]] int blake2b_compress_ssse3(void*, const uint8_t*) { std::abort(); }
 [[noreturn]] int blake2b_compress_sse41(void*, const uint8_t*) { std::abort(); }
 [[noreturn]] int blake2b_compress_avx2(void*, const uint8_t*) { std::abort(); }

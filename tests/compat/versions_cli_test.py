@@ -360,7 +360,7 @@ class Versions(unittest.TestCase):
         if IS_RELEASE:
             stripped = self.folder / "stripped_dispatch.so"
             subprocess.run(["strip", "-o", stripped, library(NOW, "lathe_dispatch")], check=True)
-            self.assertLessEqual(stripped.stat().st_size, 220_000)
+            self.assertLessEqual(stripped.stat().st_size, 200_000)
 
 
 if __name__ == "__main__":
