@@ -5,11 +5,13 @@
 #include <string>
 #include <string_view>
 
-namespace lathe::api {
+namespace lathe {
 
 // Bytes of the UTF-8 character that `text` starts with; 0 when there is none.
 size_t utf8_bytes(std::string_view text);
+// Whether all of it is UTF-8.
+bool is_utf8(std::string_view text);
 // `code`: at most 0x10ffff, and no half of a surrogate pair.
 std::string to_utf8(unsigned code);
 
-}  // namespace lathe::api
+}  // namespace lathe
