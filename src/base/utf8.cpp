@@ -27,6 +27,13 @@ bool is_utf8(std::string_view text) {
   return true;
 }
 
+unsigned code_of(std::string_view character) {
+  const size_t count = character.size();
+  unsigned code = static_cast<unsigned char>(character[0]) & (count == 1 ? 0x7f : 0x7f >> count);
+  for (size_t i = 1; i < count; ++i) code = code << 6 | (static_cast<unsigned char>(character[i]) & 0x3f);
+  return code;
+}
+
 std::string to_utf8(unsigned code) {
   if (code < 0x80) return {static_cast<char>(code)};
   std::string bytes;

@@ -39,9 +39,7 @@ std::string in_case(std::string_view text, bool to_lower) {
   std::string changed;
   while (!text.empty()) {
     const size_t count = utf8_bytes(text);
-    unsigned code = static_cast<unsigned char>(text[0]) & (count == 1 ? 0x7f : 0x7f >> count);
-    for (size_t i = 1; i < count; ++i) code = code << 6 | (static_cast<unsigned char>(text[i]) & 0x3f);
-    changed += to_utf8(in_case(code, to_lower));
+    changed += to_utf8(in_case(code_of(text.substr(0, count)), to_lower));
     text.remove_prefix(count);
   }
   return changed;

@@ -176,13 +176,8 @@ ir::Value* joined_text(ir::GraphBuilder& c, ir::Value* a, ir::Value* b) {
   return c.select(there, c.add(along, {rows, from}), c.scalar(0, DType::u8));
 }
 
-ir::Value* states_behind(ir::GraphBuilder& c, ir::Value* x, const ByteAutomaton& automaton) {
-  return run(c, x, automaton, /*all_states=*/false);
-}
-
-ir::Value* find_words(ir::GraphBuilder& c, ir::Value* x, const std::vector<std::string>& words) {
-  const WordAutomaton automaton = words_automaton(words);
-  return c.gather(c.ints(automaton.word_at), states_behind(c, x, automaton.reader), 0);
+ir::Value* find_words(ir::GraphBuilder& c, ir::Value* x, const WordAutomaton& automaton) {
+  return c.gather(c.ints(automaton.word_at), run(c, x, automaton.reader, /*all_states=*/false), 0);
 }
 
 SplitText split_text(ir::GraphBuilder& c, ir::Value* x, const std::string& delimiter, int64_t most) {

@@ -30,11 +30,11 @@ struct TextPair {
 };
 TextPair of_one_width(ir::GraphBuilder& c, ir::Value* a, ir::Value* b);
 
-// The state in which the automaton is when it has read each string, i64[dims...].
-ir::Value* states_behind(ir::GraphBuilder& c, ir::Value* x, const ByteAutomaton& automaton);
-
-// The index of each string among `words`, or -1: i64[dims...].
-ir::Value* find_words(ir::GraphBuilder& c, ir::Value* x, const std::vector<std::string>& words);
+// The word that each string is by the automaton, or -1: i64[dims...].
+ir::Value* find_words(ir::GraphBuilder& c, ir::Value* x, const WordAutomaton& automaton);
+inline ir::Value* find_words(ir::GraphBuilder& c, ir::Value* x, const std::vector<std::string>& words) {
+  return find_words(c, x, words_automaton(words));
+}
 
 // Pieces of each string, [dims..., pieces], as many as the string with most of them has, and how many each has,
 // i64[dims...]. An empty delimiter stands for runs of ASCII's white space, which at the begin and the end of a string

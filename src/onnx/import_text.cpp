@@ -4,6 +4,7 @@
 
 #include "base/utf8.h"
 #include "compose/letter_case.h"
+#include "compose/pattern.h"
 #include "compose/text.h"
 #include "onnx/importer.h"
 
@@ -51,7 +52,21 @@ ir::Value* without_stopwords(NodeContext& c, ir::Value* x, std::vector<std::stri
   return c.add(along, {c.concat({rows.a, rows.b}, 0), c.concat({stays, is_empty}, 0)});
 }
 
+Result<WordAutomaton> read_pattern(const std::string& text) {
+  LATHE_ASSIGN(const Pattern pattern, parse_pattern(text));
+  return pattern_automaton(pattern);
+}
+
 }  // namespace
+
+void import_regex_full_match(NodeContext& c) {
+  ir::Value* x = c.require_text(0);
+  if (!c.has_attribute("pattern")) c.invalid("attribute 'pattern' is required");
+  Result<WordAutomaton> automaton = read_pattern(c.string("pattern", ""));
+  if (!automaton) c.set_error(std::move(automaton).error());
+  if (c.failed()) return;
+  c.set_output(0, c.binary(ElementwiseOp::equal, find_words(c, x, *automaton), c.integer_scalar(0)));
+}
 
 void import_string_concat(NodeContext& c) {
   ir::Value *a = c.require_text(0), *b = c.require_text(1);

@@ -1,15 +1,24 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Operators on strings, against Python's: on the CPU with known, open and constant strings, some of them on an emulated GPU."""
+import re
 import unittest
 
 import numpy as np
-from onnx import TensorProto
+import onnxruntime
+from onnx import TensorProto, helper
 
 from one_node_cases import OneNodeCases
 
 WAYS = [("runtime", "cpu"), ("symbolic", "cpu"), ("frozen", "cpu"), ("reload", "cpu")]
 ALPHABET = list("aAbB -.zZ") + ["é", "É", "ж", "Ж", "ế", "Ế", "的", "😀", "ab", "--"]
+
+
+PATTERNS = ["", "a", "a|b|ab", "(ab)*", "a*b", "a+?", "a{2}", "a{2,}", "a{1,3}", "a{0}", "a{", ".", ".*", "(?s).*", "(?s:.)", "a.b", "[a-c]+",
+            "[^a-c]", "[^a]*", "\\w+", "\\W", "\\d{1,2}", "\\D+", "\\s*\\w+\\s*", "\\S+", "[\\w\\s]+", "[^\\w]", "\\ba\\b.*", "a\\Bb.*", ".*\\b",
+            "^a$", "(^a|b)b?", "a^b", "[é-😀]", "的{2}", "[的😀]+", "[-a]*", "[]^[]", "[a\\]]", "\\.", "a\\.b", "\\x61b", "[\\x61-\\x63]", "(?i)AB|-?",
+            "(?i:a)b", "(?:a|(b|c))*", "(?P<name>a)b", "(a|b|)+-?", "\\t", "x\\\\", "[\\n\\t]", "(\\w+ )*\\w+", "[\u0700-\uffff]"]
+
 
 
 def strings(*values):
@@ -26,6 +35,13 @@ def split(x, delimiter, most=-1):
     for i, row in enumerate(pieces):
         table[i] = row + [""] * (most - len(row))
     return table.reshape(*x.shape, most), np.array([len(row) for row in pieces], np.int64).reshape(x.shape)
+
+
+def matches_of_runtime(pattern, texts):
+    info = [helper.make_tensor_value_info(name, kind, ["n"]) for name, kind in (("x", TensorProto.STRING), ("y", TensorProto.BOOL))]
+    graph = helper.make_graph([helper.make_node("RegexFullMatch", ["x"], ["y"], pattern=pattern)], "g", info[:1], info[1:])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+    return onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"]).run(None, {"x": texts})[0]
 
 
 class Strings(OneNodeCases):
@@ -109,6 +125,32 @@ class Strings(OneNodeCases):
                    mode="TF", ngram_counts=[0, 3], ngram_indexes=[0, 1, 2, 3, 4],
                    pool_strings=["one", "two", "none", "one", "three", "two", "one"])
         self.all_pass(("runtime", "cpu"), ("frozen", "cpu"))
+
+    def test_pattern(self):
+        texts = strings("", "a", "A", "ab", "abab", "aab", "b", "-", "a-b", "a b", "a.b", "a\nb", "é", "É", "的的", "😀", "k", "K", "\u212a", "_", "9", "09",
+                        "a9_", "word", " word ", "two words", "[", "]", "^", "{", "a{", "a{2", "aa", "aaa", "aaaa", "\t", "x\\", "ſ", "\u0800", "\uffff")
+        texts = np.concatenate([texts, self.words(40)])
+        for pattern in PATTERNS:
+            matches = [re.fullmatch(pattern, text, re.ASCII) is not None for text in texts]
+            self.write("RegexFullMatch", [texts], [np.array(matches)], pattern=pattern)
+        # ONNX names RE2, which ONNX Runtime has, for what Python does not have or has otherwise.
+        for pattern in PATTERNS + ["a{,2}", "\\B", "(?i)[a-k]", "(?i)k|s", "[[:alpha:]]+", "[[:^digit:]_]", "(?<n>a)b", "\\x{1F600}|\\Q.[\\E", "[^[:punct:]]", "[[:space:][:upper:]]*"]:
+            self.write("RegexFullMatch", [texts], [matches_of_runtime(pattern, texts)], pattern=pattern)
+        self.all_pass(("runtime", "cpu"), ("frozen", "cpu"))
+
+    def test_bad_patterns(self):
+        x, y = strings("a", "b"), np.zeros(2, bool)
+        for text, pattern in (("a ')' closes nothing", "a)"), ("a ')' is missing", "(a"), ("a ']' is missing", "[a"), ("nothing to repeat", "*a"),
+                              ("repetition of a repetition", "a**"), ("no such number of repetitions", "a{3,2}"),
+                              ("no such number of repetitions", "a{1001}"), ("range ends before it begins", "[b-a]"),
+                              ("no class has this name", "[[:letter:]]"), ("nothing behind the last", "a\\"), ("\\x is followed by", "\\x{110000}"),
+                              ("escape is not supported", "\\pL"), ("escape is not supported", "\\1"), ("of flags i and s", "(?m)a"),
+                              ("of flags i and s", "(?=a)"), ("group's name is missing", "(?P<a"), ("flag i goes for letters of ASCII", "(?i)é"),
+                              ("lie too deep", "(" * 300 + ")" * 300), ("too long", "((a{1000}){1000}){1000}"),
+                              ("more than 10000 states", "[ab]*a[ab]{20}")):
+            self.refuse(text, "RegexFullMatch", [x], [y], pattern=pattern)
+        self.refuse("no UTF-8", "RegexFullMatch", [x], [y], pattern=b"\xff")
+        self.refuse("'pattern' is required", "RegexFullMatch", [x], [y])
 
     def test_movement(self):
         x = self.words(3, 4)
