@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "api/utf8.h"
+#include "base/utf8.h"
 
 namespace lathe::api {
 namespace {

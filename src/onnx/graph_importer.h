@@ -51,6 +51,7 @@ class GraphImporter {
   void import_inputs(Scope& scope);
   void import_outputs(Scope& scope);
   void import_output(const TypeProto& type, const std::string& name, ir::Value* value);
+  void import_text_output(const TypeProto& type, const std::string& name, ir::Value* rows);
   void import_sequence_output(const ValueInfo& output, const Sequence& sequence);
   Result<Slot> import_input(const ValueInfo& input);
   Result<Slot> import_sequence_input(const ValueInfo& input, const TypeProto& type, const InputElements* elements);

@@ -6,11 +6,13 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "compose/text.h"
 #include "onnx/checker.h"
 #include "onnx/declared_shape.h"
 #include "onnx/graph_importer.h"
 #include "onnx/importer.h"
 #include "onnx/plugins.h"
+#include "onnx/text_moves.h"
 
 namespace lathe::onnx {
 namespace {
@@ -25,6 +27,7 @@ Slot blocked_slot() {
 
 std::string describe(const Slot& slot, const ir::Graph& graph) {
   if (slot.value) return ir::to_brief_string(slot.value->type(), graph);
+  if (slot.text) return fmt::format("strings {}", ir::to_brief_string(slot.text->type(), graph));
   if (slot.sequence) return fmt::format("sequence of {} tensors", slot.sequence->elements.size());
   return slot.is_empty_optional ? "optional without an element" : "(left out)";
 }
@@ -64,6 +67,8 @@ void GraphImporter::import_outputs(Scope& scope) {
     if (slot.blocked || !slot.is_defined()) continue;  // the fault is reported where it arose
     if (slot.sequence)
       import_sequence_output(output, *slot.sequence);
+    else if (slot.text)
+      import_text_output(output.type, std::string(output.name), slot.text);
     else if (slot.is_empty_optional)
       problem(Error{ErrorCode::dtype_unsupported,
                     fmt::format("output '{}' is an optional without an element, of which an engine can tell nothing; "
@@ -86,6 +91,19 @@ void GraphImporter::import_output(const TypeProto& type, const std::string& name
                   {}});
   if (auto warning = contradiction(name, type, value->shape())) report_.warnings.push_back(*std::move(warning));
   if (Result<> added = int64_.add_output(graph_, name, value); !added) problem(std::move(added).error());
+}
+
+// Strings are bytes of the engine, with one dimension more.
+void GraphImporter::import_text_output(const TypeProto& type, const std::string& name, ir::Value* rows) {
+  const TypeProto& tensor = type.kind == TypeKind::optional && !type.inner.empty() ? type.inner[0] : type;
+  if (tensor.kind == TypeKind::tensor && tensor.element != ElementType::string)
+    problem(Error{ErrorCode::type_mismatch,
+                  fmt::format("output '{}' is declared {}, but its node yields strings", name, name_of(tensor.element)),
+                  {}});
+  const Shape shape(rows->shape().begin(), rows->shape().end() - 1);
+  if (auto warning = contradiction(name, type, shape)) report_.warnings.push_back(*std::move(warning));
+  if (!rows->producer()) rows = ir::GraphBuilder(graph_, {name, {name}, {}}).identity(rows);  // an input
+  if (Result<> added = int64_.add_output(graph_, name, rows); !added) problem(std::move(added).error());
 }
 
 // Element i of sequence `y` is the engine's output `y_i`.
@@ -123,10 +141,12 @@ Slot GraphImporter::resolve(std::string_view name, Scope& scope) {
     const Slot outside = resolve(name, *scope.outer);
     return scope.graph == scope.outer->graph ? outside : capture(name, outside, scope);
   }
-  Result<Tensor> tensor = int64_.take(to_tensor(*initializer->second), name);
+  const TensorData& data = *initializer->second;
+  const bool is_text = data.type == ElementType::string;
+  Result<Tensor> tensor = is_text ? text_tensor(data.dims, data.strings) : int64_.take(to_tensor(data), name);
   Result<ir::Value*> value =
       tensor ? scope.graph->add_constant(std::move(*tensor), std::string(name)) : fail(tensor.error());
-  if (value) return scope.values[name] = to_slot(*value);
+  if (value) return scope.values[name] = is_text ? to_text_slot(*value) : to_slot(*value);
   problem(std::move(value).error());
   return scope.values[name] = blocked_slot();
 }
@@ -195,6 +215,8 @@ bool GraphImporter::import_operator(const NodeProto& node, const std::string& na
     options_.custom->import(context);
   else if (plugin)
     import_standard_plugin(node.op_type, context);
+  else if (context.has_texts() && moves_elements(node.op_type))
+    import_by_codes(context, *row);
   else
     row->run(context);
   context.refuse_unasked();
@@ -211,8 +233,8 @@ bool GraphImporter::import_operator(const NodeProto& node, const std::string& na
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     if (!context.wants(i)) continue;
     const Slot& output = context.outputs()[i];
-    ir::Value* value = output.value;
-    const auto is_it = [&](const Slot& input) { return input.value == value; };
+    ir::Value* value = output.text ? output.text : output.value;
+    const auto is_it = [&](const Slot& input) { return (input.text ? input.text : input.value) == value; };
     const bool fresh = value && value->producer() && std::none_of(inputs.begin(), inputs.end(), is_it);
     if (fresh) name_tensor(*scope.graph, value, scope.prefix + std::string(node.outputs[i]));
     scope.values[node.outputs[i]] = output;

@@ -5,7 +5,10 @@
 namespace lathe::onnx {
 
 void import_constant(NodeContext& c) {
-  if (const TensorData* tensor = c.tensor("value")) return c.set_output(0, c.constant(c.weight(to_tensor(*tensor))));
+  const TensorData* tensor = c.tensor("value");
+  if (tensor && tensor->type == ElementType::string)
+    return c.set_text(0, c.text_constant(tensor->dims, tensor->strings));
+  if (tensor) return c.set_output(0, c.constant(c.weight(to_tensor(*tensor))));
   if (c.has_attribute("value_float"))
     return c.set_output(0, c.constant(Tensor::of<float>({}, {static_cast<float>(c.real("value_float", 0))})));
   if (c.has_attribute("value_int"))
@@ -19,8 +22,11 @@ void import_constant(NodeContext& c) {
     const std::vector<float> floats(values.begin(), values.end());
     return c.set_output(0, c.constant(Tensor::from<float>({static_cast<int64_t>(floats.size())}, floats)));
   }
-  if (c.has_attribute("value_string") || c.has_attribute("value_strings"))
-    return c.unsupported("strings are not supported");
+  if (c.has_attribute("value_string")) return c.set_text(0, c.text_constant({}, {c.string("value_string", "")}));
+  if (c.has_attribute("value_strings")) {
+    const std::vector<std::string> values = c.strings("value_strings");
+    return c.set_text(0, c.text_constant({static_cast<int64_t>(values.size())}, {values.begin(), values.end()}));
+  }
   if (c.has_attribute("sparse_value")) return c.unsupported("sparse tensors are not supported");
   c.invalid("no attribute gives its value");
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "compose/text.h"
 #include "onnx/sequences.h"
 
 namespace lathe::onnx {
@@ -10,13 +11,17 @@ constexpr int64_t kMostRounds = 1024;
 
 Slot select_slot(NodeContext& c, ir::Value* condition, const Slot& yes, const Slot& no, size_t i) {
   if (yes.is_tensor() && no.is_tensor()) return to_slot(choose_value(c, condition, yes.value, no.value));
+  if (yes.text && no.text) {
+    const TextPair rows = of_one_width(c, yes.text, no.text);
+    return to_text_slot(choose_value(c, condition, rows.a, rows.b));
+  }
   if (yes.is_empty_optional && no.is_empty_optional) return yes;
   if (yes.is_empty_optional || no.is_empty_optional) {
     c.unsupported("whether its output {} has an element depends on a condition that only running tells", i);
     return {};
   }
   if (!yes.sequence || !no.sequence) {
-    c.invalid("one of its branches yields a tensor for output {}, the other a sequence", i);
+    c.invalid("one of its branches yields numbers, strings or a sequence for output {}, the other does not", i);
     return {};
   }
   const Sequence &a = *yes.sequence, &b = *no.sequence;
@@ -69,7 +74,8 @@ void too_many_rounds(NodeContext& c) {
 
 bool yields_no_tensor(const GraphProto& graph) {
   return std::any_of(graph.outputs.begin(), graph.outputs.end(), [](const ValueInfo& output) {
-    return output.type.kind == TypeKind::sequence || output.type.kind == TypeKind::optional;
+    return output.type.kind == TypeKind::sequence || output.type.kind == TypeKind::optional ||
+           output.type.element == ElementType::string;
   });
 }
 
@@ -100,7 +106,8 @@ void write_loop_out(NodeContext& c, const GraphProto& body, size_t num_carried) 
     trips = c.constant_scalar(c.require(0));
     if (!trips)
       return c.unsupported(
-          "it carries a sequence or an optional, and its trip count is not known; make it a constant, or yield tensors "
+          "it carries a sequence, an optional or strings, and its trip count is not known; make it a constant, or "
+          "yield tensors "
           "as scan outputs where they have the same dimensions");
   }
   if (trips && !c.has(1) && *trips > static_cast<double>(kMostRounds)) return too_many_rounds(c);

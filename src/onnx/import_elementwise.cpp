@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operators of two or more operands that work element by element.
+#include "compose/text.h"
 #include "onnx/importer.h"
 
 namespace lathe::onnx {
@@ -61,6 +62,10 @@ void import_binarizer(NodeContext& c) {
 }
 
 void import_elementwise(NodeContext& c) {
+  if (c.op() == "Equal" && c.has_texts()) {
+    ir::Value *a = c.require_text(0), *b = c.require_text(1);
+    return c.set_output(0, c.failed() ? a : same_text(c, a, b));
+  }
   ir::Value* a = c.require(0);
   c.set_output(0, c.binary(op_of(c.op()), a, second_operand(c, a)));
 }

@@ -19,13 +19,11 @@ bool has_name(const GraphProto& graph, std::string_view name) {
 
 Result<ir::Value*> GraphImporter::import_tensor_input(const std::string& name, const TypeProto& type,
                                                       const Dims* dims) {
-  const std::optional<DType> dtype = to_dtype(type.element);
+  const bool is_text = type.element == ElementType::string;
+  const std::optional<DType> dtype = is_text ? DType::u8 : to_dtype(type.element);
   if (!dtype)
-    return fail(ErrorCode::dtype_unsupported, "input '{}' has element type {}, which {}", name, name_of(type.element),
-                type.element == ElementType::string
-                    ? "no tensor of a network has; turn strings into numbers before the network, or give it those "
-                      "that never change as initializers"
-                    : "Lathe cannot compute with");
+    return fail(ErrorCode::dtype_unsupported, "input '{}' has element type {}, which Lathe cannot compute with", name,
+                name_of(type.element));
   if (!type.has_shape && !dims)
     return fail(ErrorCode::shape_unknown,
                 "input '{}' has no shape in the model; state its rank, with symbolic dimensions if need be", name);
@@ -40,6 +38,7 @@ Result<ir::Value*> GraphImporter::import_tensor_input(const std::string& name, c
     else
       shape.push_back(graph_.dim_symbol(dim.param.empty() ? fmt::format("{}.{}", name, i) : std::string(dim.param)));
   }
+  if (is_text) shape.push_back(graph_.dim_symbol(fmt::format("{}.bytes", name), {1, Range::kUnbounded}));
   return int64_.add_input(graph_, name, *dtype, std::move(shape));
 }
 
@@ -62,6 +61,10 @@ Result<Slot> GraphImporter::import_sequence_input(const ValueInfo& input, const 
                 "to {}",
                 input.name, elements->count, kMostElements);
   TypeProto each = type.inner[0];
+  if (each.element == ElementType::string)
+    return fail(ErrorCode::dtype_unsupported,
+                "input '{}' is a sequence of tensors of strings, and strings of networks are single tensors",
+                input.name);
   for (Dim& dim : each.dims) dim.param = {};
   Sequence sequence{{}, to_dtype(each.element)};
   for (int64_t i = 0; i < elements->count; ++i) {
@@ -105,7 +108,7 @@ Result<Slot> GraphImporter::import_input(const ValueInfo& input) {
     return fail(ErrorCode::invalid_argument, "input '{}' was given {} dimensions, but has {}", name, dims->size(),
                 type->dims.size());
   LATHE_ASSIGN(ir::Value * value, import_tensor_input(name, *type, dims));
-  return to_slot(value);
+  return type->element == ElementType::string ? to_text_slot(value) : to_slot(value);
 }
 
 Result<> GraphImporter::check_input_elements() const {

@@ -16,6 +16,7 @@ ir::Value* GraphImporter::capture_value(std::string_view name, ir::Value* value,
 // Of a sequence, each of its elements does.
 Slot GraphImporter::capture(std::string_view name, Slot outside, Scope& scope) {
   if (outside.value) outside.value = capture_value(name, outside.value, scope);
+  if (outside.text) outside.text = capture_value(name, outside.text, scope);
   if (outside.sequence) {
     Sequence inside = *outside.sequence;
     for (ir::Value*& element : inside.elements) element = capture_value(name, element, scope);
@@ -93,8 +94,9 @@ bool GraphImporter::fill_body(const GraphProto& proto, ir::Graph& body, size_t f
       continue;
     }
     problem({ErrorCode::op_mode_unsupported,
-             fmt::format("{}: its graph yields '{}', which is not a tensor, and is not resolved while importing; "
-                         "sequences and optionals need conditions, trip counts and lengths that the model's constants "
+             fmt::format("{}: its graph yields '{}', which is not a tensor of numbers, and is not resolved while "
+                         "importing; strings, sequences and optionals need conditions, trip counts and lengths that "
+                         "the model's constants "
                          "and fixed dimensions tell",
                          scope.prefix, proto.outputs[i].name),
              {}});

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// TfIdfVectorizer of integers: how often each of a pool of n-grams is in a row.
+// TfIdfVectorizer: how often each of a pool of n-grams is in a row.
 #include <algorithm>
+#include <map>
 #include <numeric>
 
+#include "compose/text.h"
 #include "onnx/importer.h"
 
 namespace lathe::onnx {
@@ -92,16 +94,41 @@ ir::Value* weighted(NodeContext& c, ir::Value* counts, const std::string& mode, 
   return c.mul(counts, floats(c, {static_cast<int64_t>(weights.size())}, weights));
 }
 
+// In place of a pool's strings the numbers that find_words() has for them.
+Ints numbers_of(const std::vector<std::string>& strings) {
+  std::map<std::string_view, int64_t> number;
+  for (size_t i = 0; i < strings.size(); ++i) number[strings[i]] = static_cast<int64_t>(i);
+  Ints numbers;
+  for (const std::string& string : strings) numbers.push_back(number[string]);
+  return numbers;
+}
+
+// What is counted: integers, or strings by their numbers.
+struct Counted {
+  ir::Value* x;
+  Ints pool;
+};
+Counted read_counted(NodeContext& c) {
+  const std::vector<std::string> strings = c.strings("pool_strings");
+  const Ints integers = c.integers("pool_int64s");
+  ir::Value* text = c.text(0);
+  ir::Value* x = text ? text : c.require(0);
+  if (!c.failed() && strings.empty() == (text != nullptr))
+    c.invalid("its pool is of {}, and its input is not", text ? "integers" : "strings");
+  if (c.failed() || !text) return {x, integers};
+  return {find_words(c, text, strings), numbers_of(strings)};
+}
+
 }  // namespace
 
 void import_tf_idf_vectorizer(NodeContext& c) {
-  ir::Value* x = c.require(0);
+  const auto [x, pool] = read_counted(c);
   const int64_t least = c.require_integer("min_gram_length"), most = c.require_integer("max_gram_length");
   const int64_t skips = c.require_integer("max_skip_count");
   const std::string mode = c.string("mode", "");
   const std::vector<double> weights = c.reals("weights");
-  const Pools pools{c.integers("pool_int64s"), c.integers("ngram_counts"), c.integers("ngram_indexes")};
-  if (c.has_attribute("pool_strings")) return c.unsupported("its n-grams are of strings");
+  const Pools pools{pool, c.integers("ngram_counts"), c.integers("ngram_indexes")};
+  if (c.failed()) return;
   if (!pools.are_valid() || least < 1 || most < least || skips < 0 || most > static_cast<int64_t>(pools.begins.size()))
     return c.invalid("its pool, ngram_counts and ngram_indexes do not fit n-grams of {} to {} elements", least, most);
   if (std::ranges::max(pools.columns) >= kMostColumns)

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "compose/text.h"
 #include "ir/known_content.h"
 #include "onnx/aligned_copies.h"
 #include "ops/rules.h"
@@ -41,6 +42,10 @@ Result<Tensor> to_tensor(const TensorData& data) {
 ir::Value* NodeContext::require(size_t i) {
   if (has(i)) return inputs_[i];
   if (i < slots_.size() && slots_[i].is_defined()) {
+    if (slots_[i].text) {
+      unsupported("its input {} is of strings, which Lathe does not take there", i);
+      return placeholder();
+    }
     invalid("its input {} is {}, but must be a tensor", i,
             slots_[i].sequence ? "a sequence of tensors" : "an optional without an element");
     return placeholder();
@@ -77,6 +82,26 @@ std::shared_ptr<const Sequence> NodeContext::require_sequence(size_t i) {
   if (found.is_tensor()) invalid("its input {} is a tensor, but must be a sequence of tensors", i);
   if (found.is_empty_optional) invalid("its input {} is an optional without an element, but must be a sequence", i);
   return std::make_shared<const Sequence>();
+}
+
+ir::Value* NodeContext::require_text(size_t i) {
+  const Slot& found = require_slot(i);
+  if (found.text) return found.text;
+  if (found.is_defined()) invalid("its input {} is of no strings, but must be", i);
+  return placeholder();
+}
+
+bool NodeContext::has_texts() const {
+  return std::ranges::any_of(slots_, [](const Slot& slot) { return slot.text != nullptr; });
+}
+
+void NodeContext::set_input(size_t i, ir::Value* value) {
+  slots_[i] = to_slot(value);
+  inputs_[i] = value;
+}
+
+ir::Value* NodeContext::text_constant(Dims dims, const std::vector<std::string_view>& strings) {
+  return constant(text_tensor(std::move(dims), strings));
 }
 
 void NodeContext::refuse_unasked() {

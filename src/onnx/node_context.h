@@ -85,6 +85,14 @@ class NodeContext : public ir::GraphBuilder {
   std::shared_ptr<const Sequence> require_sequence(size_t i);
   void refuse_unasked();  // an error if an input that is no tensor was never asked for in this way
 
+  // Inputs and outputs that may be strings, see Slot::text; null where input i is none.
+  ir::Value* text(size_t i) { return slot(i).text; }
+  ir::Value* require_text(size_t i);
+  bool has_texts() const;
+  void set_input(size_t i, ir::Value* value);  // in place of strings
+  void set_text(size_t i, ir::Value* rows) { set_output(i, to_text_slot(rows)); }
+  ir::Value* text_constant(Dims dims, const std::vector<std::string_view>& strings);
+
   // Attributes, with the default when absent. One that no importer asked for is reported: it would change the meaning.
   bool has_attribute(std::string_view name);
   int64_t integer(std::string_view name, int64_t fallback);

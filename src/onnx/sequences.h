@@ -6,7 +6,7 @@
 
 namespace lathe::onnx {
 
-// Whether some output of a nested graph is declared to be a sequence or an optional.
+// Whether some output of a nested graph is declared to be no tensor of numbers.
 bool yields_no_tensor(const GraphProto& graph);
 
 // condition ? yes : no, both of them computed. Their sizes may differ, their numbers of dimensions may not.

@@ -16,21 +16,28 @@ struct Sequence {
   std::optional<DType> dtype;  // of the elements; nothing where an empty sequence's is not told
 };
 
-// A tensor, a sequence, or an optional without an element; an optional that has one is this element. None of them where
-// a function is called with an input left out. A blocked value comes from a faulty node.
+// A tensor of numbers or of strings, a sequence, or an optional without an element; an optional that has one is this
+// element. None of them where a function is called with an input left out. A blocked value comes from a faulty node.
 struct Slot {
   ir::Value* value = nullptr;
   bool blocked = false;
   std::shared_ptr<const Sequence> sequence{};
   bool is_empty_optional = false;
+  ir::Value* text = nullptr;  // strings, as bytes (compose/text.h)
 
-  bool is_defined() const { return value || sequence || is_empty_optional; }
+  bool is_defined() const { return value || text || sequence || is_empty_optional; }
   bool is_tensor() const { return value != nullptr; }
 };
 
 inline Slot to_slot(ir::Value* value) {
   Slot slot;
   slot.value = value;
+  return slot;
+}
+
+inline Slot to_text_slot(ir::Value* rows) {
+  Slot slot;
+  slot.text = rows;
   return slot;
 }
 

@@ -169,8 +169,8 @@ TEST(OnnxImport, BranchesAreChosenForAllSizes) {
 }
 
 TEST(OnnxImport, UnreadableTypesAreNamed) {
-  EXPECT_NE(problems(import(model(graph({{node("Identity", {"s"}, {"y"})}, {}, {value_info("s", 8, {1})}, {kY}}))))
-                .find("input 's' has element type string"),
+  EXPECT_NE(problems(import(model(graph({{node("Identity", {"s"}, {"y"})}, {}, {value_info("s", 14, {1})}, {kY}}))))
+                .find("input 's' has element type complex64"),
             std::string::npos);
 }
 

@@ -285,7 +285,7 @@ TEST(OnnxSequences, WhatIsToldOfInputsMustFitThem) {
   said(import_inputs(node("SequenceLength", {"q"}, {"z"}), {q}, {{"q", two}, {"r", two}}), "'r', which is no input");
   said(import_inputs(node("Neg", {"q"}, {"z"}), {value_info("q", 1, {2})}, {{"q", two}}), "input 'q' is 2 tensors");
   said(import_inputs(node("Neg", {"q"}, {"z"}), {value_info("q", 8, {2})}, {}),
-       "turn strings into numbers before the network");
+       "is of strings, which Lathe does not take there");
 }
 
 struct Fault {

@@ -18,6 +18,7 @@ struct HostTensor {
   DataType type = DataType::kFLOAT;
   std::vector<int64_t> dims;
   std::vector<std::byte> data;
+  bool is_text = false;  // strings, each a row of the last dimension, zeros behind it
 };
 
 // Everything the tools need to know of an element type.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <span>
 
 #include "failure.h"
 #include "protobuf.h"
@@ -26,6 +27,8 @@ enum Field : uint32_t {
   kExternal = 13,
 };
 
+constexpr uint64_t kStringType = 8;  // of TensorProto.DataType
+
 // Numbers are stored wider than the element; the low bytes are the element (little-endian).
 void append_element(std::string& out, uint64_t value, size_t bytes) {
   out.append(reinterpret_cast<const char*>(&value), bytes);
@@ -37,6 +40,7 @@ struct Parsed {
   std::string name;
   std::string elements;           // fixed-width lists, and raw data
   std::vector<uint64_t> numbers;  // varint lists
+  std::vector<std::string_view> strings;
 };
 
 void append_numbers(std::vector<uint64_t>& out, const ProtoField& field) {
@@ -74,7 +78,8 @@ Parsed parse_fields(std::string_view bytes) {
         append_numbers(parsed.numbers, field);
         break;
       case kStrings:
-        throw Failure("tensors of strings are not supported");
+        parsed.strings.push_back(field.bytes);
+        break;
       case kExternal:
         throw Failure("tensors with external data are not supported here");
       default:
@@ -85,13 +90,29 @@ Parsed parse_fields(std::string_view bytes) {
   return parsed;
 }
 
+// As an engine has strings: bytes of one dimension more.
+HostTensor text_tensor(Parsed& parsed) {
+  HostTensor tensor{std::move(parsed.name), DataType::kUINT8, std::move(parsed.dims), {}, true};
+  if (volume(tensor.dims) != static_cast<int64_t>(parsed.strings.size()))
+    throw Failure(fmt::format("it holds {} strings, but has shape {}", parsed.strings.size(), to_text(tensor.dims)));
+  size_t width = 1;
+  for (const std::string_view string : parsed.strings) width = std::max(width, string.size());
+  tensor.dims.push_back(static_cast<int64_t>(width));
+  tensor.data.resize(byte_size(tensor.type, tensor.dims));
+  for (size_t i = 0; i < parsed.strings.size(); ++i)
+    std::ranges::copy(std::as_bytes(std::span(parsed.strings[i])),
+                      tensor.data.begin() + static_cast<ptrdiff_t>(i * width));
+  return tensor;
+}
+
 }  // namespace
 
 HostTensor parse_tensor_proto(std::string_view bytes) {
   Parsed parsed = parse_fields(bytes);
+  if (parsed.type == kStringType) return text_tensor(parsed);
   const TypeInfo* info = find_onnx_type(static_cast<int64_t>(parsed.type));
   if (!info) throw Failure(fmt::format("tensors of ONNX type {} are not supported", parsed.type));
-  HostTensor tensor{std::move(parsed.name), info->type, std::move(parsed.dims), {}};
+  HostTensor tensor{std::move(parsed.name), info->type, std::move(parsed.dims), {}, false};
   const size_t width = std::max<size_t>(static_cast<size_t>(info->bits) / 8, 1);  // of packed elements: several
   for (uint64_t number : parsed.numbers) append_element(parsed.elements, number, width);
   const size_t wanted = byte_size(tensor.type, tensor.dims);

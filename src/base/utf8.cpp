@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "api/utf8.h"
+#include "base/utf8.h"
 
-namespace lathe::api {
+namespace lathe {
 
 size_t utf8_bytes(std::string_view text) {
   const auto byte = [&](size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
@@ -18,6 +18,22 @@ size_t utf8_bytes(std::string_view text) {
   return count;
 }
 
+bool is_utf8(std::string_view text) {
+  while (!text.empty()) {
+    const size_t count = utf8_bytes(text);
+    if (count == 0) return false;
+    text.remove_prefix(count);
+  }
+  return true;
+}
+
+unsigned code_of(std::string_view character) {
+  const size_t count = character.size();
+  unsigned code = static_cast<unsigned char>(character[0]) & (count == 1 ? 0x7f : 0x7f >> count);
+  for (size_t i = 1; i < count; ++i) code = code << 6 | (static_cast<unsigned char>(character[i]) & 0x3f);
+  return code;
+}
+
 std::string to_utf8(unsigned code) {
   if (code < 0x80) return {static_cast<char>(code)};
   std::string bytes;
@@ -26,4 +42,4 @@ std::string to_utf8(unsigned code) {
   return static_cast<char>(~(2 * most + 1) | rest) + bytes;
 }
 
-}  // namespace lathe::api
+}  // namespace lathe
