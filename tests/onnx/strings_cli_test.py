@@ -147,7 +147,7 @@ class Strings(OneNodeCases):
                               ("escape is not supported", "\\pL"), ("escape is not supported", "\\1"), ("of flags i and s", "(?m)a"),
                               ("of flags i and s", "(?=a)"), ("group's name is missing", "(?P<a"), ("flag i goes for letters of ASCII", "(?i)é"),
                               ("lie too deep", "(" * 300 + ")" * 300), ("too long", "((a{1000}){1000}){1000}"),
-                              ("more than 10000 states", "[ab]*a[ab]{20}")):
+                              ("more than 10000 states", "[ab]*a[ab]{20}"), ("too many parts that may match at once", "(a?b?c?d?){900}")):
             self.refuse(text, "RegexFullMatch", [x], [y], pattern=pattern)
         self.refuse("no UTF-8", "RegexFullMatch", [x], [y], pattern=b"\xff")
         self.refuse("'pattern' is required", "RegexFullMatch", [x], [y])
