@@ -183,7 +183,7 @@ class States {
       for (const size_t reader : (kind == Beside::word ? before_word : before_other).readers)
         if (nodes_[reader].first <= byte && byte <= nodes_[reader].last) next.nodes.push_back(nodes_[reader].next);
       std::ranges::sort(next.nodes);
-      next.nodes.erase(std::ranges::unique(next.nodes).begin(), next.nodes.end());
+      next.nodes.erase(std::unique(next.nodes.begin(), next.nodes.end()), next.nodes.end());
       found_.reader.next.push_back(number_of(std::move(next)));
     }
   }
