@@ -23,6 +23,16 @@ TENSORRTAPI void setInt64AsInt32(nvonnxparser::IParser& parser, bool enabled) no
 TENSORRTAPI bool setInputElements(nvonnxparser::IParser& parser, char const* input, int32_t count,
                                   nvinfer1::Dims const* dims = nullptr) noexcept;
 
+// The same for models that weights are taken from: a model that was parsed with it needs the same here. The refitter
+// must be Lathe's; one thread at a time.
+TENSORRTAPI bool setInputElements(nvonnxparser::IParserRefitter& refitter, char const* input, int32_t count,
+                                  nvinfer1::Dims const* dims = nullptr) noexcept;
+
+// supportJson() of lathe.h, with what the parser has been told by these functions. The network stays as it is. Null,
+// with lastError(), for a file that is no model. The caller deletes the object. The parser must be Lathe's; one thread
+// at a time.
+TENSORRTAPI nvinfer1::IHostMemory* supportJson(nvonnxparser::IParser const& parser, char const* onnxPath) noexcept;
+
 }  // namespace lathe
 
 #endif

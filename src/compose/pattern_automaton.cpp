@@ -10,8 +10,9 @@
 namespace lathe {
 namespace {
 
-constexpr size_t kMostNodes = 100'000;  // of the automaton with choices
-constexpr size_t kMostStates = 10'000;  // of that without
+constexpr size_t kMostNodes = 100'000;    // of the automaton with choices
+constexpr size_t kMostStates = 10'000;    // of that without
+constexpr size_t kMostWork = 50'000'000;  // looks at nodes: below a second, and 0.4 GB
 constexpr uint32_t kSurrogates = 0xd800, kBehindSurrogates = 0xe000;
 
 enum class NodeKind : uint8_t { end, byte, fork, text_begin, text_end, word_edge, no_word_edge };
@@ -125,6 +126,8 @@ class States {
   Result<WordAutomaton> run(size_t begin) {
     number_of({{begin}, Beside::nothing});
     for (size_t at = 0; at < states_.size(); ++at) {
+      if (work_ > kMostWork)
+        return fail(ErrorCode::op_mode_unsupported, "its pattern has too many parts that may match at once");
       if (states_.size() > kMostStates)
         return fail(ErrorCode::op_mode_unsupported, "its pattern needs more than {} states", kMostStates);
       const State state = states_[at];
@@ -171,6 +174,7 @@ class States {
   void add_transitions(const State& state, int32_t self) {
     const Closure before_word = closure(state, Beside::word);
     const Closure before_other = looks_aside_ ? closure(state, Beside::other) : before_word;
+    work_ += first_of_class_.size() * (before_word.readers.size() + before_other.readers.size());
     found_.reader.next.push_back(self);
     for (size_t k = 1; k < first_of_class_.size(); ++k) {
       const size_t byte = first_of_class_[k];
@@ -179,7 +183,7 @@ class States {
       for (const size_t reader : (kind == Beside::word ? before_word : before_other).readers)
         if (nodes_[reader].first <= byte && byte <= nodes_[reader].last) next.nodes.push_back(nodes_[reader].next);
       std::ranges::sort(next.nodes);
-      next.nodes.erase(std::ranges::unique(next.nodes).begin(), next.nodes.end());
+      next.nodes.erase(std::unique(next.nodes.begin(), next.nodes.end()), next.nodes.end());
       found_.reader.next.push_back(number_of(std::move(next)));
     }
   }
@@ -208,6 +212,7 @@ class States {
       open.pop_back();
       if (seen[at]) continue;
       seen[at] = true;
+      ++work_;
       const Node& node = nodes_[at];
       if (node.kind == NodeKind::end)
         found.contains_end = true;
@@ -227,6 +232,7 @@ class States {
   std::vector<size_t> first_of_class_;
   std::map<State, int32_t> numbers_;
   std::vector<State> states_;
+  size_t work_ = 0;
 };
 
 }  // namespace

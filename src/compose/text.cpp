@@ -6,6 +6,7 @@
 #include "base/utf8.h"
 #include "compose/count_up.h"
 #include "compose/letter_case.h"
+#include "compose/scan.h"
 
 namespace lathe {
 namespace {
@@ -42,27 +43,12 @@ ir::Value* classes_of(ir::GraphBuilder& c, ir::Value* x, const ByteAutomaton& au
 ir::Value* run(ir::GraphBuilder& c, ir::Value* x, const ByteAutomaton& automaton, bool all_states) {
   ir::Value* classes = classes_of(c, x, automaton);
   ir::Value* begin = c.fill(dims_of(c, x), Tensor::of<int64_t>({1}, {0}));
-  LoopAttrs attributes;
-  attributes.carried = 1;
-  attributes.scan_axes = {x->rank() - 1};
-  attributes.scan_reversed = {0};
-  if (all_states) attributes.stack_axes = {x->rank() - 1}, attributes.stack_reversed = {0};
-  const std::vector<ir::Value*> operands = {nullptr, nullptr, begin, classes};
-  if (c.failed()) return begin;
-  Result<std::unique_ptr<ir::Graph>> body = c.graph().make_body(c.name(), attributes, operands);
-  if (!body) return c.set_error(body.error()), begin;
-  const std::vector<ir::Value*>& inputs = (*body)->inputs();  // round, condition, state, class
-  ir::GraphBuilder inside(**body, {c.name() + ".byte", {c.name()}, {}});
-  ir::Value* row = inside.mul(inputs[2], inside.integer_scalar(static_cast<int64_t>(automaton.classes)));
-  ir::Value* state = inside.gather(table(inside, automaton.next), inside.plus(row, inputs[3]), 0);
-  if (inside.error()) return c.set_error(*inside.error(), inside.where()), begin;
-  (*body)->add_output(inputs[1]);
-  (*body)->add_output(state);
-  if (all_states) (*body)->add_output(state);
-  std::vector<std::unique_ptr<ir::Graph>> bodies;
-  bodies.push_back(*std::move(body));
-  ir::Node* loop = c.add_node(attributes, std::move(bodies), operands, all_states ? 2 : 1);
-  return loop ? loop->output(all_states ? 1 : 0) : begin;
+  return scan(c, begin, classes, {.axis = x->rank() - 1, .stacks = all_states, .part = ".byte"},
+              [&](ir::GraphBuilder& inside, ir::Value* state, ir::Value* byte) {
+                const auto width = static_cast<int64_t>(automaton.classes);
+                ir::Value* row = inside.mul(state, inside.integer_scalar(width));
+                return inside.gather(table(inside, automaton.next), inside.plus(row, byte), 0);
+              });
 }
 
 // 1 where x holds, else 0.

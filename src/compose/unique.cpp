@@ -4,6 +4,7 @@
 
 #include "compose/count_up.h"
 #include "compose/same_number.h"
+#include "compose/scan.h"
 
 namespace lathe {
 namespace {
@@ -21,25 +22,11 @@ ir::Value* ascending(ir::GraphBuilder& c, ir::Value* keys) {
 // first, which keeps the order of rows that are equal there.
 ir::Value* ascending_rows(ir::GraphBuilder& c, ir::Value* keys) {
   ir::Value* begin = count_up(c, c.shape_of(keys, 0, 1));
-  LoopAttrs attributes;
-  attributes.carried = 1;
-  attributes.scan_axes = {1};
-  attributes.scan_reversed = {1};
-  const std::vector<ir::Value*> operands = {nullptr, nullptr, begin, keys};
-  if (c.failed()) return begin;
-  Result<std::unique_ptr<ir::Graph>> body = c.graph().make_body(c.name(), attributes, operands);
-  if (!body) return c.set_error(body.error()), begin;
-  const std::vector<ir::Value*>& inputs = (*body)->inputs();  // round, condition, order, column
-  ir::GraphBuilder inside(**body, {c.name() + ".column", {c.name()}, {}});
-  ir::Value* column = inside.gather(inputs[3], inputs[2], 0);
-  ir::Value* order = inside.gather(inputs[2], ascending(inside, column), 0);
-  if (inside.error()) return c.set_error(*inside.error(), inside.where()), begin;
-  (*body)->add_output(inputs[1]);
-  (*body)->add_output(order);
-  std::vector<std::unique_ptr<ir::Graph>> bodies;
-  bodies.push_back(*std::move(body));
-  ir::Node* loop = c.add_node(attributes, std::move(bodies), operands, 1);
-  return loop ? loop->output(0) : begin;
+  return scan(c, begin, keys, {.axis = 1, .is_reversed = true, .part = ".column"},
+              [](ir::GraphBuilder& inside, ir::Value* order, ir::Value* keys_there) {
+                ir::Value* column = inside.gather(keys_there, order, 0);
+                return inside.gather(order, ascending(inside, column), 0);
+              });
 }
 
 struct Counter {

@@ -42,11 +42,7 @@ void import_constant_of_shape(NodeContext& c) {
   c.set_output(0, c.fill(c.require(0), std::move(value)));
 }
 
-void import_identity(NodeContext& c) {
-  const Slot& x = c.require_slot(0);
-  if (!x.is_defined() || x.is_tensor()) return c.set_output(0, c.identity(c.require(0)));
-  c.set_output(0, x);
-}
+void import_identity(NodeContext& c) { c.pass_on(0, c.require_slot(0)); }
 
 void import_range(NodeContext& c) { c.set_output(0, c.add(RangeAttrs{}, {c.require(0), c.require(1), c.require(2)})); }
 

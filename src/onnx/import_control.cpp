@@ -170,8 +170,7 @@ void import_if(NodeContext& c) {
   if (c.failed()) return;
   if (const std::optional<double> known = c.constant_scalar(condition)) {
     const std::vector<Slot> chosen = c.run_graph(*known != 0 ? *then_graph : *else_graph, std::vector<Slot>());
-    for (size_t i = 0; i < chosen.size() && !c.failed(); ++i)
-      c.set_output(i, chosen[i].is_tensor() ? to_slot(c.identity(chosen[i].value)) : chosen[i]);
+    for (size_t i = 0; i < chosen.size() && !c.failed(); ++i) c.pass_on(i, chosen[i]);
     return;
   }
   if (yields_no_tensor(*then_graph) || yields_no_tensor(*else_graph))

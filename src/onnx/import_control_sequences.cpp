@@ -133,8 +133,7 @@ void write_loop_out(NodeContext& c, const GraphProto& body, size_t num_carried) 
       rows[i].push_back(c.unsqueeze(row.value, {0}));
     }
   }
-  for (size_t i = 0; i < num_carried && !c.failed(); ++i)
-    c.set_output(i, carried[i].is_tensor() ? to_slot(c.identity(carried[i].value)) : carried[i]);
+  for (size_t i = 0; i < num_carried && !c.failed(); ++i) c.pass_on(i, carried[i]);
   for (size_t i = 0; i < rows.size() && !c.failed(); ++i)
     c.set_output(num_carried + i, stack(c, rows[i], body.outputs[1 + num_carried + i]));
 }

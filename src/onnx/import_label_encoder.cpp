@@ -70,7 +70,7 @@ ir::Value* number_fallback(NodeContext& c, DType type) {
 
 std::string text_fallback(NodeContext& c) {
   c.ignore({"default_int64", "default_float"});
-  const std::string given = c.string("default_string", "_Unused");
+  std::string given = c.string("default_string", "_Unused");
   const TensorData* data = c.tensor("default_tensor");
   if (!data) return given;
   if (data->strings.size() == 1) return std::string(data->strings[0]);

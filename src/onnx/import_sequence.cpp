@@ -258,12 +258,9 @@ void import_sequence_map(NodeContext& c) {
   for (size_t i = 0; i < results.size(); ++i) c.set_output(i, to_slot(std::move(results[i])));
 }
 
-// A tensor becomes a value of its own: an output of the graph is none of its inputs.
-void pass_on(NodeContext& c, const Slot& x) { c.set_output(0, x.is_tensor() ? to_slot(c.identity(x.value)) : x); }
-
 void import_optional(NodeContext& c) {
   const bool is_typed = c.type("type") != nullptr;
-  if (c.slot(0).is_defined()) return pass_on(c, c.slot(0));
+  if (c.slot(0).is_defined()) return c.pass_on(0, c.slot(0));
   if (!is_typed) return c.invalid("it has neither an element nor the attribute 'type'");
   Slot empty;
   empty.is_empty_optional = true;
@@ -272,13 +269,13 @@ void import_optional(NodeContext& c) {
 
 void import_optional_has_element(NodeContext& c) {
   const Slot& x = c.slot(0);
-  c.set_output(0, c.constant(Tensor::of<bool>({}, {x.is_tensor() || x.sequence})));
+  c.set_output(0, c.constant(Tensor::of<bool>({}, {x.is_defined() && !x.is_empty_optional})));
 }
 
 void import_optional_get_element(NodeContext& c) {
   const Slot& x = c.require_slot(0);
   if (x.is_empty_optional) return c.invalid("its optional has no element");
-  if (x.is_defined()) pass_on(c, x);
+  if (x.is_defined()) c.pass_on(0, x);
 }
 
 }  // namespace lathe::onnx

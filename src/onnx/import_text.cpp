@@ -63,7 +63,7 @@ void import_regex_full_match(NodeContext& c) {
   ir::Value* x = c.require_text(0);
   if (!c.has_attribute("pattern")) c.invalid("attribute 'pattern' is required");
   Result<WordAutomaton> automaton = read_pattern(c.string("pattern", ""));
-  if (!automaton) c.set_error(std::move(automaton).error());
+  if (!automaton) return c.set_error(std::move(automaton).error());
   if (c.failed()) return;
   c.set_output(0, c.binary(ElementwiseOp::equal, find_words(c, x, *automaton), c.integer_scalar(0)));
 }

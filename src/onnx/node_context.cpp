@@ -59,6 +59,12 @@ void NodeContext::set_output(size_t i, Slot value) {
   if (i < outputs_.size()) outputs_[i] = std::move(value);
 }
 
+void NodeContext::pass_on(size_t i, Slot value) {
+  for (ir::Value** tensor : {&value.value, &value.text})
+    if (*tensor) *tensor = identity(*tensor);
+  set_output(i, std::move(value));
+}
+
 void NodeContext::set_outputs(const std::vector<ir::Value*>& values) {
   for (size_t i = 0; i < values.size(); ++i) set_output(i, values[i]);
 }
@@ -79,7 +85,7 @@ const Slot& NodeContext::require_slot(size_t i) {
 std::shared_ptr<const Sequence> NodeContext::require_sequence(size_t i) {
   const Slot& found = require_slot(i);
   if (found.sequence) return found.sequence;
-  if (found.is_tensor()) invalid("its input {} is a tensor, but must be a sequence of tensors", i);
+  if (found.is_tensor() || found.text) invalid("its input {} is a tensor, but must be a sequence of tensors", i);
   if (found.is_empty_optional) invalid("its input {} is an optional without an element, but must be a sequence", i);
   return std::make_shared<const Sequence>();
 }

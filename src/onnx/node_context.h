@@ -78,6 +78,8 @@ class NodeContext : public ir::GraphBuilder {
   void set_output(size_t i, ir::Value* value) { set_output(i, to_slot(value)); }
   void set_output(size_t i, Slot value);
   void set_outputs(const std::vector<ir::Value*>& values);  // in order
+  // As set_output(), but that a tensor becomes a value of its own: an output of the graph is none of its inputs.
+  void pass_on(size_t i, Slot value);
 
   // Inputs that may be sequences and optionals. Of any other operator they are refused, see refuse_unasked().
   const Slot& slot(size_t i);

@@ -57,6 +57,21 @@ std::string named(const std::string& node_bytes, const char* name) {
 
 const std::string kInput = value_info("x", 1, {2, 2}), kOutput = value_info("y", 1, {2, 2});
 
+// A sequence of tensors of f32.
+const std::string kSequence = message([](Writer& w) {
+  const std::string tensor = message([](Writer& type) { type.add_int32(1, 1); });
+  const std::string element = message([&](Writer& holder) { holder.add_message(1, tensor); });
+  const std::string held = message([&](Writer& sequence) { sequence.add_message(1, element); });
+  w.add_string(1, "s"), w.add_message(2, message([&](Writer& type) { type.add_message(4, held); }));
+});
+
+// The tensors of sequence s below one another, times w.
+std::string of_sequence(float w) {
+  const std::string joined = node("ConcatFromSequence", {"s"}, {"j"}, {int_attribute("axis", 0)});
+  return model(graph(
+      {{joined, node("Mul", {"j", "w"}, {"y"})}, {raw_tensor<float>("w", 1, {2}, {w, w})}, {kSequence}, {kOutput}}));
+}
+
 std::string of_nodes(std::vector<std::string> nodes, std::vector<std::string> functions = {}) {
   return model(graph({std::move(nodes), {}, {kInput}, {kOutput}}), 10, {opset(21), opset(1, "f")},
                std::move(functions));
@@ -92,17 +107,7 @@ TEST(Parser, ToldWhatIsSupportedInRunsOfNodes) {
 }
 
 TEST(Parser, ModelIsNotSupportedForItsInputsAlone) {
-  const std::string sequence = message([](Writer& w) {
-    w.add_string(1, "s"),
-        w.add_message(2, message([](Writer& t) {
-                        t.add_message(4, message([](Writer& s) {
-                                        s.add_message(1, message([](Writer& e) {
-                                                        e.add_message(1, message([](Writer& k) { k.add_int32(1, 1); }));
-                                                      }));
-                                      }));
-                      }));
-  });
-  const std::string bytes = model(graph({{node("Relu", {"x"}, {"y"})}, {}, {kInput, sequence}, {kOutput}}));
+  const std::string bytes = model(graph({{node("Relu", {"x"}, {"y"})}, {}, {kInput, kSequence}, {kOutput}}));
   ParsedModel parsed;
   EXPECT_FALSE(parsed.supports(bytes));
   EXPECT_FALSE(parsed.parse(bytes));
@@ -289,14 +294,7 @@ TEST(Parser, AQueryTellsHowEachNodeIsDone) {
 }
 
 TEST(Parser, SequencesThatComeInAreAsManyInputsAsItIsTold) {
-  const std::string holder = message([](Writer& w) {
-    w.add_message(1, message([](Writer& type) { type.add_message(1, message([](Writer& t) { t.add_int32(1, 1); })); }));
-  });
-  const std::string sequence = message([&](Writer& w) {
-    w.add_string(1, "s"), w.add_message(2, message([&](Writer& type) { type.add_message(4, holder); }));
-  });
-  const std::string joined = node("ConcatFromSequence", {"s"}, {"y"}, {int_attribute("axis", 0)});
-  const std::string bytes = model(graph({{joined}, {}, {sequence}, {kOutput}}));
+  const std::string bytes = of_sequence(1);
   ParsedModel untold, told;
   EXPECT_FALSE(untold.parse(bytes));
   EXPECT_TRUE(untold.log.has("lathe::setInputElements()"));
@@ -311,6 +309,34 @@ TEST(Parser, SequencesThatComeInAreAsManyInputsAsItIsTold) {
   ASSERT_EQ(told.network->getNbInputs(), 2);
   EXPECT_STREQ(told.network->getInput(1)->getName(), "s_1");
   EXPECT_EQ(told.network->getInput(1)->getDimensions().d[1], 2);
+}
+
+TEST(Parser, ARefitFromAModelWithSequencesIsToldOfThem) {
+  ParsedModel parsed;
+  const Dims dims{2, {1, 2}};
+  EXPECT_TRUE(lathe::setInputElements(*parsed.parser, "s", 2, &dims));
+  ASSERT_TRUE(parsed.parse(of_sequence(1)));
+  const std::unique_ptr<IBuilderConfig> config(parsed.builder->createBuilderConfig());
+  config->setFlag(BuilderFlag::kREFIT);
+  const std::unique_ptr<IHostMemory> plan(parsed.builder->buildSerializedNetwork(*parsed.network, *config));
+  ASSERT_NE(plan, nullptr);
+  const std::unique_ptr<IRuntime> runtime(createInferRuntime(parsed.log));
+  const std::unique_ptr<ICudaEngine> engine(runtime->deserializeCudaEngine(plan->data(), plan->size()));
+  const std::unique_ptr<IRefitter> refitter(createInferRefitter(*engine, parsed.log));
+  const std::unique_ptr<nvonnxparser::IParserRefitter> models(
+      nvonnxparser::createParserRefitter(*refitter, parsed.log));
+  const std::string other = of_sequence(3);
+  EXPECT_FALSE(models->refitFromBytes(other.data(), other.size()));
+  EXPECT_TRUE(parsed.log.has("lathe::setInputElements()"));
+  EXPECT_FALSE(lathe::setInputElements(*models, nullptr, 2));
+  EXPECT_TRUE(lathe::setInputElements(*models, "s", 2, &dims));
+  EXPECT_TRUE(models->refitFromBytes(other.data(), other.size()));
+  EXPECT_TRUE(refitter->refitCudaEngine());
+  const std::unique_ptr<IExecutionContext> context(engine->createExecutionContext());
+  float first[] = {1, 2}, second[] = {3, 4}, y[4] = {};
+  void* const bindings[] = {first, second, y};
+  EXPECT_TRUE(context->executeV2(bindings));
+  EXPECT_EQ(std::vector<float>(y, y + 4), (std::vector<float>{3, 6, 9, 12}));
 }
 
 // The configuration's monitor is told of the import, and may end it at each node.

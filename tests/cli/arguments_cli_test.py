@@ -121,7 +121,10 @@ class CommandLine(unittest.TestCase):
         for wrong in ("s", "s:", ":2", "s:two", "s:2@", "s:2@1xtwo", "s:-2", "s:2@" + "x".join("1" * 9)):
             self.refused(2, f"--inputElements: '{wrong}' is not of the form", "build", model, "-o", engine, f"--inputElements={wrong}")
         self.refused(1, "which is no input of the model", "build", model, "-o", engine, "--inputElements=s:2@?x2,z:1")
-        self.refused(2, "--inputElements is for what is built", "inspect", model, "--support", "--inputElements=s:2")
+        result = lathe("inspect", model, "--support", "--inputElements=s:2@?x2,o:none")
+        self.assertIn("nodes are supported", result.stdout)
+        self.assertNotIn("nodes are supported", lathe("inspect", model, "--support").stdout)
+        self.refused(2, "--inputElements: 's' is not of the form", "inspect", model, "--support", "--inputElements=s")
 
     def test_passes_are_dumped_and_skipped(self):
         model, dump, engine = ROOT / "examples/digits/digits.onnx", self.folder / "passes", self.folder / "digits.engine"

@@ -13,7 +13,7 @@ from onnx import helper, numpy_helper
 
 BUILD = pathlib.Path(os.environ["LATHE_BUILD_DIR"])
 LATHE = BUILD / "bin/lathe"
-DOMAINS = {"": 26, "ai.onnx.ml": 5, "ai.onnx.preview": 1, "ai.onnx.preview.training": 1}
+DOMAINS = {"": 26, "ai.onnx.ml": 5, "ai.onnx.preview": 1, "ai.onnx.preview.training": 1, "local": 1}
 
 
 class OneNodeCases(unittest.TestCase):
@@ -29,19 +29,23 @@ class OneNodeCases(unittest.TestCase):
 
     def write(self, op, operands, results, *, domain="", constants=(), **attributes):
         """A case of one node; operands whose places are in `constants` are initializers, those that are None left out."""
-        data = self.folder / "cases/node" / f"case_{self.count}" / "test_data_set_0"
-        self.count += 1
-        data.mkdir(parents=True)
         names = ["" if x is None else f"x{i}" for i, x in enumerate(operands)]
         tensors = [None if x is None else numpy_helper.from_array(np.asarray(x, order="C"), f"x{i}") for i, x in enumerate(operands)]
         outputs = [numpy_helper.from_array(np.asarray(y, order="C"), f"y{i}") for i, y in enumerate(results)]
-        info = lambda t: helper.make_tensor_value_info(t.name, t.data_type, list(t.dims))
         inputs = [t for i, t in enumerate(tensors) if t is not None and i not in constants]
         node = helper.make_node(op, names, [y.name for y in outputs], domain=domain, **attributes)
-        graph = helper.make_graph([node], "g", [info(t) for t in inputs], [info(y) for y in outputs],
-                                  [tensors[i] for i in constants])
-        opsets = [helper.make_opsetid(name, DOMAINS[name]) for name in {"", domain}]
-        onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=13), data.parent / "model.onnx")
+        self.save([node], inputs, outputs, [tensors[i] for i in constants], domain=domain)
+
+    def save(self, nodes, inputs, outputs, constants=(), *, domain="", functions=()):
+        """A case of these nodes and tensors."""
+        data = self.folder / "cases/node" / f"case_{self.count}" / "test_data_set_0"
+        self.count += 1
+        data.mkdir(parents=True)
+        info = lambda t: helper.make_tensor_value_info(t.name, t.data_type, list(t.dims))
+        graph = helper.make_graph(nodes, "g", [info(t) for t in inputs], [info(y) for y in outputs], list(constants))
+        opsets = [helper.make_opsetid(name, DOMAINS[name]) for name in {"", domain, *(f.domain for f in functions)}]
+        model = helper.make_model(graph, opset_imports=opsets, ir_version=13, functions=list(functions))
+        onnx.save(model, data.parent / "model.onnx")
         for kind, files in (("input", inputs), ("output", outputs)):
             for i, proto in enumerate(files):
                 (data / f"{kind}_{i}.pb").write_bytes(proto.SerializeToString())

@@ -6,7 +6,7 @@ import unittest
 
 import numpy as np
 import onnxruntime
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
 from one_node_cases import OneNodeCases
 
@@ -147,7 +147,7 @@ class Strings(OneNodeCases):
                               ("escape is not supported", "\\pL"), ("escape is not supported", "\\1"), ("of flags i and s", "(?m)a"),
                               ("of flags i and s", "(?=a)"), ("group's name is missing", "(?P<a"), ("flag i goes for letters of ASCII", "(?i)é"),
                               ("lie too deep", "(" * 300 + ")" * 300), ("too long", "((a{1000}){1000}){1000}"),
-                              ("more than 10000 states", "[ab]*a[ab]{20}")):
+                              ("more than 10000 states", "[ab]*a[ab]{20}"), ("too many parts that may match at once", "(a?b?c?d?){900}")):
             self.refuse(text, "RegexFullMatch", [x], [y], pattern=pattern)
         self.refuse("no UTF-8", "RegexFullMatch", [x], [y], pattern=b"\xff")
         self.refuse("'pattern' is required", "RegexFullMatch", [x], [y])
@@ -182,6 +182,44 @@ class Strings(OneNodeCases):
         scattered[[2, 0]] = new
         self.write("ScatterND", [x, np.array([[2], [0]]), new], [scattered], constants=(1,))
         self.all_pass(*WAYS)
+
+    def graph(self, nodes, results, inputs=()):
+        declared = [[helper.make_tensor_value_info(name, kind, dims) for name, kind, dims in values] for values in (inputs, results)]
+        return helper.make_graph(nodes, "inner", *declared)
+
+    def test_nested_graphs(self):
+        def case(nodes, inputs, outputs, constants=(), functions=()):
+            protos = [[numpy_helper.from_array(np.asarray(array), name) for name, array in values] for values in (inputs, outputs, constants)]
+            self.save(nodes, *protos, functions=functions)
+        node, true, x = helper.make_node, ("true", np.array(True)), strings("a", "bb")
+        twice = self.graph([node("StringConcat", ["x", "x"], ["t"])], [("t", TensorProto.STRING, [2])])
+        same = self.graph([node("Identity", ["x"], ["s"])], [("s", TensorProto.STRING, [2])])
+        for holds in (False, True):
+            case([node("If", ["c"], ["y"], then_branch=twice, else_branch=same)], [("c", np.array(holds)), ("x", x)],
+                 [("y", x + x if holds else x)])
+        head = [("i", TensorProto.INT64, []), ("in", TensorProto.BOOL, [])]
+        goes_on = node("Identity", ["in"], ["out"]), ("out", TensorProto.BOOL, [])
+        body = self.graph([node("Gather", ["x", "i"], ["w"]), node("Equal", ["w", "x"], ["q"]), goes_on[0]],
+                          [goes_on[1], ("q", TensorProto.BOOL, [2])], head)
+        case([node("Loop", ["n", "true"], ["y"], body=body)], [("n", np.array(2)), ("x", x)], [("y", np.eye(2, dtype=bool))], [true])
+        body = self.graph([node("StringConcat", ["s", "x"], ["t"]), goes_on[0]], [goes_on[1], ("t", TensorProto.STRING, [2])],
+                          head + [("s", TensorProto.STRING, [2])])
+        case([node("Loop", ["n", "true", "x"], ["y"], body=body)], [("x", x)], [("y", x + x + x)], [("n", np.array(2)), true])
+        function = helper.make_function("local", "Twice", ["a"], ["b"], [node("StringConcat", ["a", "a"], ["b"])],
+                                        [helper.make_opsetid("", 26)])
+        case([node("Twice", ["x"], ["y"], domain="local")], [("x", x)], [("y", x + x)], functions=[function])
+        case([node("Optional", ["x"], ["o"]), node("OptionalGetElement", ["o"], ["y"]), node("OptionalHasElement", ["o"], ["h"]),
+              node("Constant", [], ["z"], value_strings=["é", ""]), node("Constant", [], ["v"], value_string="q")],
+             [("x", x)], [("y", x), ("h", np.array(True)), ("z", strings("é", "")), ("v", np.array("q", object))])
+        case([node("Identity", ["x"], ["y"]), node("Identity", ["x"], ["z"])], [("x", x)], [("y", x), ("z", x)])
+        self.all_pass(*WAYS)
+        case([node("Loop", ["n", "true", "x"], ["y"], body=body)], [("n", np.array(2)), ("x", x)], [("y", x + x + x)], [true])
+        case([node("SequenceConstruct", ["x"], ["s"]), node("SequenceLength", ["s"], ["y"])], [("x", x)], [("y", np.array(1))])
+        case([node("StringConcat", ["x", "x"], ["y"])], [("x", x)], [("y", np.zeros(2, np.float32))])
+        reasons = [case["reason"] for case in self.run_cases("runtime")][-3:]
+        for text, reason in zip(("a sequence, an optional or strings, and its trip count", "of strings, which Lathe does not take there",
+                                 "output 'y' is declared float32, but its node yields strings"), reasons):
+            self.assertIn(text, reason)
 
     def test_refusals(self):
         x = strings("a", "b")

@@ -106,6 +106,16 @@ class Engines(unittest.TestCase):
         with self.assertRaisesRegex(lathe.Error, 'no input of the model'):
             lathe.build(made, elements={'s': 1, 'o': None})
 
+    def test_strings_are_bytes(self):
+        info = [helper.make_tensor_value_info(name, TensorProto.STRING, [2]) for name in 'aby']
+        graph = helper.make_graph([helper.make_node('StringConcat', ['a', 'b'], ['y'])], 'test', info[:2], info[2:])
+        made = helper.make_model(graph, opset_imports=[helper.make_opsetid('', 20)], ir_version=9).SerializeToString()
+        engine = lathe.build(made, shapes={name: ((2, 1), (2, 8), (2, 64)) for name in 'ab'}, target='cpu')
+        words = np.char.encode(np.array(['one', 'é']), 'utf-8')
+        x = words.view(np.uint8).reshape(*words.shape, -1)
+        y = engine(x, x)
+        self.assertEqual(list(np.char.decode(y.view(f'S{y.shape[-1]}')[..., 0], 'utf-8')), ['oneone', 'éé'])
+
     def test_outputs_of_earlier_runs_are_let_go(self):
         x = np.ones((8, 4), np.float32)
         kept = [weakref.ref(self.engine(x).base) for _ in range(3)]

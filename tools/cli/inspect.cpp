@@ -6,7 +6,9 @@
 
 #include "engine_report.h"
 #include "failure.h"
+#include "lathe_onnx.h"
 #include "page.h"
+#include "parsed_model.h"
 
 namespace lathe::cli {
 namespace {
@@ -207,9 +209,8 @@ int inspect(const InspectCommand& command) {
   } else if (command.support) {
     if (!is_model_file(command.file))
       throw UsageError("--support needs a model (.onnx): an engine is supported as a whole");
-    if (!command.settings.input_elements.empty())
-      throw UsageError("--inputElements is for what is built: --support tells of the model as it is");
-    json = Json::parse(take_text(supportJson(command.file.c_str())));
+    ModelParser model(command.settings.input_elements, logger);
+    json = Json::parse(take_text(supportJson(model.parser(), command.file.c_str())));
     show_support(json);
   } else {
     if (!command.html.empty()) check_writable(command.html);

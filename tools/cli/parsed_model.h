@@ -9,17 +9,24 @@
 
 namespace lathe::cli {
 
-// A model as its layers are. Throws Failure.
-class ParsedModel {
+// A parser with what it needs, before it reads a model. Throws Failure.
+class ModelParser {
  public:
   // `input_elements` as --inputElements says them.
-  ParsedModel(const std::string& path, const std::string& input_elements, ConsoleLogger& logger);
+  ModelParser(const std::string& input_elements, ConsoleLogger& logger);
+  nvonnxparser::IParser& parser() { return *parser_; }
   const nvinfer1::INetworkDefinition& network() const { return *network_; }
 
  private:
   std::unique_ptr<nvinfer1::IBuilder> builder_;
   std::unique_ptr<nvinfer1::INetworkDefinition> network_;
   std::unique_ptr<nvonnxparser::IParser> parser_;
+};
+
+// A model as its layers are. Throws Failure.
+class ParsedModel : public ModelParser {
+ public:
+  ParsedModel(const std::string& path, const std::string& input_elements, ConsoleLogger& logger);
 };
 
 }  // namespace lathe::cli

@@ -9,8 +9,10 @@
 #include "api/builder/builder.h"
 #include "api/json.h"
 #include "api/network/network.h"
+#include "api/network/parser.h"
 #include "api/report_text.h"
 #include "lathe.h"
+#include "lathe_onnx.h"
 #include "onnx/import.h"
 #include "onnx/reader.h"
 #include "tuning/backend.h"
@@ -94,6 +96,15 @@ Json describe(const Survey::Device& device) {
   return described;
 }
 
+nv::IHostMemory* support_json(const char* model_path, const onnx::ImportOptions& options) noexcept {
+  return report_text("supportJson", [&]() -> Result<std::string> {
+    LATHE_ASSIGN(const std::string path, api::to_string(model_path, "model path"));
+    LATHE_ASSIGN(const onnx::Model model, onnx::read_model_file(path));
+    LATHE_ASSIGN(const onnx::ImportReport support, onnx::query_support(model, options));
+    return support_of(support).indented();
+  });
+}
+
 }  // namespace
 
 nv::IHostMemory* networkText(const nv::INetworkDefinition& network) noexcept {
@@ -115,13 +126,10 @@ nv::IHostMemory* buildReportJson(const nv::IBuilder& builder) noexcept {
   });
 }
 
-nv::IHostMemory* supportJson(const char* onnxPath) noexcept {
-  return report_text("supportJson", [&]() -> Result<std::string> {
-    LATHE_ASSIGN(const std::string path, api::to_string(onnxPath, "model path"));
-    LATHE_ASSIGN(const onnx::Model model, onnx::read_model_file(path));
-    LATHE_ASSIGN(const onnx::ImportReport support, onnx::query_support(model));
-    return support_of(support).indented();
-  });
+nv::IHostMemory* supportJson(const char* onnxPath) noexcept { return support_json(onnxPath, {}); }
+
+nv::IHostMemory* supportJson(const nvonnxparser::IParser& parser, const char* onnxPath) noexcept {
+  return support_json(onnxPath, static_cast<const api::Parser&>(parser).told());
 }
 
 nv::IHostMemory* doctorJson() noexcept {

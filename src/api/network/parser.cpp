@@ -23,12 +23,10 @@ Result<> Parser::import(const onnx::Model& model) {
   if (!network_.graph().nodes().empty() || !network_.graph().inputs().empty())
     return fail(ErrorCode::invalid_state, "the network is not empty; parse each model into a network of its own");
   std::vector<onnx::ImportProblem> problems;
-  onnx::ImportOptions every;
+  onnx::ImportOptions every = told();
   every.problems = &problems;
   const auto plugins = std::make_shared<PluginImport>(network_.core(), reporter_, overrides());
   every.custom = plugins.get();
-  every.int64_as_int32 = int64_as_int32_;
-  every.input_elements = input_elements_;
   ProgressAdapter progress(config_ ? config_->getProgressMonitor() : nullptr);
   every.progress = [&](double fraction) { return progress("importing the model", fraction); };
   Result<onnx::ImportReport> report = onnx::import_model(model, network_.graph(), every);
@@ -46,19 +44,16 @@ Result<> Parser::import(const onnx::Model& model) {
 }
 
 void Parser::reimport_from(onnx::Model model) {
-  network_.set_reimport(
-      [model = std::move(model), plugins = network_.plugins(), narrows = int64_as_int32_,
-       elements = input_elements_](const onnx::Branches& branches) -> Result<NetworkDefinition::Imported> {
-        onnx::ImportOptions options;
-        options.branches = branches;
-        options.custom = plugins.get();
-        options.int64_as_int32 = narrows;
-        options.input_elements = elements;
-        NetworkDefinition::Imported imported;
-        LATHE_ASSIGN(onnx::ImportReport found, onnx::import_model(model, imported.graph, options));
-        imported.branches = std::move(found.branches);
-        return imported;
-      });
+  network_.set_reimport([model = std::move(model), plugins = network_.plugins(),
+                         told = told()](const onnx::Branches& branches) -> Result<NetworkDefinition::Imported> {
+    onnx::ImportOptions options = told;
+    options.branches = branches;
+    options.custom = plugins.get();
+    NetworkDefinition::Imported imported;
+    LATHE_ASSIGN(onnx::ImportReport found, onnx::import_model(model, imported.graph, options));
+    imported.branches = std::move(found.branches);
+    return imported;
+  });
 }
 
 void Parser::list(const std::vector<onnx::ImportProblem>& problems) {
@@ -76,21 +71,15 @@ void Parser::put_flags(const char* where, nvonnxparser::OnnxParserFlags which,
 }
 
 bool Parser::set_input_elements(const char* input, int32_t count, const nv::Dims* dims) noexcept {
-  return guarded({*reporter_, use_}, "lathe::setInputElements", [&]() -> Result<> {
-    if (!input || count < onnx::InputElements::kNone)
-      return fail(ErrorCode::invalid_argument,
-                  "{} tensors of input '{}'; expected a name, and 0 or more, or -1 for none", count,
-                  input ? input : "(null)");
-    onnx::InputElements elements{count, std::nullopt};
-    if (dims) {
-      LATHE_ASSIGN(elements.dims, to_dims(*dims));
-      for (const int64_t dim : *elements.dims)
-        if (dim < -1)
-          return fail(ErrorCode::invalid_argument, "a dimension of input '{}' is {}; expected -1 or more", input, dim);
-    }
-    input_elements_[input] = std::move(elements);
-    return {};
-  });
+  return guarded({*reporter_, use_}, "lathe::setInputElements",
+                 [&]() -> Result<> { return tell_input_elements(input_elements_, input, count, dims); });
+}
+
+onnx::ImportOptions Parser::told() const {
+  onnx::ImportOptions options;
+  options.int64_as_int32 = int64_as_int32_;
+  options.input_elements = input_elements_;
+  return options;
 }
 
 bool Parser::setBuilderConfig(const nv::IBuilderConfig* const config) noexcept {
@@ -208,12 +197,10 @@ bool Parser::supportsModelV2(const void* model, size_t size, const char* modelPa
     subgraphs_.clear();
     LATHE_ASSIGN(const onnx::Model parsed, read_model(model, size, modelPath, Bytes::borrowed));
     std::vector<onnx::ImportProblem> problems;
-    onnx::ImportOptions every;
+    onnx::ImportOptions every = told();
     every.problems = &problems;
     PluginImport plugins(network_.core(), reporter_, overrides());
     every.custom = &plugins;
-    every.int64_as_int32 = int64_as_int32_;
-    every.input_elements = input_elements_;
     LATHE_ASSIGN(const onnx::ImportReport report, onnx::query_support(parsed, every));
     list(problems);
     all = problems.empty();

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "NvOnnxParser.h"
+#include "api/network/input_elements.h"
 #include "api/network/network.h"
 #include "api/network/parser_error.h"
 #include "api/network/plugin_import.h"
@@ -60,6 +61,7 @@ class Parser final : public nvonnxparser::IParser {
   void set_int64_as_int32(bool enabled) { int64_as_int32_ = enabled; }  // lathe::setInt64AsInt32()
   bool set_input_elements(const char* input, int32_t count,
                           const nv::Dims* dims) noexcept;  // lathe::setInputElements()
+  onnx::ImportOptions told() const;                        // by these two
 
  private:
   struct Subgraph {
@@ -90,7 +92,7 @@ class Parser final : public nvonnxparser::IParser {
   nvonnxparser::OnnxParserFlags flags_ = kFlags;
   bool int64_as_int32_ = false;
   const nv::IBuilderConfig* config_ = nullptr;  // the application's; null = none
-  std::map<std::string, onnx::InputElements> input_elements_;
+  InputElementsByName input_elements_;
   static constexpr int kEverything = static_cast<int>(Severity::verbose);
   int verbosity_ = kEverything;  // of the parse that goes on: lines of severities beyond it are left out
   std::vector<std::unique_ptr<ParserError>> errors_;

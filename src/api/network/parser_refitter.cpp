@@ -31,6 +31,7 @@ Result<> ParserRefitter::refit_from(const onnx::Model& model) {
   PluginImport plugins(std::make_shared<BuilderCore>(reporter_->logger()), reporter_);
   onnx::ImportOptions options;
   options.custom = &plugins;
+  options.input_elements = input_elements_;
   LATHE_TRY(onnx::import_model(model, graph, options));
   ModelRefit::Contents contents;
   ir::for_each_constant(graph, [&](const std::string& name, const ir::Value& constant, ir::Where) {
@@ -38,6 +39,11 @@ Result<> ParserRefitter::refit_from(const onnx::Model& model) {
     contents[name] = {content.dtype(), content.dims(), content.raw(), content.owner()};
   });
   return refitter->give(contents);
+}
+
+bool ParserRefitter::set_input_elements(const char* input, int32_t count, const nv::Dims* dims) noexcept {
+  return guarded(Entry{*reporter_, use_}, "lathe::setInputElements",
+                 [&]() -> Result<> { return tell_input_elements(input_elements_, input, count, dims); });
 }
 
 bool ParserRefitter::refitFromBytes(const void* model, size_t size, const char* modelPath) noexcept {

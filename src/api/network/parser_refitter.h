@@ -5,6 +5,7 @@
 
 #include "NvOnnxParser.h"
 #include "api/model_refit.h"
+#include "api/network/input_elements.h"
 #include "api/network/parser_error.h"
 #include "api/report.h"
 #include "onnx/model.h"
@@ -27,6 +28,9 @@ class ParserRefitter final : public nvonnxparser::IParserRefitter {
   bool loadInitializer(const char* name, const void* data, size_t size) noexcept override;
   bool refitModelProto() noexcept override;
 
+  bool set_input_elements(const char* input, int32_t count,
+                          const nv::Dims* dims) noexcept;  // lathe::setInputElements()
+
  private:
   Entry looking() const { return {*reporter_, use_, Exclusive::Call::looks}; }
   template <class Body>
@@ -37,6 +41,7 @@ class ParserRefitter final : public nvonnxparser::IParserRefitter {
   std::shared_ptr<Reporter> reporter_;
   mutable Exclusive use_{"parser refitter"};
   std::deque<ParserError> errors_;
+  InputElementsByName input_elements_;
   std::unique_ptr<onnx::Model> loaded_;  // between loadModelProto() and refitModelProto()
 };
 
