@@ -10,8 +10,8 @@
 
 Everything else of these objects stays where it is: tables, constants and what unwinds, so that exceptions pass through packed
 functions, and debuggers know them. Functions that other objects may define as well (inline ones, templates) are not packed, for
-the linker keeps one of each. What is unpacked has no relocations: code that may lie at any address needs none.
-src/base/packed_code.cpp unpacks it.
+the linker keeps one of each. What is unpacked has no relocations: code that may lie at any address needs none. Calls have their targets
+while it is compressed, so that those of one function are equal bytes. src/base/packed_code.cpp unpacks it.
 """
 import argparse
 import pathlib
@@ -22,7 +22,7 @@ import tempfile
 
 from deflate import deflated
 
-PAGE, SECTION, AT_START = 4096, "lathe_packed", (".text.startup", ".text.exit")
+PAGE, SECTION, AT_START, CALL = 4096, "lathe_packed", (".text.startup", ".text.exit"), 0xE8
 PT_LOAD, PT_PHDR, PF_R, SHT_NOBITS, SHF_ALLOC = 1, 6, 4, 8, 2
 HEADER, SEGMENT, SECTION_ROW = struct.Struct("<16s2HI3QI6H"), struct.Struct("<2I6Q"), struct.Struct("<2I4Q2I2Q")
 
@@ -76,6 +76,16 @@ def mark(compiler, out, objects, others):
         run("objcopy", "--set-section-alignment", f"{SECTION}={PAGE}", out)
 
 
+def with_targets(code):
+    """The four bytes behind each byte E8, a call's distance mostly, as the place in the section that is called, highest byte first."""
+    result, at = bytearray(code), code.find(CALL)
+    while 0 <= at <= len(code) - 5:
+        distance, = struct.unpack_from("<I", code, at + 1)
+        struct.pack_into(">I", result, at + 1, (at + 5 + distance) % (1 << 32))
+        at = code.find(CALL, at + 5)
+    return bytes(result)
+
+
 class Library:
     def __init__(self, path):
         self.bytes = path.read_bytes()
@@ -93,7 +103,7 @@ class Library:
         section = self.sections[self.names.index(SECTION)]
         offset, address, size = section[4], section[3], section[5]
         code = self.bytes[offset:offset + size]
-        content = deflated(code)
+        content = deflated(with_targets(code))
         content += bytes(-len(content) % PAGE)
         holder = next(row for row in self.segments if row[0] == PT_LOAD and row[3] <= address < row[3] + row[6])
         if address % PAGE or offset % PAGE or holder[3] + holder[6] != address + size or self.segments[0][0] != PT_PHDR:

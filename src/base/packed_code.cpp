@@ -53,6 +53,20 @@ bool map_anonymously(const CodeContent& code, std::byte* to) {
   return mapped;
 }
 
+// cmake/pack_code.py has the places that are called, highest byte first, where calls have distances.
+void restore_calls(std::span<std::byte> code) {
+  constexpr size_t kSize = 5;
+  for (size_t at = 0; at + kSize <= code.size(); at += kSize) {
+    const void* const call = std::memchr(&code[at], 0xE8, code.size() - kSize + 1 - at);
+    if (!call) return;
+    at = static_cast<size_t>(static_cast<const std::byte*>(call) - code.data());
+    uint32_t place = 0;
+    for (size_t i = 1; i < kSize; ++i) place = place << 8 | static_cast<uint32_t>(code[at + i]);
+    const uint32_t distance = place - static_cast<uint32_t>(at + kSize);
+    for (size_t i = 1; i < kSize; ++i) code[at + i] = static_cast<std::byte>(distance >> (8 * (i - 1)));
+  }
+}
+
 }  // namespace
 
 Result<> map_code(const CodeContent& code, std::byte* to) {
@@ -70,7 +84,8 @@ Result<> have_packed_code() {
   const std::lock_guard lock(mutex);
   if (is_there) return {};
   const std::span<std::byte> section(__start_lathe_packed, __stop_lathe_packed);
-  LATHE_ASSIGN(const std::vector<std::byte> code, inflate_bytes(section, section.size()));
+  LATHE_ASSIGN(std::vector<std::byte> code, inflate_bytes(section, section.size()));
+  restore_calls(code);
   LATHE_TRY(map_code({"lathe_packed_code", code, code.size()}, section.data()));
   is_there = true;
   return {};

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstring>
+#include <optional>
 
 #include "base/for_size.h"
 #include "ops/transpose_tile.h"
@@ -50,7 +52,7 @@ constexpr bool kWritesPast = true;
 void write_piece_past(std::byte* to, const std::byte* from) {
   _mm_stream_si128(reinterpret_cast<__m128i*>(to), _mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
 }
-void write_line_past(std::byte* to, const std::byte* from) {
+[[gnu::always_inline]] inline void write_line_past(std::byte* to, const std::byte* from) {
   const auto* const source = reinterpret_cast<const __m128i*>(from);
   auto* const result = reinterpret_cast<__m128i*>(to);
   const __m128i a = _mm_loadu_si128(source), b = _mm_loadu_si128(source + 1), c = _mm_loadu_si128(source + 2),
@@ -119,6 +121,52 @@ struct Neighbours {
   }
 };
 
+// Elements as they are.
+template <class T>
+struct Unchanged {
+  using Vec = typename TileLine<T>::Vec;
+  Unchanged behind(int64_t) const { return *this; }
+  Unchanged tile() const { return *this; }
+  Vec of_line(int, const Vec& vec) const { return vec; }
+  T of_element(int64_t, T element) const { return element; }
+};
+
+// Each line by a number of its own, as ChannelFactors has it.
+struct Scaled {
+  const double* factors;
+
+  Scaled behind(int64_t lines) const { return {factors + lines}; }
+  uint32_t of_element(int64_t line, uint32_t element) const {
+    return std::bit_cast<uint32_t>(static_cast<float>(std::bit_cast<float>(element) * factors[line]));
+  }
+  // Of a tile's lines, in registers.
+  struct Tile {
+    using Vec = TileLine<uint32_t>::Vec;
+#ifdef __SSE2__
+    __m128d factors[kTileSide<uint32_t>];
+    [[gnu::always_inline]] Vec of_line(int line, const Vec& vec) const {
+      const auto x = std::bit_cast<__m128>(vec);
+      const __m128 low = _mm_cvtpd_ps(_mm_mul_pd(_mm_cvtps_pd(x), factors[line]));
+      const __m128 high = _mm_cvtpd_ps(_mm_mul_pd(_mm_cvtps_pd(_mm_movehl_ps(x, x)), factors[line]));
+      return std::bit_cast<Vec>(_mm_movelh_ps(low, high));
+    }
+#else
+    Scaled lines;
+    Vec of_line(int line, Vec vec) const {
+      for (int i = 0; i < kTileSide<uint32_t>; ++i) vec[i] = lines.of_element(line, vec[i]);
+      return vec;
+    }
+#endif
+  };
+  Tile tile() const {
+#ifdef __SSE2__
+    return {{_mm_set1_pd(factors[0]), _mm_set1_pd(factors[1]), _mm_set1_pd(factors[2]), _mm_set1_pd(factors[3])}};
+#else
+    return {*this};
+#endif
+  }
+};
+
 // The places of neighbours from one on.
 class Places {
  public:
@@ -138,8 +186,8 @@ class Places {
 };
 
 // Lines that become columns: `writes.extent` lines of neighbours, of which each column is written as a run. A cache
-// line of either side is used as a whole before it is gone.
-template <class T>
+// line of either side is used as a whole before it is gone. `Change` is what elements become on the way.
+template <class T, class Change>
 class LineTransposer {
  public:
   LineTransposer(const Axis& writes, const Neighbours& neighbours, const std::byte* to, Written written)
@@ -148,17 +196,19 @@ class LineTransposer {
     if (!kWritesPast || !is_multiple(to, units, kCacheLine)) written_ = Written::to_caches;
   }
 
-  void run(const std::byte* from, std::byte* to) const {
+  void run(const std::byte* from, std::byte* to, const Change& of_all) const {
     for (int64_t line = 0; line < writes_.extent; line += kLines) {
       const int64_t lines = std::min(kLines, writes_.extent - line);
       const std::byte* const source = from + line * writes_.from;
       std::byte* const result = to + line * kSize;
+      const Change change = of_all.behind(line);
       if (lines < kLines)
-        run_some(source, result, lines);
+        run_some(source, result, lines, change);
       else if (written_ == Written::past_caches)
-        run_lines(source, result, [](std::byte* column, const std::byte* made) { write_line_past(column, made); });
+        run_lines(source, result, change,
+                  [](std::byte* column, const std::byte* made) { write_line_past(column, made); });
       else
-        run_lines(source, result,
+        run_lines(source, result, change,
                   [](std::byte* column, const std::byte* made) { std::memcpy(column, made, kCacheLine); });
     }
   }
@@ -175,30 +225,34 @@ class LineTransposer {
   }
 
   template <class Write>
-  void run_lines(const std::byte* source, std::byte* to, const Write& write) const {
+  void run_lines(const std::byte* source, std::byte* to, const Change& change, const Write& write) const {
     const int64_t count = neighbours_.count();
     Places places(neighbours_, 0);
     int64_t place = 0;
     for (; place + kLines <= count; place += kLines) {
       prefetch(source + place * kSize);
-      run_columns<kLines>(source + place * kSize, to, places, write);
+      run_columns<kLines>(source + place * kSize, to, places, change, write);
     }
-    for (; place + kSide <= count; place += kSide) run_columns<kSide>(source + place * kSize, to, places, write);
-    run_elements(source, to, kLines, place);
+    for (; place + kSide <= count; place += kSide)
+      run_columns<kSide>(source + place * kSize, to, places, change, write);
+    run_elements(source, to, kLines, place, change);
   }
 
   template <int64_t kPlaces, class Write>
-  void run_columns(const std::byte* source, std::byte* to, Places& places, const Write& write) const {
+  void run_columns(const std::byte* source, std::byte* to, Places& places, const Change& change,
+                   const Write& write) const {
     alignas(kCacheLine) std::array<std::byte, kPlaces * kCacheLine> columns;
-    for (int64_t line = 0; line < kLines; line += kSide)
+    for (int64_t line = 0; line < kLines; line += kSide) {
+      const auto tile = change.behind(line).tile();
       for (int64_t place = 0; place < kPlaces; place += kSide)
         transpose_tile<T>(source + line * writes_.from + place * kSize, writes_.from,
-                          columns.data() + place * kCacheLine + line * kSize, kCacheLine);
+                          columns.data() + place * kCacheLine + line * kSize, kCacheLine, tile);
+    }
     for (int64_t i = 0; i < kPlaces; ++i) write(to + places.next(), columns.data() + i * kCacheLine);
   }
 
   // Fewer than are a cache line of the result.
-  void run_some(const std::byte* source, std::byte* to, int64_t lines) const {
+  void run_some(const std::byte* source, std::byte* to, int64_t lines, const Change& change) const {
     alignas(kCacheLine) std::array<std::byte, kSide * kCacheLine> columns;
     const int64_t count = neighbours_.count(), whole = lines / kSide * kSide;
     Places places(neighbours_, 0);
@@ -207,21 +261,25 @@ class LineTransposer {
       if (place % kLines == 0) prefetch(source + place * kSize);
       for (int64_t line = 0; line < whole; line += kSide)
         transpose_tile<T>(source + line * writes_.from + place * kSize, writes_.from, columns.data() + line * kSize,
-                          kCacheLine);
+                          kCacheLine, change.behind(line).tile());
       for (int64_t i = 0; i < kSide; ++i)
         std::memcpy(to + places.next(), columns.data() + i * kCacheLine, static_cast<size_t>(whole * kSize));
     }
-    run_elements(source, to, whole, place);
-    run_elements(source + whole * writes_.from, to + whole * kSize, lines - whole, 0);
+    run_elements(source, to, whole, place, change);
+    run_elements(source + whole * writes_.from, to + whole * kSize, lines - whole, 0, change.behind(whole));
   }
 
   // From a place on.
-  void run_elements(const std::byte* source, std::byte* to, int64_t lines, int64_t first) const {
+  void run_elements(const std::byte* source, std::byte* to, int64_t lines, int64_t first, const Change& change) const {
     Places places(neighbours_, first);
     for (int64_t place = first; place < neighbours_.count(); ++place) {
       std::byte* const column = to + places.next();
-      for (int64_t line = 0; line < lines; ++line)
-        std::memcpy(column + line * kSize, source + line * writes_.from + place * kSize, kSize);
+      for (int64_t line = 0; line < lines; ++line) {
+        T element;
+        std::memcpy(&element, source + line * writes_.from + place * kSize, kSize);
+        element = change.of_element(line, element);
+        std::memcpy(column + line * kSize, &element, kSize);
+      }
     }
   }
 
@@ -247,21 +305,44 @@ Axes axes_of(const PackingBox& box, int64_t size) {
   return axes;
 }
 
-template <class T>
-void copy_axes(Axes axes, const std::byte* from, std::byte* to, Written written) {
-  constexpr int64_t kSize = sizeof(T);
-  const size_t found = axes.find(&Axis::to, kSize);
-  if (found == axes.size() || axes.all()[found].from == kSize) {
-    const int64_t run = found == axes.size() ? kSize : axes.take(found).extent * kSize;
-    return copy_runs(axes, run, from, to, written);
+// The axis along which neighbours are written that were none; none = the runs of that many bytes stay together.
+struct Lines {
+  std::optional<Axis> writes;
+  int64_t run = 0;
+
+  static Lines take_from(Axes& axes, int64_t size) {
+    const size_t found = axes.find(&Axis::to, size);
+    if (found == axes.size()) return {std::nullopt, size};
+    const Axis axis = axes.take(found);
+    if (axis.from == size) return {std::nullopt, axis.extent * size};
+    return {axis, 0};
   }
-  const Axis writes = axes.take(found);
-  const Neighbours neighbours = Neighbours::take_from(axes, kSize);
+};
+
+// Calls change_at() with where the first of some lines is.
+template <class T, class ChangeAt>
+void transpose_lines(Axes axes, const Axis& writes, const std::byte* from, std::byte* to, Written written,
+                     const ChangeAt& change_at) {
+  const Neighbours neighbours = Neighbours::take_from(axes, sizeof(T));
   for (const Axis& axis : axes.all())
     if (axis.to % kCacheLine != 0) written = Written::to_caches;
-  const LineTransposer<T> transposer(writes, neighbours, to, written);
-  for_each_element(axes.all(), from, to,
-                   [&](const std::byte* source, std::byte* result) { transposer.run(source, result); });
+  const LineTransposer<T, decltype(change_at(from))> transposer(writes, neighbours, to, written);
+  for_each_element(axes.all(), from, to, [&](const std::byte* source, std::byte* result) {
+    transposer.run(source, result, change_at(source));
+  });
+}
+
+template <class T>
+void copy_axes(Axes axes, const std::byte* from, std::byte* to, Written written) {
+  const Lines lines = Lines::take_from(axes, sizeof(T));
+  if (!lines.writes) return copy_runs(axes, lines.run, from, to, written);
+  transpose_lines<T>(axes, *lines.writes, from, to, written, [](const std::byte*) { return Unchanged<T>(); });
+}
+
+void finish(Written written) {
+#ifdef __SSE2__
+  if (written == Written::past_caches) _mm_sfence();
+#endif
 }
 
 }  // namespace
@@ -277,9 +358,31 @@ void pack_box(const PackingBox& box, size_t size, const std::byte* from, std::by
   to += box.to * bytes + begin * outer.to;
   outer.extent = end - begin;
   for_size(size, [&](auto element) { copy_axes<decltype(element)>(axes, from, to, written); });
-#ifdef __SSE2__
-  if (written == Written::past_caches) _mm_sfence();
-#endif
+  finish(written);
+}
+
+bool takes_factors(const PackingBox& box, int64_t each) {
+  Axes axes = axes_of(box, sizeof(float));
+  const int64_t bytes = each * static_cast<int64_t>(sizeof(float));
+  int64_t within = box.from % each * static_cast<int64_t>(sizeof(float));
+  for (const Axis& axis : axes.all()) {
+    if (axis.from < 0) return false;
+    if (axis.from % bytes != 0) within += (axis.extent - 1) * axis.from;
+  }
+  const Lines lines = Lines::take_from(axes, sizeof(float));
+  return within < bytes && lines.writes && lines.writes->from == bytes;
+}
+
+void pack_box_scaled(const PackingBox& box, const float* from, float* to, const ChannelFactors& factors,
+                     Written written) {
+  const auto* const source = reinterpret_cast<const std::byte*>(from);
+  Axes axes = axes_of(box, sizeof(float));
+  const Lines lines = Lines::take_from(axes, sizeof(float));
+  const int64_t bytes = factors.each * static_cast<int64_t>(sizeof(float));
+  transpose_lines<uint32_t>(axes, *lines.writes, source + box.from * static_cast<int64_t>(sizeof(float)),
+                            reinterpret_cast<std::byte*>(to + box.to), written,
+                            [&](const std::byte* first) { return Scaled{factors.numbers + (first - source) / bytes}; });
+  finish(written);
 }
 
 }  // namespace lathe

@@ -21,4 +21,15 @@ enum class Written : uint8_t { to_caches, past_caches };
 void pack_box(const PackingBox& box, size_t size, const std::byte* from, std::byte* to, PackingPart part,
               Written written);
 
+// What elements of f32 are multiplied by on their way, in f64, and rounded once: element i by numbers[i / each].
+struct ChannelFactors {
+  const double* numbers;
+  int64_t each;
+};
+// Whether lines that a box transposes are of one number each.
+bool takes_factors(const PackingBox& box, int64_t each);
+// Of a box that takes them. Allocates nothing.
+void pack_box_scaled(const PackingBox& box, const float* from, float* to, const ChannelFactors& factors,
+                     Written written);
+
 }  // namespace lathe

@@ -31,15 +31,20 @@ LATHE_TILE_LINE(uint64_t, (0, 2), (1, 3))
 template <class T>
 inline constexpr int kTileSide = 16 / sizeof(T);
 
-// kTileSide lines of as many elements, so many bytes apart on either side.
-template <class T>
-inline void transpose_tile(const std::byte* from, int64_t from_step, std::byte* to, int64_t to_step) {
+// kTileSide lines of as many elements, so many bytes apart on either side; `change` has what becomes of each line.
+// To be inlined, so that what `change` needs stays in registers from tile to tile.
+template <class T, class Change>
+[[gnu::always_inline]] inline void transpose_tile(const std::byte* from, int64_t from_step, std::byte* to,
+                                                  int64_t to_step, const Change& change) {
   using Vec = typename TileLine<T>::Vec;
   constexpr int kSide = kTileSide<T>;
   Vec lines[kSide], next[kSide];
 #pragma GCC unroll 16
-  for (int i = 0; i < kSide; ++i) std::memcpy(&lines[i], from + i * from_step, sizeof(Vec));
-    // Interleaving line i with line i + kSide / 2, for all i, log2(kSide) times.
+  for (int i = 0; i < kSide; ++i) {
+    std::memcpy(&lines[i], from + i * from_step, sizeof(Vec));
+    lines[i] = change.of_line(i, lines[i]);
+  }
+  // Interleaving line i with line i + kSide / 2, for all i, log2(kSide) times.
 #pragma GCC unroll 4
   for (int step = 1; step < kSide; step *= 2) {
 #pragma GCC unroll 8

@@ -8,6 +8,10 @@
 
 #include "ops/rules.h"
 
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
 namespace lathe {
 namespace {
 
@@ -72,6 +76,15 @@ void scale_run(const float* from, int64_t count, double factor, float* to) {
   for (; i < count; ++i) to[i] = static_cast<float>(from[i] * factor);
 }
 
+// The second where the first is not a number.
+Floats larger(Floats a, Floats b) {
+#ifdef __SSE2__
+  return _mm_max_ps(a, b);
+#else
+  return a > b ? a : b;
+#endif
+}
+
 // The largest magnitude but for NaN.
 float largest(const float* from, int64_t count) {
   const Ints magnitude = {INT32_MAX, INT32_MAX, INT32_MAX, INT32_MAX};
@@ -80,7 +93,7 @@ float largest(const float* from, int64_t count) {
   for (; i + 4 * kLanes <= count; i += 4 * kLanes)
     for (int64_t k = 0; k < 4; ++k) {
       const auto x = reinterpret_cast<Floats>(reinterpret_cast<Ints>(load(from + i + k * kLanes)) & magnitude);
-      most[k] = x > most[k] ? x : most[k];
+      most[k] = larger(x, most[k]);
     }
   float result = 0;
   for (const Floats& each : most)
@@ -173,6 +186,12 @@ bool ChannelArithmetic::is_scaling() const {
          steps_[1].op == ElementwiseOp::mul && !steps_[2].op && steps_[2].type == DType::f32 && steps_[1].inner > 1;
 }
 
+std::optional<ChannelFactors> ChannelArithmetic::factors() const {
+  if (!is_scaling() || static_cast<int64_t>(steps_[1].numbers.size()) * steps_[1].inner != volume())
+    return std::nullopt;
+  return ChannelFactors{steps_[1].numbers.data(), steps_[1].inner};
+}
+
 void ChannelArithmetic::scale(int64_t begin, int64_t count, float* to) const {
   const float* const from = source_.as<float>() + begin;
   for_each_run(steps_[1], begin, count, [&](int64_t first, int64_t run, const double* number) {
@@ -194,7 +213,8 @@ bool ChannelArithmetic::stays_finite_scaled() const {
   bool finite = true;
   const float* const from = source_.as<float>();
   for_each_run(steps_[1], 0, volume(), [&](int64_t first, int64_t run, const double* number) {
-    finite = finite && std::isfinite(static_cast<float>(largest(from + first, run) * std::fabs(*number)));
+    const double factor = std::fabs(*number);  // of at most one, it makes nothing larger
+    finite = finite && (factor <= 1 || std::isfinite(static_cast<float>(largest(from + first, run) * factor)));
   });
   return finite;
 }

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "ops/op.h"
+#include "ops/pack_box.h"
 #include "ops/tensor.h"
 
 namespace lathe {
@@ -32,6 +33,10 @@ class ChannelArithmetic {
   int64_t volume() const { return source_.volume(); }
   // Elements [begin, begin + count), of type(). Allocates nothing.
   void run(int64_t begin, int64_t count, std::byte* to) const;
+
+  // Where all that it does is to multiply floats: by what, and whose. Hold while this does.
+  std::optional<ChannelFactors> factors() const;
+  const Tensor& source() const { return source_; }
 
   // A finite number that a cast makes infinite, and the type that cannot hold it.
   struct OutOfRange {

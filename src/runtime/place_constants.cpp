@@ -30,6 +30,14 @@ void ConstantPlacer::add_pieces(const ChannelArithmetic& arithmetic, const Packi
   for (const PackingBox& box : packing.boxes) add_pieces(arithmetic, box, to);
 }
 
+// Those of its first channel and the next, where packing multiplies on the way: then nothing is computed before.
+std::optional<ChannelFactors> ConstantPlacer::factors_of(const Piece& piece) {
+  std::optional<ChannelFactors> factors = piece.arithmetic->factors();
+  if (!factors || piece.begin % factors->each != 0 || !takes_factors(piece.box, factors->each)) return std::nullopt;
+  factors->numbers += piece.begin / factors->each;
+  return factors;
+}
+
 // Cuts the box along the axis whose elements are farthest apart.
 void ConstantPlacer::add_pieces(const ChannelArithmetic& arithmetic, const PackingBox& box, std::byte* to) {
   const auto widest = std::ranges::max_element(box.from_strides, {}, [](int64_t stride) { return std::abs(stride); });
@@ -38,7 +46,7 @@ void ConstantPlacer::add_pieces(const ChannelArithmetic& arithmetic, const Packi
   const int64_t stride = std::abs(*widest), one = reach.high - reach.low + 1;
   const int64_t at_once = stride == 0 ? box.extents[axis] : std::max<int64_t>(1, (kPieceElements - one) / stride);
   for (int64_t i = 0; i < box.extents[axis]; i += at_once) {
-    Piece piece{&arithmetic, 0, 0, box, to};
+    Piece piece{&arithmetic, 0, 0, box, to, std::nullopt};
     const int64_t count = std::min(at_once, box.extents[axis] - i);
     piece.box.extents[axis] = count;
     piece.box.to += i * box.to_strides[axis];
@@ -46,6 +54,7 @@ void ConstantPlacer::add_pieces(const ChannelArithmetic& arithmetic, const Packi
     piece.begin = std::min(first, last) + reach.low;
     piece.count = std::max(first, last) + reach.high + 1 - piece.begin;
     piece.box.from = first - piece.begin;
+    piece.factors = factors_of(piece);
     pieces_.push_back(std::move(piece));
   }
 }
@@ -67,7 +76,7 @@ Result<ConstantPlacer> ConstantPlacer::create(std::span<const Place> places, int
   }
   int64_t most = 0;
   for (const Piece& piece : placer.pieces_)
-    most = std::max(most, piece.count * static_cast<int64_t>(size_of(piece.arithmetic->type())));
+    if (!piece.factors) most = std::max(most, piece.count * static_cast<int64_t>(size_of(piece.arithmetic->type())));
   const size_t scratches = std::min(static_cast<size_t>(placer.threads_), placer.pieces_.size());
   for (size_t i = 0; i < scratches; ++i) {
     LATHE_ASSIGN(placer.scratch_.emplace_back(), Tensor::allocate(DType::u8, {most}));
@@ -82,9 +91,13 @@ void ConstantPlacer::run() {
   const Written written = written_for(bytes);
   for_each_in_threads(pieces_.size(), threads_, [&](size_t i, size_t thread) {
     const Piece& piece = pieces_[i];
+    const ChannelArithmetic& arithmetic = *piece.arithmetic;
+    if (piece.factors)
+      return pack_box_scaled(piece.box, arithmetic.source().as<float>() + piece.begin,
+                             reinterpret_cast<float*>(piece.to), *piece.factors, written);
     std::byte* const made = static_cast<std::byte*>(scratch_[thread].mutable_data());
-    piece.arithmetic->run(piece.begin, piece.count, made);
-    pack_box(piece.box, size_of(piece.arithmetic->type()), made, piece.to, {}, written);
+    arithmetic.run(piece.begin, piece.count, made);
+    pack_box(piece.box, size_of(arithmetic.type()), made, piece.to, {}, written);
   });
 }
 

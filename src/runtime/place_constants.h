@@ -25,7 +25,9 @@ class ConstantPlacer {
     int64_t begin, count;  // of the elements
     PackingBox box;        // reads them from `begin` on
     std::byte* to;
+    std::optional<ChannelFactors> factors;
   };
+  static std::optional<ChannelFactors> factors_of(const Piece& piece);
   void add_pieces(const ChannelArithmetic& arithmetic, const Packing& packing, std::byte* to);
   void add_pieces(const ChannelArithmetic& arithmetic, const PackingBox& box, std::byte* to);
 

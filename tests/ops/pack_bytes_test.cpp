@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
 #include <random>
 
@@ -136,6 +137,49 @@ TEST(PackedBytes, AreThoseOfALoopOverElements) {
         ASSERT_EQ(result, wanted) << i << " " << size << " " << lathe::to_string(to_shape(made.box.extents));
       }
   }
+}
+
+// Factors of channels whose elements are lines of the box.
+TEST(PackedBytes, AreScaledOnTheirWay) {
+  std::mt19937 random(13);
+  std::normal_distribution<double> normal;
+  int taken = 0;
+  for (int i = 0; i < 800; ++i) {
+    const RandomBox made(random);
+    const auto innermost = std::ranges::find(made.box.to_strides, 1) - made.box.to_strides.begin();
+    const int64_t each = made.box.from_strides[static_cast<size_t>(innermost)];
+    if (!takes_factors(made.box, each)) continue;
+    ++taken;
+    std::vector<double> factors(static_cast<size_t>(made.from_volume / each + 1));
+    for (double& factor : factors) factor = normal(random);
+    std::vector<float> source(static_cast<size_t>(made.from_volume)), scaled(source.size());
+    for (size_t k = 0; k < source.size(); ++k) {
+      source[k] = static_cast<float>(std::ldexp(normal(random), static_cast<int>(random() % 280) - 150));
+      if (random() % 500 == 0) source[k] = random() % 2 == 0 ? NAN : -INFINITY;
+      scaled[k] = static_cast<float>(source[k] * factors[k / static_cast<size_t>(each)]);
+    }
+    const auto bytes = std::as_bytes(std::span(scaled));
+    const Bytes wanted = element_by_element(made, Bytes(bytes.begin(), bytes.end()), sizeof(float));
+    for (const Written written : {Written::to_caches, Written::past_caches}) {
+      std::vector<float> result(wanted.size() / sizeof(float));
+      pack_box_scaled(made.box, source.data(), result.data(), {factors.data(), each}, written);
+      ASSERT_TRUE(std::ranges::equal(std::as_bytes(std::span(result)), wanted))
+          << i << " " << each << " " << lathe::to_string(to_shape(made.box.extents));
+    }
+  }
+  EXPECT_GT(taken, 60);
+}
+
+TEST(PackedBytes, AreNotScaledWhereALineHasSeveralFactors) {
+  const auto takes = [](int64_t each, int64_t from = 0) {
+    return takes_factors({from, 0, {2, 10, 16}, {160, 1, 10}, {160, 16, 1}}, each);
+  };
+  EXPECT_TRUE(takes(10));
+  EXPECT_FALSE(takes(10, 1));  // lines that begin and end within channels
+  EXPECT_FALSE(takes(5));
+  EXPECT_FALSE(takes(20));
+  EXPECT_FALSE(takes_factors({0, 0, {16, 10}, {10, 1}, {10, 1}}, 10));   // lines stay lines
+  EXPECT_FALSE(takes_factors({19, 0, {10, 2}, {-1, -10}, {2, 1}}, 10));  // backwards
 }
 
 TEST(PackedBytes, OfManyAreDoneByAsManyThreadsAsOneLikes) {
