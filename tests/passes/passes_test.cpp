@@ -5,6 +5,7 @@
 //   wide                  (optional: there are no kernels for 16-bit floats; results then agree to their rounding)
 //   bf16                  (optional, with `wide`: kernels gain by factors that are rounded to bf16)
 //   integers              (optional: there are kernels that multiply 8-bit integers)
+//   float8                (optional: there are kernels that multiply 8-bit floats)
 //   pin <layer> f16       (optional, any number of times: what a layer computes in)
 //   precision f16         (optional: what f32 may be narrowed to; results then agree to its rounding)
 //   before graph g { ... }
@@ -34,6 +35,7 @@ struct Block {
   bool strict = false;
   bool unchanged = false;
   bool integers = false;
+  bool float8 = false;
   bool weights = false;  // products of integers are those of CPUs
   bool wide = false;
   bool bf16 = false;
@@ -45,6 +47,7 @@ struct Block {
     context.fast_math = !strict;
     context.precision = precision;
     context.arithmetic.integer_products = integers || weights;
+    context.arithmetic.float8_products = float8;
     context.arithmetic.weighted_products = weights;
     context.arithmetic.narrow_floats = !wide;
     context.arithmetic.bf16_factors = bf16;
@@ -79,6 +82,8 @@ std::vector<Block> read_blocks(const std::string& path) {
       next.strict = true;
     } else if (word == "integers") {
       next.integers = true;
+    } else if (word == "float8") {
+      next.float8 = true;
     } else if (word == "weights") {
       next.weights = true;
     } else if (word == "wide") {
@@ -237,6 +242,7 @@ TEST(Recipe, KeepsEveryGraph) {
       PassContext context;
       context.verify = true;
       context.arithmetic.integer_products = block.integers || block.weights;
+      context.arithmetic.float8_products = block.float8;
       context.arithmetic.weighted_products = block.weights;
       const auto reports = run_passes(*graph, context);
       ASSERT_TRUE(reports) << reports.error().message;
