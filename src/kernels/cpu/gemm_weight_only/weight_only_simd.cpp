@@ -23,9 +23,10 @@ constexpr int bits_of(int form) { return form == 4 ? 4 : 8; }
 template <int kForm>
 LATHE_INLINE Vec levels(IntVec words, int i) {
   if constexpr (kForm == kE4m3 || kForm == kE5m2) {
-    const IntVec magnitude = ((words >> (8 * i)) & 0x7f) << (kForm == kE4m3 ? 20 : 21);
-    const Vec number = as_float(magnitude) * broadcast(kForm == kE4m3 ? 0x1p120f : 0x1p112f);
-    return as_float(as_int(number) | ((words << (24 - 8 * i)) & static_cast<int32_t>(0x80000000u)));
+    constexpr bool kIsE4m3 = kForm == kE4m3;  // signs first, so that they stay where they are
+    constexpr auto kMask = static_cast<int32_t>(kIsE4m3 ? 0x87f00000u : 0x8fe00000u);
+    const IntVec bits = ((words << (24 - 8 * i)) >> (kIsE4m3 ? 4 : 3)) & kMask;
+    return as_float(bits) * broadcast(kIsE4m3 ? 0x1p120f : 0x1p112f);
   } else if constexpr (kForm == 8) {
     return __builtin_convertvector((words << (24 - 8 * i)) >> 24, Vec);
   } else {
