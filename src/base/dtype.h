@@ -37,6 +37,8 @@ inline bool is_byte_integer(DType t) { return is_integer(t) && bits_of(t) == 8; 
 inline bool is_integral(DType t) { return is_integer(t) || class_of(t) == DTypeClass::boolean; }
 // A type that tensors are stored in and that nothing is computed with: base/encoding.h converts its elements.
 inline bool is_storage_only(DType t) { return class_of(t) == DTypeClass::storage; }
+// Of those, the floats that matrix units of some targets multiply.
+inline bool is_factor_float8(DType t) { return t == DType::f8e4m3fn || t == DType::f8e5m2; }
 
 // IEEE binary16, round to nearest even.
 struct Half {

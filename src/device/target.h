@@ -24,6 +24,7 @@ struct Target {
     int64_t core_shared_bytes = 48 << 10;  // that blocks on a core share
     int cluster = 1;                       // blocks of a cluster (Launch::cluster); 1 = there are none
     bool warpgroups = false;               // four warps may multiply together (wgmma)
+    bool float8 = false;                   // matrix units multiply 8-bit floats
   } limits;
 
   // Multiplications with an addition that a core does in a clock.
@@ -47,7 +48,7 @@ struct Target {
   int64_t busy_threads() const { return cores * limits.core_threads / 2; }
   // What matrix units of warps do for elements of a type; f32 is rounded to TF32.
   double matrix_products(DType dtype) const {
-    return products.matrix * (dtype == DType::i8 ? 2 : dtype == DType::f32 ? 0.5 : 1);
+    return products.matrix * (size_of(dtype) == 1 ? 2 : dtype == DType::f32 ? 0.5 : 1);
   }
 };
 

@@ -11,7 +11,9 @@
 #include "lowering/region_lowering.h"
 #include "lowering/step_cost.h"
 #include "lowering/tensor_report.h"
+#include "passes/match.h"
 #include "passes/pins.h"
+#include "passes/quantization.h"
 #include "passes/stays_packed.h"
 
 namespace lathe {
@@ -38,13 +40,21 @@ void warn_of_quantization(const ir::Graph& graph, const Arithmetic& arithmetic, 
             weights, static_cast<double>(bytes) / 1e6, others);
 }
 
+// Whether products of the target may take the levels as they are: what they are multiplied by is quantised, too.
+bool is_multiplied(const ir::Node& node, const Arithmetic& arithmetic) {
+  return node.is(OpKind::dequantize) && are_multiplied(node.input(0)->dtype(), arithmetic) &&
+         std::ranges::all_of(node.output()->uses(), [](const ir::Use& use) {
+           return use.node->is(OpKind::matmul) && made_by(use.node->input(0), OpKind::dequantize);
+         });
+}
+
 // Weights of types that no kernel reads become floats, which are larger.
 void warn_of_storage_types(const ir::Graph& graph, const Arithmetic& arithmetic, Log& log) {
   int64_t weights = 0, stored = 0, floats = 0;
   for (const auto& node : graph.nodes()) {
     const Tensor* constant = node->num_inputs() > 0 && node->input(0) ? node->input(0)->constant() : nullptr;
     if (!constant || !is_storage_only(constant->dtype()) || !node->has_trait(kConverts) ||
-        stays_packed(*node, arithmetic))
+        stays_packed(*node, arithmetic) || is_multiplied(*node, arithmetic))
       continue;
     ++weights;
     stored += static_cast<int64_t>(constant->bytes());

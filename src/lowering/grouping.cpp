@@ -91,7 +91,7 @@ class Grouper {
   bool takes_epilogue(const Node& node) const {
     if (!is_heavy(node) || node.num_outputs() != 1 || stands_alone(node)) return false;
     const DType from = node.input(0)->dtype(), to = node.output()->dtype();
-    if (to == DType::f32) return from == to;
+    if (to == DType::f32) return from == to || (narrow_types_ && is_factor_float8(from));
     const bool sums = node.has_trait(kContraction);  // of 8-bit integers: i32
     if (integer_products_ && sums && to == DType::i32 && is_byte_integer(from)) return true;
     if (integer_products_ && node.is(OpKind::pooling) && to == from && is_byte_integer(from)) return true;

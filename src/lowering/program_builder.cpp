@@ -38,9 +38,12 @@ std::optional<float> number(const ir::Value* value) {
 }  // namespace
 
 std::optional<DType> storage_type_of(const ir::Node& node) {
+  const bool saturates = node.is(OpKind::quantize) && node.attrs<QuantizeAttrs>().saturate;
+  const bool has_kernels = node.has_trait(kFloat8) || node.is(OpKind::dequantize) || saturates;
+  const auto is_stored = [&](DType type) { return is_storage_only(type) && !(has_kernels && is_factor_float8(type)); };
   for (const ir::Value* input : node.inputs())
-    if (input && is_storage_only(input->dtype())) return input->dtype();
-  if (node.num_outputs() > 0 && is_storage_only(node.output()->dtype())) return node.output()->dtype();
+    if (input && is_stored(input->dtype())) return input->dtype();
+  if (node.num_outputs() > 0 && is_stored(node.output()->dtype())) return node.output()->dtype();
   return std::nullopt;
 }
 
@@ -57,7 +60,8 @@ bool is_programmable(const ir::Node& node, bool narrow_types) {
   const auto is_float = [&](const ir::Value* value) { return value && is_program_float(value->dtype(), narrow_types); };
   // Sums of i32 lose what floats do not hold of them; they are scaled to few digits anyway.
   const auto is_level = [](const ir::Value* value) {
-    return is_integer(value->dtype()) && (size_of(value->dtype()) <= 2 || value->dtype() == DType::i32);
+    const DType type = value->dtype();
+    return (is_integer(type) && (size_of(type) <= 2 || type == DType::i32)) || is_factor_float8(type);
   };
   const ir::Value* x = node.input(0);
   if (narrow_types) {
@@ -123,10 +127,15 @@ void ProgramBuilder::binary(Opcode op, int a, ir::Value* b) {
 }
 
 void ProgramBuilder::add_quantize(const ir::Node& node) {
+  const DType to = node.attrs<QuantizeAttrs>().to;
   binary(Opcode::div, source(node.input(0)), node.input(1));
-  push(Opcode::round, {last()});
+  if (!is_factor_float8(to)) push(Opcode::round, {last()});
   if (node.input(2)) binary(Opcode::add, last(), node.input(2));
-  const IntegerRange range = *quantized_range(node.attrs<QuantizeAttrs>().to);
+  if (is_factor_float8(to)) {
+    push(to == DType::f8e4m3fn ? Opcode::round_e4m3 : Opcode::round_e5m2, {last()});
+    return;
+  }
+  const IntegerRange range = *quantized_range(to);
   push(Opcode::clip, {last()}, static_cast<float>(range.low), static_cast<float>(range.high));
 }
 

@@ -7,6 +7,7 @@ namespace lathe {
 struct Arithmetic {
   bool narrow_floats = true;       // there are kernels for f16 and bf16; otherwise they are widened
   bool integer_products = false;   // there are kernels that multiply 8-bit integers
+  bool float8_products = false;    // there are kernels that multiply 8-bit floats
   bool weighted_products = false;  // of those, one takes u8 and i8 with any zero point, by constant weights only
   bool bf16_factors = false;       // products of f32 are faster where they may round their factors to bf16
   bool packed_weights = false;     // products read constant weights of 4 and 8 bits, and dequantise them as they do

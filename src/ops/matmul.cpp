@@ -85,7 +85,7 @@ Result<> infer_matmul(InferContext& context) {
 
 Result<> eval_matmul(EvalContext& context) {
   const Tensor &a = context.input(0), &b = context.input(1);
-  if (is_floating(a.dtype())) {
+  if (is_floating(a.dtype()) || is_factor_float8(a.dtype())) {
     from_doubles(evaluate(context, to_doubles(a), to_doubles(b)), context.output(0));
     return {};
   }

@@ -37,7 +37,7 @@ Result<> check_arity(const OpInfo& info, std::span<const ValueType* const> input
 // Evaluations that move elements see those of storage types as codes, a byte each.
 bool has_codes(const OpInfo& info, std::span<const ValueType> inputs, std::span<const ValueType> outputs) {
   const auto is_stored = [](const ValueType& type) { return is_storage_only(type.dtype); };
-  return !(info.traits & kConverts) &&
+  return !(info.traits & (kConverts | kFloat8)) &&
          (std::ranges::any_of(inputs, is_stored) || std::ranges::any_of(outputs, is_stored));
 }
 
@@ -94,7 +94,9 @@ Result<> infer_op(const OpInfo& info, InferContext& context) {
                 info.name, name_of(type));
   };
   for (size_t i = 0; i < context.num_inputs(); ++i)
-    if (context.has(i)) LATHE_TRY(check(context.dtype(i), moves || (info.traits & kConverts)));
+    if (context.has(i))
+      LATHE_TRY(check(context.dtype(i), moves || (info.traits & kConverts) ||
+                                            ((info.traits & kFloat8) && is_factor_float8(context.dtype(i)))));
   LATHE_TRY(info.infer(context));
   for (const InferContext::Output& output : context.outputs())
     LATHE_TRY(check(output.type.dtype, moves || (info.traits & kConverts)));

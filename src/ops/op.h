@@ -41,6 +41,7 @@ enum Traits : uint32_t {
   kSizes2 = 1 << 22,
   kSizes3 = 1 << 23,
   kUpdates = 1 << 24,  // gives input 0 with parts replaced; its kernels know Problem::in_place
+  kFloat8 = 1 << 25,   // multiplies factors of 8-bit floats (is_factor_float8()), and sums in f32
 };
 
 inline constexpr int kMany = INT32_MAX;

@@ -95,8 +95,10 @@ void from_ints(std::span<const int64_t> values, Tensor& tensor);
 template <class T>
 T round_to(double value);
 
-// The element type of sums of products: 8-bit integers are summed in i32, other types in their own.
+// The element type of sums of products: 8-bit integers are summed in i32, 8-bit floats in f32, other types in their
+// own.
 inline DType sum_dtype(DType operands) {
+  if (is_factor_float8(operands)) return DType::f32;
   return size_of(operands) == 1 && is_integer(operands) ? DType::i32 : operands;
 }
 

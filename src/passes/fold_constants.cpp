@@ -4,6 +4,7 @@
 
 #include "ir/known_content.h"
 #include "ops/rules.h"
+#include "passes/quantization.h"
 #include "passes/rewrite.h"
 #include "passes/stays_packed.h"
 
@@ -74,8 +75,8 @@ Result<bool> replace_by_constant(ir::Graph& graph, ir::Node* node, ir::Value* va
 
 Result<bool> fold(ir::Graph& graph, ir::Node* node, const PassContext& context) {
   if (stays_packed(*node, context.arithmetic)) return false;
-  // Integer kernels want quantised weights as they are; lower_quantization folds what they do not take.
-  if (context.arithmetic.integer_products && node->is(OpKind::dequantize) && is_byte_integer(node->input(0)->dtype()) &&
+  // Products of levels want quantised weights as they are; lower_quantization folds what they do not take.
+  if (node->is(OpKind::dequantize) && are_multiplied(node->input(0)->dtype(), context.arithmetic) &&
       node->attrs<DequantizeAttrs>().blocks.empty())
     return false;
   std::vector<Known> results;

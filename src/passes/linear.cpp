@@ -83,6 +83,8 @@ std::optional<Linear> linear_of(const ir::Value* value) {
   if (!node || !value->has_single_use() || !is_floating(value->dtype())) return std::nullopt;
   const bool product = node->is(OpKind::matmul);
   if (!product && !node->is(OpKind::convolution) && !node->is(OpKind::deconvolution)) return std::nullopt;
+  // Not into levels, which products of them give floats of: they would be rounded anew.
+  if (!is_floating(node->input(1)->dtype())) return std::nullopt;
   const Tensor* weights = node->input(1)->content();
   if (!weights || weights->rank() < 2 || (product && (weights->rank() != 2 || value->rank() < 2))) return std::nullopt;
   const ir::Value* bias = node->input(2);

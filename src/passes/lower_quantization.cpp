@@ -94,6 +94,21 @@ Result<bool> round_in_floats(Rewrite& r) {
   return r.finish(r.mul(r.activation(ActivationOp::clip, levels, range.low, range.high), r.input(1)));
 }
 
+// round_e4m3(x / s) * t, where no product multiplies 8-bit floats.
+Result<bool> round_to_float8(Rewrite& r) {
+  const ir::Node* inner = made_by(r.input(0), OpKind::quantize);
+  const DType type = r.input(0)->dtype();
+  if (!inner || !is_factor_float8(type) || r.context.arithmetic.float8_products) return false;
+  const auto& attrs = inner->attrs<QuantizeAttrs>();
+  if (!attrs.saturate || !attrs.blocks.empty() || !r.node->attrs<DequantizeAttrs>().blocks.empty()) return false;
+  const DType floats[] = {r.output()->dtype(), inner->input(0)->dtype(), inner->input(1)->dtype(), r.input(1)->dtype()};
+  if (std::ranges::any_of(floats, [](DType each) { return each != DType::f32; })) return false;
+  if (r.input(2) || inner->input(2) || !same_shape(r.output(), inner->input(0))) return false;
+  r.absorb(inner);
+  const UnaryOp round = type == DType::f8e4m3fn ? UnaryOp::round_e4m3 : UnaryOp::round_e5m2;
+  return r.finish(r.mul(r.unary(round, r.divide(inner->input(0), inner->input(1))), r.input(1)));
+}
+
 ir::Value* reshape(Rewrite& r, ir::Value* x, const Shape& to) {
   if (x->shape() == to) return x;
   const std::optional<Ints> target = reshape_target(x->shape(), to);
@@ -159,6 +174,7 @@ Result<bool> lower_quantization(ir::Graph& graph, PassContext& context) {
       {"dequantize(q, s by blocks) = join(dequantize(split(q), s))", OpKind::dequantize, split_blocks<DequantizeAttrs>},
       {"cast(dequantize(c, s)) = dequantize{to}(c, s)", OpKind::cast, dequantize_to_type},
       {"dequantize(quantize(x, s), t) = clip(round(x / s)) * t", OpKind::dequantize, round_in_floats},
+      {"dequantize(quantize(x, s), t) = round_e4m3(x / s) * t", OpKind::dequantize, round_to_float8},
   };
   return apply_rules(graph, context, rules);
 }

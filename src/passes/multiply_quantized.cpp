@@ -137,7 +137,7 @@ Result<ir::Value*> convolution_of(Rewrite& r, const QuantizedProduct& product) {
 }
 
 Result<bool> multiply(Rewrite& r) {
-  if (!r.context.arithmetic.integer_products || keeps_floats(*r.node, r.context)) return false;
+  if (keeps_floats(*r.node, r.context)) return false;
   const std::optional<QuantizedProduct> product = quantized_product(*r.node, r.context);
   if (!product) return false;
   r.context.notes.erase(r.output()->name());
@@ -153,6 +153,7 @@ Result<bool> multiply(Rewrite& r) {
                              ? Tensor::of<float>({}, {static_cast<float>(product->scale[0])})
                              : channel_tensor(DType::f32, product->scale, r.output()->rank(), product->axis);
   ir::Value* factor = r.constant(std::move(scale));
+  if (sums->dtype() == DType::f32) return r.finish(r.cast(r.mul(sums, factor), r.output()->dtype()));
   DequantizeAttrs attrs;
   attrs.to = r.output()->dtype();
   std::vector<ir::Value*> operands = {sums, factor};
@@ -213,10 +214,11 @@ void note_float_products(const ir::Graph& graph, PassContext& context) {
       std::ranges::any_of(graph.nodes(), [](const auto& node) { return node->has_trait(kQuantization); });
   if (!is_quantized) return;
   for (const auto& node : graph.nodes()) {
-    if ((!node->is(OpKind::convolution) && !node->is(OpKind::matmul)) || !is_floating(node->output()->dtype()))
+    if ((!node->is(OpKind::convolution) && !node->is(OpKind::matmul)) || !is_floating(node->output()->dtype()) ||
+        !is_floating(node->input(0)->dtype()))
       continue;
     std::string why = "the target multiplies floats only";
-    if (context.arithmetic.integer_products) {
+    if (context.arithmetic.integer_products || context.arithmetic.float8_products) {
       why = "it is told to compute in floats";
       if (!keeps_floats(*node, context)) quantized_product(*node, context, &why);
     }

@@ -51,10 +51,18 @@ Result<ir::Value*> transposed_scale(Rewrite& r, const Dequantized& x) {
   return r.constant(results[0]);
 }
 
+// Whether the node does to levels what it does to floats: 8-bit floats are moved, and not compared.
+bool takes_levels(const ir::Node& node, DType levels, const Rewrite& r) {
+  return are_multiplied(levels, r.context.arithmetic) && gives_elements(node) &&
+         (is_byte_integer(levels) || node.has_trait(kStored | kView | kMovement));
+}
+
 Result<bool> sink_dequantize(Rewrite& r) {
-  if (!r.context.arithmetic.integer_products || !gives_elements(*r.node)) return false;
   const std::optional<Dequantized> x = dequantized(r.input(0));
-  if (!x || (!is_byte_integer(x->integers->dtype()) && !x->integers->constant())) return false;
+  if (!x) return false;
+  const DType type = x->integers->dtype();
+  const bool is_constant = r.context.arithmetic.integer_products && x->integers->constant() && !is_storage_only(type);
+  if (!takes_levels(*r.node, type, r) && !(is_constant && gives_elements(*r.node))) return false;
   ir::Value *scale = x->node->input(1), *zero_point = nullptr;
   if (x->zero_point && x->scale->volume() == 1 && scalar_of(x->zero_point) && !r.node->is(OpKind::pad)) {
     scale = r.constant(x->scale->reshaped({}));
@@ -76,12 +84,11 @@ Result<bool> sink_dequantize(Rewrite& r) {
 }
 
 Result<bool> sink_dequantize_of_parts(Rewrite& r) {
-  if (!r.context.arithmetic.integer_products) return false;
   std::vector<ir::Value*> integers;
   std::optional<Dequantized> first;
   for (const ir::Value* input : r.node->inputs()) {
     const std::optional<Dequantized> x = dequantized(input);
-    if (!x || !x->is_uniform() || !is_byte_integer(x->integers->dtype())) return false;
+    if (!x || !x->is_uniform() || !are_multiplied(x->integers->dtype(), r.context.arithmetic)) return false;
     if (!first) first = x;
     if (x->integers->dtype() != first->integers->dtype() || x->scale->at_double(0) != first->scale->at_double(0) ||
         x->scale->dtype() != first->scale->dtype())
@@ -112,7 +119,8 @@ ir::Value* quantize_part(Rewrite& r, ir::Value* part, const std::vector<ir::Valu
   return r.add(r.node->attributes(), std::move(inputs));
 }
 
-// Padding moves with a zero point of 0 only.
+// Padding moves with a zero point of 0 only. 8-bit floats are made where the elements already lie as they shall:
+// kernels write them there, and do not move them.
 Result<bool> raise_quantize(Rewrite& r) {
   const ir::Node* inner = r.input(0)->producer();
   const bool concat = inner && inner->is(OpKind::concat);

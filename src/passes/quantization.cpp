@@ -32,13 +32,17 @@ std::optional<int64_t> products_of_convolution(const ir::Value* w) {
 }
 
 // What a product needs of its operands; why not, or null.
-const char* refusal_of_matmul(const ir::Node& node, const Dequantized& x, const Dequantized& w) {
+const char* refusal_of_factors(const ir::Node& node, const Dequantized& x, const Dequantized& w) {
   const auto& attrs = node.attrs<MatmulAttrs>();
   if (w.integers->rank() < 2 || x.integers->rank() < 2) return "an operand is a vector";
   if (attrs.transpose_a) return "the activations are transposed";
   // Others than weights are multiplied by integer kernels only where both run along K in memory.
   if (!w.integers->constant() && !attrs.transpose_b)
     return "both operands are computed, and do not run along K in memory";
+  return nullptr;
+}
+const char* refusal_of_matmul(const ir::Node& node, const Dequantized& x, const Dequantized& w) {
+  if (const char* why = refusal_of_factors(node, x, w)) return why;
   const Expr& k = x.integers->shape().back();
   if (!k.is_constant()) return "the length of its sums is open";
   return *k.as_constant() > kMostProducts ? "its sums may exceed 32 bits" : nullptr;
@@ -83,8 +87,21 @@ const char* refusal_of_activations(const ir::Node& node, const Dequantized& x, c
   return is_cpu || is_known ? nullptr : "the activations have a zero point, and the sizes of the image are open";
 }
 
-// Of dequantised operands; null where integer kernels of the target multiply them.
+// Of 8-bit floats, whose sums have no limit.
+const char* refusal_of_float8(const ir::Node& node, const Dequantized& x, const Dequantized& w,
+                              const PassContext& context) {
+  if (x.integers->dtype() != w.integers->dtype()) return "its operands are of two types";
+  if (node.is(OpKind::convolution)) return "convolutions of 8-bit floats are multiplied as wide ones";
+  if (x.scale->volume() != 1) return "the activations have several scales";
+  if (x.zero_point || w.zero_point) return "an operand has a zero point";
+  return refusal_of_factors(node, x, w);
+}
+
+// Of dequantised operands; null where kernels of the target multiply their levels.
 const char* refusal_of(const ir::Node& node, const Dequantized& x, const Dequantized& w, const PassContext& context) {
+  if (is_factor_float8(x.integers->dtype()) || is_factor_float8(w.integers->dtype()))
+    return refusal_of_float8(node, x, w, context);
+  if (!context.arithmetic.integer_products) return "the target multiplies floats only";
   if (w.integers->dtype() != DType::i8) return "the weights are not i8, nor is what their zero point leaves of them";
   if (w.zero_point) return "the weights have a zero point";
   if (const char* why = refusal_of_activations(node, x, w, context)) return why;
@@ -97,9 +114,14 @@ const char* refusal_of(const ir::Node& node, const Dequantized& x, const Dequant
 
 }  // namespace
 
+bool are_multiplied(DType levels, const Arithmetic& arithmetic) {
+  return is_factor_float8(levels) ? arithmetic.float8_products : arithmetic.integer_products && is_byte_integer(levels);
+}
+
 std::optional<Dequantized> dequantized(const ir::Value* value) {
   const ir::Node* node = made_by(value, OpKind::dequantize);
-  if (!node || is_storage_only(node->input(0)->dtype()) || !node->attrs<DequantizeAttrs>().blocks.empty())
+  if (!node || (is_storage_only(node->input(0)->dtype()) && !is_factor_float8(node->input(0)->dtype())) ||
+      !node->attrs<DequantizeAttrs>().blocks.empty())
     return std::nullopt;
   Dequantized result{node, node->input(0), node->input(1)->constant(), node->input(2)};
   if (!result.scale) return std::nullopt;
@@ -124,6 +146,8 @@ std::optional<QuantizedProduct> quantized_product(const ir::Node& node, const Pa
   if (!convolution && !node.is(OpKind::matmul)) return std::nullopt;
   const std::optional<Dequantized> x = dequantized(node.input(0)), w = dequantized(node.input(1));
   if (!x) return refuse("the activations are not quantised, or not by constant scales of the whole tensor");
+  if (is_factor_float8(x->integers->dtype()) && !context.arithmetic.float8_products)
+    return refuse("the target multiplies no 8-bit floats");
   if (!w) return refuse("the weights are not quantised, or not by constant scales");
   if (const char* reason = refusal_of(node, *x, *w, context)) return refuse(reason);
   const size_t dimension = convolution ? 0 : channels_of_matmul(node, *w);

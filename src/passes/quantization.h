@@ -7,8 +7,11 @@
 
 namespace lathe {
 
-// value = (integers - zero point) * scale, of integers that ops compute with, with a constant scale that broadcasts and
-// whose elements are all positive.
+// Levels that products of the target may multiply as they are: 8-bit integers, 8-bit floats.
+bool are_multiplied(DType levels, const Arithmetic& arithmetic);
+
+// value = (integers - zero point) * scale, of integers that ops compute with or 8-bit floats that products take, with a
+// constant scale that broadcasts and whose elements are all positive.
 struct Dequantized {
   const ir::Node* node = nullptr;
   ir::Value* integers = nullptr;

@@ -118,7 +118,7 @@ std::optional<std::string> unsupported_feature(const Problem& problem, const Fea
   if (has_packed != supported.packed_weights)
     return has_packed ? "weights that are dequantised as they are read" : "weights that are not packed";
   for (const Operand* tensor : tensors_of(problem))
-    if (is_storage_only(tensor->dtype) && !has_packed)
+    if (is_storage_only(tensor->dtype) && !has_packed && !(supported.float8 && is_factor_float8(tensor->dtype)))
       return fmt::format("elements of {}, which no kernel computes with", name_of(tensor->dtype));
   if (problem.pairs && !supported.pairs) return "columns that are finished in pairs";
   if (problem.outputs.size() > 1 && !supported.several_results) return "several results";

@@ -109,6 +109,7 @@ struct Features {
   uint32_t permuted_inputs = 0;      // in another order, each dimension still at one stride
   uint32_t reassociated_inputs = 0;  // in another order, with dimensions of several axes
   uint32_t prologues = 0;            // Operand::program
+  bool float8 = false;               // is_factor_float8(), of factors, of what programs read and of results
   bool packed_weights = false;       // of a product: Operand::is_scaled_by_blocks(), its second factor
 };
 std::optional<std::string> unsupported_feature(const Problem& problem, const Features& supported);

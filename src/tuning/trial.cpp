@@ -73,6 +73,12 @@ void fill_randomly(Tensor& tensor, uint32_t seed) {
   std::normal_distribution<float> normal;
   std::vector<float> noise(4099);
   std::generate(noise.begin(), noise.end(), [&] { return normal(generator); });
+  if (is_storage_only(tensor.dtype())) {
+    for (int64_t i = 0; i < tensor.volume(); ++i)
+      store_code(tensor.dtype(), tensor.mutable_data(), i,
+                 encode(tensor.dtype(), noise[static_cast<size_t>(i) % noise.size()]));
+    return;
+  }
   dispatch(tensor.dtype(), [&](auto zero) {
     using T = decltype(zero);
     T* values = tensor.mutable_as<T>();
@@ -116,7 +122,8 @@ Result<TrialData::Slot> TrialData::make_slot(const Operand& operand, uint32_t se
   slot.first = span.first;
   if (operand.weights && span.count <= operand.weights->volume()) {
     slot.memory = *operand.weights;
-  } else if (!is_floating(operand.dtype) && !is_small_integer(operand.dtype) && seed != kOutputSeed) {
+  } else if (!is_floating(operand.dtype) && !is_small_integer(operand.dtype) && !is_factor_float8(operand.dtype) &&
+             seed != kOutputSeed) {
     // Larger integers are indices and sizes, which no random number can stand for.
     return fail(ErrorCode::dtype_unsupported, "trials are made for operands of floats and small integers only");
   } else if (use == Use::time && !device.is_host()) {
@@ -183,8 +190,7 @@ Result<Tensor> dequantized(const Operand& operand) {
   const PackedWeights weights(operand, false);
   auto* to = result.mutable_as<float>();
   for (int64_t k = 0; k < weights.k(); ++k)
-    for (int64_t n = 0; n < weights.n(); ++n)
-      *to++ = (static_cast<float>(weights.code(k, n)) - weights.zero(k, n)) * weights.scale(k, n);
+    for (int64_t n = 0; n < weights.n(); ++n) *to++ = weights.weight(k, n);
   return result;
 }
 
@@ -216,8 +222,10 @@ Result<float> step_at_ties(const Program& program, std::vector<Tensor> registers
 }  // namespace
 
 bool rounds(const Program& program) {
-  return std::any_of(program.code.begin(), program.code.end(),
-                     [](const Instruction& instruction) { return instruction.op == Opcode::round; });
+  return std::ranges::any_of(program.code, [](const Instruction& instruction) {
+    return instruction.op == Opcode::round || instruction.op == Opcode::round_e4m3 ||
+           instruction.op == Opcode::round_e5m2;
+  });
 }
 
 bool Expected::explains(int64_t i, float value, double error) const {

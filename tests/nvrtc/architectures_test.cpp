@@ -190,6 +190,35 @@ TEST_P(Architectures, Integers) {
   EXPECT_EQ(tactics.find("wgmma ") != std::string::npos, GetParam() == 90) << tactics;
 }
 
+// Products of 8-bit floats, which become such again.
+TEST_P(Architectures, FloatsOf8Bits) {
+  for (const std::string type : {"f8e4m3fn", "f8e5m2"}) {
+    const std::string text = fmt::format(R"(graph "g" {{
+      input %x: f32[4096, 768]
+      %s = constant{{value=f32[]{{0.07}}}}()
+      %q = quantize{{to={0}}}(%x, %s)
+      %d = dequantize(%q, %s)
+      %w = constant{{value=f32[768, 3072]{{~1}}}}()
+      %p = quantize{{to={0}}}(%w, %s)
+      %v = dequantize(%p, %s)
+      %m = matmul(%d, %v)
+      %y = quantize{{to={0}}}(%m, %s)
+      output %y
+    }})",
+                                         type);
+    const Result<std::unique_ptr<BuiltPlan>> built = build(text, type);
+    ASSERT_TRUE(built) << built.error().to_string();
+    std::string tactics;
+    for (const plan::Step& step : (*built)->plan.steps) tactics += step.tactic + "; ";
+    EXPECT_EQ(tactics.find("tma ") != std::string::npos, GetParam() == 90) << tactics;
+    EXPECT_EQ(tactics.find("evaluation"), std::string::npos) << tactics;
+    EXPECT_EQ((*built)->plan.steps.size(), 2u) << tactics;
+    if (GetParam() != 90) continue;  // others have smaller tiles beside those that spill
+    for (const RegionReport& region : (*built)->report.regions)
+      for (const std::string& refusal : region.refusals) EXPECT_EQ(refusal.find("spills"), refusal.npos) << refusal;
+  }
+}
+
 // Where the device has matrix units that leave out zeros.
 TEST_P(Architectures, SparseWeights) {
   const bool has_units = GetParam() >= 80;

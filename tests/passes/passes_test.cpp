@@ -7,6 +7,7 @@
 //   integers              (optional: there are kernels that multiply 8-bit integers)
 //   pairs                 (optional: there are kernels that finish neighbouring columns together)
 //   packed                (optional: there are kernels that read weights of 4 and 8 bits)
+//   float8                (optional: there are kernels that multiply 8-bit floats)
 //   pin <layer> f16       (optional, any number of times: what a layer computes in)
 //   precision f16         (optional: what f32 may be narrowed to; results then agree to its rounding)
 //   before graph g { ... }
@@ -36,6 +37,7 @@ struct Block {
   bool strict = false;
   bool unchanged = false;
   bool integers = false;
+  bool float8 = false;
   bool weights = false;  // products of integers are those of CPUs
   bool wide = false;
   bool bf16 = false;
@@ -48,6 +50,7 @@ struct Block {
   Arithmetic arithmetic() const {
     Arithmetic arithmetic;
     arithmetic.integer_products = integers || weights;
+    arithmetic.float8_products = float8;
     arithmetic.weighted_products = weights;
     arithmetic.paired_columns = pairs;
     arithmetic.packed_weights = packed;
@@ -92,6 +95,8 @@ std::vector<Block> read_blocks(const std::string& path) {
       next.strict = true;
     } else if (word == "integers") {
       next.integers = true;
+    } else if (word == "float8") {
+      next.float8 = true;
     } else if (word == "weights") {
       next.weights = true;
     } else if (word == "pairs") {

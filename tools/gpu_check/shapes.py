@@ -6,8 +6,8 @@
   python3 tools/gpu_check/shapes.py torch              microseconds by line, as JSON: cuBLAS, cuDNN + separate epilogues
   python3 tools/gpu_check/shapes.py torch --list FILE  of that list, and not shapes.txt
 
-Epilogues: convolutions have a bias, the residual where the line says so, and ReLU or SiLU. Lines of i8 multiply levels and
-make levels of the result (Q/DQ); PyTorch has products of those alone, without what follows them.
+Epilogues: convolutions have a bias, the residual where the line says so, and ReLU or SiLU. Lines of i8 and f8 (e4m3) multiply
+levels and make levels of the result (Q/DQ); PyTorch has products of those alone: of f8 to bf16, sums promoted to f32.
 """
 import argparse
 import json
@@ -15,7 +15,9 @@ import pathlib
 import sys
 
 SHAPES = pathlib.Path(__file__).resolve().parent / "shapes.txt"
-BYTES = {"i8": 1, "f16": 2, "bf16": 2, "f32": 4}
+BYTES = {"i8": 1, "f8": 1, "f16": 2, "bf16": 2, "f32": 4}
+
+LEVELS = ("i8", "f8")
 
 
 class Shape:
@@ -62,13 +64,14 @@ class Writer:
         import ml_dtypes
         import numpy
         self.numpy, self.random = numpy, numpy.random.default_rng(1)
-        self.types = {"f16": numpy.float16, "f32": numpy.float32, "bf16": ml_dtypes.bfloat16, "i8": numpy.int8}
+        self.types = {"f16": numpy.float16, "f32": numpy.float32, "bf16": ml_dtypes.bfloat16, "i8": numpy.int8,
+                      "f8": ml_dtypes.float8_e4m3fn}
         self.nodes, self.inputs, self.outputs, self.weights = [], [], [], []
 
     def onnx_type(self, shape):
         from onnx import TensorProto
         return {"f16": TensorProto.FLOAT16, "f32": TensorProto.FLOAT, "bf16": TensorProto.BFLOAT16,
-                "i8": TensorProto.INT8}[shape.dtype]
+                "i8": TensorProto.INT8, "f8": TensorProto.FLOAT8E4M3FN}[shape.dtype]
 
     def input(self, shape, suffix, dims):
         from onnx import helper
@@ -94,13 +97,13 @@ class Writer:
     def dequantized(self, shape, suffix):
         """What products read of a tensor."""
         name = f"{shape.name}.{suffix}"
-        if shape.dtype != "i8":
+        if shape.dtype not in LEVELS:
             return name
         return self.node(shape, "DequantizeLinear", [name, self.scale(shape, suffix, 0.02)], f".{suffix}.dq")
 
     def result(self, shape, y):
         from onnx import helper
-        if shape.dtype == "i8":
+        if shape.dtype in LEVELS:
             y = self.node(shape, "QuantizeLinear", [y, self.scale(shape, "y", 0.5)], ".q",
                           output_dtype=self.onnx_type(shape))
         self.outputs.append(helper.make_tensor_value_info(y, self.onnx_type(shape), None))
@@ -180,6 +183,12 @@ def torch_work(shape):
             return None
         a, b = (torch.randint(-128, 128, dims, device="cuda", dtype=torch.int8) for dims in ((n[0], n[2]), (n[1], n[2])))
         return lambda: torch._int_mm(a, b.t())
+    if shape.dtype == "f8":
+        if shape.kind != "gemm":
+            return None
+        a, b = (torch.randn(dims, device="cuda").to(torch.float8_e4m3fn) for dims in ((n[0], n[2]), (n[1], n[2])))
+        one = torch.ones((), device="cuda")
+        return lambda: torch._scaled_mm(a, b.t(), one, one, out_dtype=torch.bfloat16)
     if shape.kind == "gemm":
         a, b = tensor(n[0], n[2]), tensor(n[1], n[2])
         if not shape.flags & {"weights", "transposed"}:

@@ -45,5 +45,11 @@ LATHE_INLINE Vec at_most(Vec a, High high) {
 }
 LATHE_INLINE Vec fma(Vec a, Vec b, Vec c) { return a * b + c; }
 LATHE_INLINE Vec round(Vec a) { return round_even(a); }
+// The multiple of a power of two that is nearest to a, half to even: of `share` of the largest power of two in |a|, and
+// at least of `least`.
+LATHE_INLINE Vec nearest_multiple(Vec a, float share, float least) {
+  const Vec unit = max_or_second(as_float(as_int(a) & 0x7f800000) * share, broadcast(least));
+  return round_even(a / unit) * unit;
+}
 
 }  // namespace lathe::cpu::LATHE_ISA::math

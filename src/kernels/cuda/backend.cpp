@@ -119,6 +119,7 @@ class CudaBackend final : public Backend {
     LATHE_ASSIGN(build.compiler, NvrtcCompiler::create(build.target.name, headers(), settings.compiler));
     build.traits = kTraits;
     build.join_launches = joined_launch;
+    build.traits.arithmetic.float8_products = build.target.limits.float8;
     build.no_tf32 = why_no_tf32(*architecture);
     build.no_sparsity = why_no_sparsity(*architecture);
     build.tactics = cuda_tactics();

@@ -19,7 +19,7 @@ std::string declare_row_input(Source& source, const Problem& problem, const Inde
 }
 
 std::optional<std::string> refuse_row_problem(const Problem& problem) {
-  if (auto reason = unsupported_feature(problem, {.permuted_inputs = 1, .prologues = 1})) return reason;
+  if (auto reason = unsupported_feature(problem, {.permuted_inputs = 1, .prologues = 1, .float8 = true})) return reason;
   if (problem.inputs[0].rank() == 0) return "a scalar";
   return std::nullopt;
 }

@@ -151,6 +151,12 @@ LATHE_DEVICE void mma_m16n8k8_tf32(float (&d)[4], const unsigned (&a)[4], const 
 LATHE_DEVICE void mma_m16n8k32_s8(int (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
   lathe_emulated_mma("m16n8k32 s8", d, a, b);
 }
+LATHE_DEVICE void mma_m16n8k32(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2], f8e4m3) {
+  lathe_emulated_mma("m16n8k32 e4m3", d, a, b);
+}
+LATHE_DEVICE void mma_m16n8k32(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2], f8e5m2) {
+  lathe_emulated_mma("m16n8k32 e5m2", d, a, b);
+}
 LATHE_DEVICE void mma_sparse(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[4], unsigned e, f16) {
   lathe_emulated_sparse_mma("sparse m16n8k32 f16", d, a, b, e);
 }
@@ -173,7 +179,12 @@ LATHE_DEVICE void wgmma(Sum (&d)[N / 8][4], const void* a, const void* b, T) {
   static_assert(is_same<T, f16> || is_same<T, bf16> || (!kMnMajorA && !kMnMajorB), "what the matrix units read");
   static_assert(is_same<Sum, typename MatrixSum<T>::Type>, "what the matrix units sum up in");
   static_assert(!is_same<T, int8> || N % 16 == 0 || N == 8 || N == 24, "what the instruction takes");
-  constexpr const char* kType = is_same<T, f16> ? "f16" : is_same<T, bf16> ? "bf16" : is_same<T, int8> ? "s8" : "tf32";
+  constexpr const char* kType = is_same<T, f16>      ? "f16"
+                                : is_same<T, bf16>   ? "bf16"
+                                : is_same<T, int8>   ? "s8"
+                                : is_same<T, f8e4m3> ? "e4m3"
+                                : is_same<T, f8e5m2> ? "e5m2"
+                                                     : "tf32";
   lathe_emulated_wgmma(kType, N, kKeep, d, nullptr, {a, kMnMajorA, kPanelBytesA}, {b, kMnMajorB, kPanelBytesB});
 }
 template <int N, bool kMnMajorB, int kPanelBytesB, class T>

@@ -45,6 +45,8 @@ LATHE_BINARY(fmax)
 LATHE_BINARY(fmin)
 LATHE_BINARY(fmod)
 LATHE_BINARY(pow)
+double ldexp(double, int) noexcept;
+int ilogb(double) noexcept;
 double fma(double, double, double) noexcept;
 float fmaf(float, float, float) noexcept;
 void* memcpy(void*, const void*, unsigned long) noexcept;

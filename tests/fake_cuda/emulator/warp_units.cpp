@@ -13,6 +13,8 @@ constexpr int kM = 16, kN = 8;
 float decode(f16 value) { return f16_to_float(value.bits); }
 float decode(bf16 value) { return bf16_to_float(value.bits); }
 int decode(int8 value) { return value; }
+float decode(f8e4m3 value) { return e4m3_to_float(value.bits); }
+float decode(f8e5m2 value) { return e5m2_to_float(value.bits); }
 struct tf32 {
   uint32 bits;
 };
@@ -112,6 +114,8 @@ constexpr Shape kShapes[] = {
     {"m16n8k8 f16", 2, 1, multiply<f16, float, 8>},
     {"m16n8k8 tf32", 4, 2, multiply<tf32, float, 8>},
     {"m16n8k32 s8", 4, 2, multiply<int8, int, 32>},
+    {"m16n8k32 e4m3", 4, 2, multiply<f8e4m3, float, 32>},
+    {"m16n8k32 e5m2", 4, 2, multiply<f8e5m2, float, 32>},
     {"sparse m16n8k32 f16", 4, 4, multiply_sparse<f16, float, 32>},
     {"sparse m16n8k32 bf16", 4, 4, multiply_sparse<bf16, float, 32>},
     {"sparse m16n8k64 s8", 4, 4, multiply_sparse<int8, int, 64>},
@@ -215,10 +219,8 @@ struct Rows {
   void (*multiply)(const Product&);
 };
 constexpr Rows kRows[] = {
-    {"f16", multiply_rows<f16, float>},
-    {"bf16", multiply_rows<bf16, float>},
-    {"tf32", multiply_rows<tf32, float>},
-    {"s8", multiply_rows<int8, int>},
+    {"f16", multiply_rows<f16, float>}, {"bf16", multiply_rows<bf16, float>},   {"tf32", multiply_rows<tf32, float>},
+    {"s8", multiply_rows<int8, int>},   {"e4m3", multiply_rows<f8e4m3, float>}, {"e5m2", multiply_rows<f8e5m2, float>},
 };
 
 }  // namespace

@@ -85,10 +85,10 @@ class GemmPipeline : public testing::Test {
 TEST_F(GemmPipeline, EveryTileInEveryType) {
   MatmulAttrs attrs;
   attrs.transpose_b = true;
-  for (DType type : {DType::f16, DType::bf16, DType::f32, DType::i8}) {
+  for (DType type : {DType::f16, DType::bf16, DType::f32, DType::i8, DType::f8e4m3fn, DType::f8e5m2}) {
     const std::vector<Config> configs = pipelines(type, Major::k, Major::k);
-    EXPECT_GE(configs.size(), 8u);
-    const Problem problem = product(attrs, type, 200, 264, type == DType::i8 ? 272 : 136);
+    EXPECT_GE(configs.size(), is_factor_float8(type) ? 7u : 8u);
+    const Problem problem = product(attrs, type, 200, 264, size_of(type) == 1 ? 272 : 136);
     for (const Config& config : configs) check(problem, config, exact(problem));
   }
 }
@@ -151,6 +151,27 @@ TEST_F(GemmPipeline, IntegersAreRequantized) {
       options.operands = {small_scales({n})};
       check(problem, config_of(128, 128, 2, splits, DType::i8), options);
       check(problem, config_of(64, 64, 1, splits, DType::i8), options);
+    }
+}
+
+// The same of 8-bit floats: what is beyond their range becomes their largest number.
+TEST_F(GemmPipeline, FloatsAreRequantized) {
+  MatmulAttrs attrs;
+  attrs.transpose_b = true;
+  for (const DType type : {DType::f8e4m3fn, DType::f8e5m2})
+    for (int64_t splits : {1, 3}) {
+      const int64_t m = 70, n = 144, k = splits == 1 ? 272 : 1552;
+      Problem problem = product(attrs, type, m, n, k);
+      problem.operands = {operand(DType::f32, {n}), operand(type, {m, n})};
+      problem.program = *parse_program(
+          fmt::format("in=3; r3=mul r0 r1; r4=affine r2 0.5 -0; r5=add r3 r4; r6=constant 0.00390625; r7=div r5 r6; "
+                      "r8=round_{} r7; out r8",
+                      type == DType::f8e4m3fn ? "e4m3" : "e5m2"));
+      problem.outputs[0].dtype = type;
+      CheckOptions options = exact(problem);
+      options.operands = {small_scales({n})};
+      check(problem, config_of(128, 128, 2, splits, type), options);
+      check(problem, config_of(64, 64, 1, splits, type), options);
     }
 }
 

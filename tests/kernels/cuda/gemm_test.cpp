@@ -141,6 +141,25 @@ TEST(CudaGemm, EveryTileMultipliesIntegers) {
       check(product(attrs, DType::i8, {37, 272}, {72, 272}, {37, 72}), config, options);
 }
 
+// Small integers are exact in 8-bit floats and so are their sums.
+TEST(CudaGemm, EveryTileMultipliesFloatsOf8Bits) {
+  MatmulAttrs attrs;
+  attrs.transpose_b = true;
+  for (const DType type : {DType::f8e4m3fn, DType::f8e5m2}) {
+    gemm::Extent extent;
+    extent.dtype = type, extent.output = DType::f32;
+    extent.target = test_target();
+    extent.m = 37, extent.n = 72, extent.k = 272;
+    CheckOptions options;
+    options.tolerance = 0;
+    options.inputs = {small_weights(type, {37, 272}), small_weights(type, {72, 272})};
+    Problem problem = product(attrs, type, {37, 272}, {72, 272}, {37, 72});
+    problem.outputs[0].dtype = DType::f32;
+    for (const Config& config : gemm::every_config(extent))
+      if (config.as<gemm::TileShape>().splits == 1) check(problem, config, options);
+  }
+}
+
 // Small integers are exact in TF32 and so are their sums.
 TEST(CudaGemm, Tf32IsUsedWhereAllowed) {
   MatmulAttrs attrs;

@@ -43,9 +43,10 @@ CaseDevice make_emulator() {
   auto compiler = std::make_unique<TogetherCompiler>();
   device.compile_together = [&together = *compiler](const auto& sources) { return together.compile_together(sources); };
   device.backend.target = device.device->describe();
-  device.backend.target.limits = {};
+  device.backend.target.limits = {.float8 = true};
   device.backend.traits = kTraits;
   device.backend.join_launches = joined_launch;
+  device.backend.traits.arithmetic.float8_products = true;
   device.backend.tactics = cuda_tactics();
   device.backend.data_dependent = data_dependent_tactics();
   device.backend.compiler = std::move(compiler);

@@ -16,18 +16,21 @@
 
 namespace lathe::cpu::gemm {
 
+enum class Codes : uint8_t { integers, e4m3, e5m2 };
+
 // B in panels of 64 columns, the last one filled up with weights of 0. A panel is one stream, a piece for each block:
 //   scales  64 f16 where `half_scales`, or else f32
 //   zeros   64 u8, of codes; only where `has_zeros`: otherwise 8 or 128, half of the codes
 //   codes   for each 32 / bits neighbours along K 64 words, a column's neighbours in each, the first in the lowest
 //   bits;
-//           those of 8 bits less 128, in two's complement
+//           those of 8 bits less 128, in two's complement, or 8-bit floats as they are
 struct PackedPanels {
   static constexpr int kColumns = 64;
   int64_t k = 0, n = 0;
   int64_t block = 0;  // of K: a multiple of 16, or K
   int bits = 4;
   bool has_zeros = false, half_scales = false;
+  Codes codes = Codes::integers;
 
   int per_word() const { return 32 / bits; }
   int64_t panels() const { return ceil_div(n, kColumns); }
@@ -45,9 +48,11 @@ struct PackedPanels {
 struct WeightOnlyParams {
   int64_t k = 1, n = 1, block = 1, bits = 4;
   bool has_zeros = false, half_scales = false;
+  int64_t codes = 0;
+  static constexpr size_t kAddedMembers = 1;
   static constexpr auto members() {
     using P = WeightOnlyParams;
-    return std::tuple(&P::k, &P::n, &P::block, &P::bits, &P::has_zeros, &P::half_scales);
+    return std::tuple(&P::k, &P::n, &P::block, &P::bits, &P::has_zeros, &P::half_scales, &P::codes);
   }
 };
 

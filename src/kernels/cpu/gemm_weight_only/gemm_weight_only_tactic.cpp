@@ -23,8 +23,19 @@ bool are_halves(const PackedWeights& weights) {
   return true;
 }
 
+gemm::Codes codes_of(DType dtype) {
+  if (dtype == DType::f8e4m3fn) return gemm::Codes::e4m3;
+  return dtype == DType::f8e5m2 ? gemm::Codes::e5m2 : gemm::Codes::integers;
+}
+
 PackedPanels panels_of(const PackedWeights& weights) {
-  return {weights.k(), weights.n(), weights.block(), weights.bits(), weights.has_other_zeros(), are_halves(weights)};
+  return {weights.k(),
+          weights.n(),
+          weights.block(),
+          weights.bits(),
+          weights.has_other_zeros(),
+          are_halves(weights),
+          codes_of(weights.dtype())};
 }
 
 // One block of a panel.
@@ -43,7 +54,8 @@ void pack_block(const PackedWeights& weights, const PackedPanels& panels, int64_
       reinterpret_cast<uint8_t*>(to + panels.scale_bytes())[c] =
           static_cast<uint8_t>(weights.zero(first_k, first_n + c));
     for (int64_t k = 0; k < depth; ++k) {
-      const uint32_t code = weights.code(first_k + k, first_n + c) ^ (panels.bits == 8 ? 0x80u : 0u);
+      const bool is_centred = panels.bits == 8 && panels.codes == gemm::Codes::integers;
+      const uint32_t code = weights.code(first_k + k, first_n + c) ^ (is_centred ? 0x80u : 0u);
       words[k / panels.per_word() * PackedPanels::kColumns + c] |= code << k % panels.per_word() * panels.bits;
     }
   }
@@ -77,8 +89,13 @@ Result<Emission> emit(const Problem& problem) {
   const PackedWeights weights(problem.inputs[1], problem.attrs<MatmulAttrs>().transpose_b);
   const PackedPanels panels = panels_of(weights);
   LATHE_ASSIGN(Tensor packed, pack(weights, panels));
-  const gemm::WeightOnlyParams params{panels.k,    panels.n,         panels.block,
-                                      panels.bits, panels.has_zeros, panels.half_scales};
+  const gemm::WeightOnlyParams params{panels.k,
+                                      panels.n,
+                                      panels.block,
+                                      panels.bits,
+                                      panels.has_zeros,
+                                      panels.half_scales,
+                                      static_cast<int64_t>(panels.codes)};
   Emission emission = emission_with_weights(problem, encode_params(params), std::move(packed));
   emission.inputs[0].transposed = problem.attrs<MatmulAttrs>().transpose_a;
   return emission;

@@ -14,10 +14,20 @@ constexpr int kVectors = kVecRegisters == 32 && kVecBytes == 64 ? 4 : 2;  // of 
 constexpr int kRows = kVectors == 4 ? gemm::kMostPanelRows : 4;
 constexpr int64_t kAhead = 4096;  // bytes that are fetched before they are read: what a core has on the way from memory
 
-// Codes number i of the words, less half of the codes.
-template <int kBits>
+// What codes are: integers of 4 or 8 bits, or 8-bit floats.
+constexpr int kE4m3 = 43, kE5m2 = 52;
+constexpr int bits_of(int form) { return form == 4 ? 4 : 8; }
+
+// Codes number i of the words, of integers less half of the codes. Exponents of floats have biases that differ from
+// that of f32 by 120 and 112.
+template <int kForm>
 LATHE_INLINE Vec levels(IntVec words, int i) {
-  if constexpr (kBits == 8) {
+  if constexpr (kForm == kE4m3 || kForm == kE5m2) {
+    constexpr bool kIsE4m3 = kForm == kE4m3;  // signs first, so that they stay where they are
+    constexpr auto kMask = static_cast<int32_t>(kIsE4m3 ? 0x87f00000u : 0x8fe00000u);
+    const IntVec bits = ((words << (24 - 8 * i)) >> (kIsE4m3 ? 4 : 3)) & kMask;
+    return as_float(bits) * broadcast(kIsE4m3 ? 0x1p120f : 0x1p112f);
+  } else if constexpr (kForm == 8) {
     return __builtin_convertvector((words << (24 - 8 * i)) >> 24, Vec);
   } else {
 #if defined(LATHE_ISA_LEVEL_avx512)
@@ -51,19 +61,20 @@ LATHE_INLINE Vec load_zeros(const PackedPanels& panels, const std::byte* block, 
 }
 
 // The levels of a word of each column, the first `count` of them, times A from column k on.
-template <int kBits, bool kZeros, int kCount>
+template <int kForm, bool kZeros, int kCount>
 LATHE_INLINE void multiply_words(Vec (&sums)[kCount][kVectors], const int32_t* words, const Vec (&zeros)[kVectors],
                                  const float* const (&a)[kCount], int64_t k, int count) {
+  constexpr int kPerWord = 32 / bits_of(kForm);
   IntVec loaded[kVectors];
   LATHE_UNROLL
   for (int v = 0; v < kVectors; ++v) loaded[v] = load_int(words + v * kLanes);
   LATHE_UNROLL
-  for (int i = 0; i < 32 / kBits; ++i) {
+  for (int i = 0; i < kPerWord; ++i) {
     if (i >= count) break;
     Vec columns[kVectors];
     LATHE_UNROLL
     for (int v = 0; v < kVectors; ++v) {
-      columns[v] = levels<kBits>(loaded[v], i);
+      columns[v] = levels<kForm>(loaded[v], i);
       if constexpr (kZeros) columns[v] -= zeros[v];
     }
     LATHE_UNROLL
@@ -76,21 +87,21 @@ LATHE_INLINE void multiply_words(Vec (&sums)[kCount][kVectors], const int32_t* w
 }
 
 // The sums of a block's levels, times A.
-template <int kBits, bool kZeros, int kCount>
+template <int kForm, bool kZeros, int kCount>
 LATHE_INLINE void multiply_block(Vec (&sums)[kCount][kVectors], const std::byte* codes, const Vec (&zeros)[kVectors],
                                  const float* const (&a)[kCount], int64_t depth) {
-  constexpr int kPerWord = 32 / kBits;
+  constexpr int kPerWord = 32 / bits_of(kForm);
   const auto* words = reinterpret_cast<const int32_t*>(codes);
   int64_t k = 0;
   for (; k + kPerWord <= depth; k += kPerWord, words += kColumns) {
     for (int line = 0; line < kVectors * kVecBytes; line += 64)
       prefetch_l2(reinterpret_cast<const char*>(words) + kAhead + line);
-    multiply_words<kBits, kZeros, kCount>(sums, words, zeros, a, k, kPerWord);
+    multiply_words<kForm, kZeros, kCount>(sums, words, zeros, a, k, kPerWord);
   }
-  if (k < depth) multiply_words<kBits, kZeros, kCount>(sums, words, zeros, a, k, static_cast<int>(depth - k));
+  if (k < depth) multiply_words<kForm, kZeros, kCount>(sums, words, zeros, a, k, static_cast<int>(depth - k));
 }
 
-template <int kBits, bool kZeros, int kCount>
+template <int kForm, bool kZeros, int kCount>
 void multiply_columns(const PanelProduct& product, int column) {
   const PackedPanels& panels = product.panels;
   const float* a[kCount];
@@ -105,12 +116,12 @@ void multiply_columns(const PanelProduct& product, int column) {
     LATHE_UNROLL
     for (int v = 0; v < kVectors; ++v) {
       if constexpr (kZeros)
-        zeros[v] = load_zeros(panels, block, column + v * kLanes) - static_cast<float>(1 << (kBits - 1));
+        zeros[v] = load_zeros(panels, block, column + v * kLanes) - static_cast<float>(1 << (bits_of(kForm) - 1));
       LATHE_UNROLL
       for (int r = 0; r < kCount; ++r) sums[r][v] = zero();
     }
     const std::byte* codes = block + panels.scale_bytes() + panels.zero_bytes() + column * 4;
-    multiply_block<kBits, kZeros, kCount>(sums, codes, zeros, a, depth);
+    multiply_block<kForm, kZeros, kCount>(sums, codes, zeros, a, depth);
     LATHE_UNROLL
     for (int v = 0; v < kVectors; ++v) {
       const Vec scale = load_scales(panels, block, column + v * kLanes);
@@ -123,17 +134,17 @@ void multiply_columns(const PanelProduct& product, int column) {
     for (int v = 0; v < kVectors; ++v) store(product.sums + r * kColumns + column + v * kLanes, totals[r][v]);
 }
 
-template <int kBits, bool kZeros, int kCount>
+template <int kForm, bool kZeros, int kCount>
 void multiply_panel(const PanelProduct& product) {
   for (int column = 0; column < kColumns; column += kVectors * kLanes)
-    multiply_columns<kBits, kZeros, kCount>(product, column);
+    multiply_columns<kForm, kZeros, kCount>(product, column);
 }
 
-template <int kBits, bool kZeros>
+template <int kForm, bool kZeros>
 void multiply_rows(const PanelProduct& product, int rows) {
   static constexpr void (*functions[])(const PanelProduct&) = {
-      multiply_panel<kBits, kZeros, 1>, multiply_panel<kBits, kZeros, 2>, multiply_panel<kBits, kZeros, 3>,
-      multiply_panel<kBits, kZeros, 4>, multiply_panel<kBits, kZeros, kRows>};
+      multiply_panel<kForm, kZeros, 1>, multiply_panel<kForm, kZeros, 2>, multiply_panel<kForm, kZeros, 3>,
+      multiply_panel<kForm, kZeros, 4>, multiply_panel<kForm, kZeros, kRows>};
   functions[rows - 1](product);
 }
 
@@ -143,7 +154,12 @@ void multiply_bits(const PanelProduct& product, int rows) {
 }
 
 void multiply(const PanelProduct& product, int rows) {
-  product.panels.bits == 8 ? multiply_bits<8>(product, rows) : multiply_bits<4>(product, rows);
+  if (product.panels.codes == gemm::Codes::e4m3)
+    multiply_rows<kE4m3, false>(product, rows);
+  else if (product.panels.codes == gemm::Codes::e5m2)
+    multiply_rows<kE5m2, false>(product, rows);
+  else
+    product.panels.bits == 8 ? multiply_bits<8>(product, rows) : multiply_bits<4>(product, rows);
 }
 
 }  // namespace

@@ -184,6 +184,9 @@ bool has_tensor_core(const Problem& problem, Major major) {
       return true;
     case DType::i8:
       return major == Major::k;
+    case DType::f8e4m3fn:
+    case DType::f8e5m2:
+      return major == Major::k && problem.target.limits.float8;
     case DType::f32:
       return problem.tf32;
     default:

@@ -2,7 +2,7 @@
 // The main loop of every matrix product: a ring of panels in shared memory that loaders fill while a tile multiplies.
 #pragma once
 
-#include "lib/warpgroup.cuh"
+#include "gemm/promotion.cuh"
 
 namespace gemm {
 
@@ -49,7 +49,7 @@ LATHE_DEVICE void multiply_asynchronously(Tile& tile, LoaderA& a, LoaderB& b, in
   int reading = 0, writing = kStages - 1;
   for (int block = 0; block < blocks; ++block) {
     tile.multiply(panel_of<Tile>(ring, reading), panel_of<Tile>(ring, reading) + kA);
-    wgmma_wait<1>();
+    wait_for_panels<1>(tile);
     const int next = reading + 1 == kStages ? 0 : reading + 1;
     copy_async_wait<kStages - 3>();
     finish_panel<Tile>(a, panel_of<Tile>(ring, next));

@@ -40,6 +40,30 @@ struct Instruction<int8> {
   }
 };
 
+// Sums of 8-bit floats that matrix units add up have about 14 bits, so those of each instruction are added in f32
+// (docs/decisions/0071).
+template <class T>
+LATHE_DEVICE void multiply_apart(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
+  float part[4] = {};
+  mma_m16n8k32(part, a, b, T{});
+  LATHE_UNROLL
+  for (int i = 0; i < 4; ++i) d[i] += part[i];
+}
+
+template <>
+struct Instruction<f8e4m3> {
+  LATHE_DEVICE_MEMBER static void run(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
+    multiply_apart<f8e4m3>(d, a, b);
+  }
+};
+
+template <>
+struct Instruction<f8e5m2> {
+  LATHE_DEVICE_MEMBER static void run(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
+    multiply_apart<f8e5m2>(d, a, b);
+  }
+};
+
 // kWarpsK warps compute the same tile, each from its part of a panel's K: they read less than warps of smaller tiles.
 // kMnMajorA: M is contiguous in A's memory, and a row of its panel has one K; kMnMajorB: so for N in B's. 16-bit
 // elements are transposed by ldmatrix, 32-bit ones read word by word; 8-bit ones must be K-major.

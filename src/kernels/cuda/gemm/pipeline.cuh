@@ -144,7 +144,7 @@ LATHE_DEVICE void consume(Tile& tile, const PipelineMemory<Tile>& memory, Slot<T
   for (int i = 0; i < blocks; ++i) {
     phase_barrier_wait(memory.filled(slot.at), slot.parity);
     tile.multiply(memory.a(slot.at), memory.b(slot.at), warp() / 4);
-    wgmma_wait<1>();
+    wait_for_panels<1>(tile);
     if (i > 0) release<Tile>(memory.empty(before));
     before = slot.at;
     slot.next();

@@ -3,9 +3,9 @@
 // of a further group asks for panels (gemm/pipeline.cuh).
 #pragma once
 
+#include "gemm/promotion.cuh"
 #include "gemm/staging.cuh"
 #include "lib/tensor_copies.cuh"
-#include "lib/warpgroup.cuh"
 
 namespace gemm {
 
@@ -34,6 +34,7 @@ struct PipelineTile {
   static_assert(kPeers == 1 || kN / kPeers % (kMnMajorB ? 64 : 8) == 0, "peers bring whole blocks");
 
   Accumulator acc[1][kN / 8][4];
+  typename PanelSumsOf<T, kN>::Type panel;
 
   LATHE_DEVICE_MEMBER void clear() { clear_sums(acc); }
 
@@ -43,9 +44,13 @@ struct PipelineTile {
     a += group * PanelA::kGroupBytes;
     wgmma_fence();
     LATHE_UNROLL
-    for (int step = 0; step < kSteps; ++step)
-      wgmma<kN, kMnMajorA, kMnMajorB, PanelA::kBlockBytes, PanelB::kBlockBytes>(acc[0], a + step * PanelA::kStepBytes,
-                                                                                b + step * PanelB::kStepBytes, T{});
+    for (int step = 0; step < kSteps; ++step) {
+      const char *from_a = a + step * PanelA::kStepBytes, *from_b = b + step * PanelB::kStepBytes;
+      if constexpr (kPromotes<T>)
+        panel.multiply(from_a, from_b, step == 0);
+      else
+        wgmma<kN, kMnMajorA, kMnMajorB, PanelA::kBlockBytes, PanelB::kBlockBytes>(acc[0], from_a, from_b, T{});
+    }
     wgmma_commit();
   }
 };

@@ -7,9 +7,13 @@
 namespace lathe::cuda::gemm {
 
 std::optional<std::string> describe_product(const Problem& problem, Product& out) {
-  const Features supported{.reassociated_result = true, .pairs = true, .reassociated_inputs = 3, .prologues = 1};
+  const Features supported{
+      .reassociated_result = true, .pairs = true, .reassociated_inputs = 3, .prologues = 1, .float8 = true};
   if (auto reason = unsupported_feature(problem, supported)) return reason;
   if (auto reason = describe(problem, out)) return reason;
+  if (is_factor_float8(problem.inputs[0].dtype) &&
+      !(has_tensor_core(problem, out.a.major) && has_tensor_core(problem, out.b.major)))
+    return "8-bit floats that no matrix units multiply";
   const Operand& a = problem.inputs[0];
   if (!a.is_computed()) return std::nullopt;
   if (out.a.major == Major::mn || !out.batch.empty() || a.rank() < 2 || !problem.is(OpKind::matmul))

@@ -136,7 +136,10 @@ double predict(const TileShape& tile, const Extent& e) {
 }
 
 int64_t registers(const TileShape& tile, DType dtype) {
-  if (tile.unit == TileShape::warpgroup) return tile.warp_m * tile.warp_n / 32 + 64;  // operands stay in shared memory
+  if (tile.unit == TileShape::warpgroup) {  // operands stay in shared memory
+    const int64_t sums = tile.warp_m * tile.warp_n / 32;
+    return (is_factor_float8(dtype) ? 2 * sums : sums) + 64;  // those of a panel are apart (gemm/promotion.cuh)
+  }
   if (tile.unit == TileShape::sparse) {  // fragments of two steps, or of one (SparseTile::kAhead)
     const int64_t fragments = tile.warp_m / 2 + tile.warp_n / 16 * 5, sums = tile.warp_m * tile.warp_n / 32;
     return sums + fragments * (sums <= 64 ? 2 : 1) + 48;

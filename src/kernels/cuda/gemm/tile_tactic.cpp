@@ -221,6 +221,8 @@ void add_pipelines(const Extent& e, std::vector<Config>& configs) {
     t.peers = s.peers;
     t.stages = std::min(kMostStages, e.target.limits.shared_bytes / ((s.m + s.n) * kRowBytes + kBarrierBytes));
     if (t.peers > e.target.limits.cluster || t.peers > e.target.cores) continue;
+    constexpr int64_t kMostTwice = 192;  // columns whose sums fit registers beside those of a panel
+    if (is_factor_float8(e.dtype) && s.n > kMostTwice) continue;
     for (const int64_t splits : split_counts(t, e)) {
       t.splits = splits;
       configs.push_back({.text = text_of(t), .predicted_us = predict(t, e), .choice = t});
@@ -252,7 +254,8 @@ std::vector<Config> every_config(const Extent& e) {
   else
     add_tiles(TileShape::scalar, kScalarShapes, e, configs);
   const bool rows_along_k = !e.gathered && e.major_a == Major::k && e.major_b == Major::k;
-  const bool is_read = e.dtype == DType::f16 || e.dtype == DType::bf16 || e.dtype == DType::i8;
+  const bool is_read =
+      e.dtype == DType::f16 || e.dtype == DType::bf16 || e.dtype == DType::i8 || is_factor_float8(e.dtype);
   if (e.target.limits.warpgroups && is_read && rows_along_k)
     add_tiles(TileShape::warpgroup, kWarpgroupShapes, e, configs);
   if (e.copied) add_pipelines(e, configs);
@@ -308,7 +311,7 @@ int64_t shared_bytes(const TileShape& tile, DType dtype) {
 }
 
 std::string accumulator_type(DType dtype) {
-  if (is_floating(dtype)) return dtype == DType::f64 ? "double" : "float";
+  if (is_floating(dtype) || is_factor_float8(dtype)) return dtype == DType::f64 ? "double" : "float";
   return size_of(dtype) == 8 ? "int64" : "int32";
 }
 

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "gemm/panel.cuh"
+#include "gemm/promotion.cuh"
 #include "gemm/staging.cuh"
-#include "lib/warpgroup.cuh"
 
 namespace gemm {
 
@@ -24,6 +24,7 @@ struct WgmmaTile {
                 "what the instruction takes; whole groups of eight rows");
 
   Accumulator acc[1][kN / 8][4];
+  typename PanelSumsOf<T, kN>::Type panel;
 
   LATHE_DEVICE_MEMBER void clear() { clear_sums(acc); }
   LATHE_DEVICE_MEMBER static int slice() { return 0; }
@@ -36,8 +37,13 @@ struct WgmmaTile {
     a += warp() / 4 * 64 * PanelA::kRowBytes;
     wgmma_fence();
     LATHE_UNROLL
-    for (int step = 0; step < kSteps; ++step)
-      wgmma_along_k<kN>(acc[0], a + step * kStepBytes, b + step * kStepBytes, T{});
+    for (int step = 0; step < kSteps; ++step) {
+      const char *from_a = a + step * kStepBytes, *from_b = b + step * kStepBytes;
+      if constexpr (kPromotes<T>)
+        panel.multiply(from_a, from_b, step == 0);
+      else
+        wgmma_along_k<kN>(acc[0], from_a, from_b, T{});
+    }
     wgmma_commit();
   }
 

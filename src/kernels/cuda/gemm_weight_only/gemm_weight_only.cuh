@@ -8,9 +8,9 @@
 
 namespace weight_only {
 
-// B as it is packed. Codes: [column / 16][K / 64][kBits / 4][lane][4 words], of a lane's columns c = lane / 4 and c + 8
-// and its 16 elements of K from lane % 4 * 16 on. Scales and zeros: [column / 16][K / block][c][2]; zeros as
-// offset_of() has them.
+// B as it is packed; Code, of tiles, is the type of 8-bit floats, or that of integers. Codes: [column / 16][K /
+// 64][kBits / 4][lane][4 words], of a lane's columns c = lane / 4 and c + 8 and its 16 elements of K from lane % 4 * 16
+// on. Scales and zeros: [column / 16][K / block][c][2]; zeros as offset_of() has them.
 template <class T>
 struct Weights {
   const uint32* codes;
@@ -54,10 +54,22 @@ LATHE_DEVICE unsigned pair_of(T low, T high) {
   return static_cast<unsigned>(low.bits) | static_cast<unsigned>(high.bits) << 16;
 }
 
+// An 8-bit float as an f16: its exponent's bias, if that is another one, is made up for by a factor.
+LATHE_DEVICE unsigned widen_pair(unsigned codes, f8e4m3) {
+  constexpr unsigned kFactor = 0x5c005c00u;  // 2 ** 8, twice
+  return multiply_pairs((codes & 0x007f007fu) << 7 | (codes & 0x00800080u) << 8, kFactor, f16{});
+}
+LATHE_DEVICE unsigned widen_pair(unsigned codes, f8e5m2) { return codes << 8; }
+
 // Two elements of 16 bits, of which each half of `codes` has a code in its low bits.
-template <int kBits, class T>
+template <int kBits, class Code, class T>
 LATHE_DEVICE unsigned dequantize_pair(unsigned codes, T zero, T scale) {
-  if constexpr (offset_of < T, kBits >> 0) {
+  if constexpr (is_float8<Code> && is_same<T, f16>) {
+    return multiply_pairs(widen_pair(codes, Code{}), pair_of(scale, scale), T{});
+  } else if constexpr (is_float8<Code>) {
+    const float low = to_float(Code{static_cast<uint8>(codes)}), high = to_float(Code{static_cast<uint8>(codes >> 16)});
+    return pair_of(from_float<T>(low * to_float(scale)), from_float<T>(high * to_float(scale)));
+  } else if constexpr (offset_of < T, kBits >> 0) {
     constexpr unsigned kOffset = is_same<T, f16> ? 0x64006400u : 0x43004300u;
     return multiply_pairs(subtract_pairs(codes | kOffset, pair_of(zero, zero), T{}), pair_of(scale, scale), T{});
   } else {
@@ -69,7 +81,7 @@ LATHE_DEVICE unsigned dequantize_pair(unsigned codes, T zero, T scale) {
 
 // The left operand of a step of 16 elements of K: columns c and c + 8 at two elements, then both at the next two. Of a
 // word of 4 bits pair i has bits 4i and 4i + 16; words of 8 bits have two pairs each, in bytes i and i + 2.
-template <int kBits, class T>
+template <int kBits, class Code, class T>
 LATHE_DEVICE void dequantize_step(unsigned (&a)[4], const Panel<T, kBits>& panel, int step) {
   LATHE_UNROLL
   for (int i = 0; i < 4; ++i) {
@@ -77,7 +89,7 @@ LATHE_DEVICE void dequantize_step(unsigned (&a)[4], const Panel<T, kBits>& panel
     const int word = step * (kBits / 4) + i / kPairs;
     constexpr unsigned kMask = kBits == 4 ? 0x000f000fu : 0x00ff00ffu;
     const unsigned codes = panel.codes[word / 4].at[word % 4] >> i % kPairs * kBits & kMask;
-    a[i] = dequantize_pair<kBits>(codes, panel.zeros.at[i % 2], panel.scales.at[i % 2]);
+    a[i] = dequantize_pair<kBits, Code>(codes, panel.zeros.at[i % 2], panel.scales.at[i % 2]);
   }
 }
 
@@ -149,7 +161,7 @@ struct PanelLoop {
 };
 
 // 16-bit elements on tensor cores: 16 columns by 8 * kTiles rows.
-template <class T, int kBits, int kWarps, int kTiles, int kWidth, bool kZeros>
+template <class T, int kBits, int kWarps, int kTiles, int kWidth, bool kZeros, class Code>
 struct MmaTile {
   static constexpr int kM = 8 * kTiles, kN = 16, kK = 64;
   static constexpr int kThreads = 32 * kWarps;
@@ -168,7 +180,7 @@ struct MmaTile {
         .run(load, [&](int slot, const Panel<T, kBits>& panel, int at) {
           unsigned columns[4][4], row[8];
           LATHE_UNROLL
-          for (int step = 0; step < 4; ++step) dequantize_step<kBits>(columns[step], panel, step);
+          for (int step = 0; step < 4; ++step) dequantize_step<kBits, Code>(columns[step], panel, step);
           LATHE_UNROLL
           for (int j = 0; j < kTiles; ++j) {
             if constexpr (kTiles > 1) load_row(row, rows, block.row + j * 8, at);
@@ -214,7 +226,7 @@ struct MmaTile {
 };
 
 // f32 on the scalar units: 16 columns by kRows rows.
-template <int kBits, int kWarps, int kRows, int kWidth, bool kZeros>
+template <int kBits, int kWarps, int kRows, int kWidth, bool kZeros, class Code>
 struct ScalarTile {
   static constexpr int kM = kRows, kN = 16, kK = 64;
   static constexpr int kThreads = 32 * kWarps;
@@ -259,6 +271,11 @@ struct ScalarTile {
     for (int i = 0; i < 16; ++i) {  // pairs: of a step the columns c and c + 8 at two elements, then at the next two
       const int word = i / 4 * (kBits / 4) + i % 4 / kPairs, c = i % 2, k = i / 4 * 4 + i % 4 / 2 * 2;
       const uint32 codes = panel.codes[word / 4].at[word % 4] >> i % 4 % kPairs * kBits;
+      if constexpr (is_float8<Code>) {
+        to[c][k] = to_float(Code{static_cast<uint8>(codes)}) * panel.scales.at[c];
+        to[c][k + 1] = to_float(Code{static_cast<uint8>(codes >> 16)}) * panel.scales.at[c];
+        continue;
+      }
       const float low = static_cast<float>(codes & ((1u << kBits) - 1));
       const float high = static_cast<float>(codes >> 16 & ((1u << kBits) - 1));
       to[c][k] = (low - panel.zeros.at[c]) * panel.scales.at[c];

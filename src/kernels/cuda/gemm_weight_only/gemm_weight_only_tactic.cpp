@@ -150,8 +150,9 @@ SourceLaunch launch_of(const Problem& problem, const WeightOnly& form, const Til
   const gemm::Sink sink = gemm::declare_sink(source, ending, 1, emission);
   const bool is_scalar = form.dtype == DType::f32;
   const std::string_view type = device_type(form.dtype);
-  const std::string parameters = fmt::format("{}, {}, {}, {}, {}", weights.bits(), tile.warps,
-                                             is_scalar ? tile.rows : tile.rows / 8, form.width, form.has_zeros);
+  const std::string parameters =
+      fmt::format("{}, {}, {}, {}, {}, {}", weights.bits(), tile.warps, is_scalar ? tile.rows : tile.rows / 8,
+                  form.width, form.has_zeros, device_type(weights.dtype()));
   const std::string call = fmt::format(
       "using Tile = weight_only::{0};\n"
       "  const long m = {1}, n = {2}, k = {3};\n"

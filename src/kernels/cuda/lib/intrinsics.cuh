@@ -196,6 +196,23 @@ LATHE_DEVICE void mma_m16n8k32_s8(int (&d)[4], const unsigned (&a)[4], const uns
 #endif
 }
 
+#if __CUDA_ARCH__ >= 890
+#define LATHE_MMA_FLOAT8(type)                                              \
+  asm volatile("mma.sync.aligned.m16n8k32.row.col.f32." type "." type       \
+               ".f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};" \
+               : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])             \
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]))
+#else  // tactics do not choose them
+#define LATHE_MMA_FLOAT8(type) asm volatile("trap;")
+#endif
+LATHE_DEVICE void mma_m16n8k32(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2], f8e4m3) {
+  LATHE_MMA_FLOAT8("e4m3");
+}
+LATHE_DEVICE void mma_m16n8k32(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2], f8e5m2) {
+  LATHE_MMA_FLOAT8("e5m2");
+}
+#undef LATHE_MMA_FLOAT8
+
 // The same of sparse rows of a, of which two of four neighbours along K are there: twice the K. 4 bits of e say which
 // two, the first in the lower 2; they differ, and ascend. Of 16-bit floats lanes 4 * i and 4 * i + 1 have those of rows
 // i and, in the upper half, i + 8, each of 16 elements of K; lanes 2 and 3 of the four are not asked (sparsity selector

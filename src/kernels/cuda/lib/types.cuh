@@ -39,6 +39,14 @@ struct bf16 {
   uint16 bits;
 };
 
+// 8-bit floats: 4 bits of exponent, NaN and no infinity; and 5 bits, the upper half of an f16.
+struct f8e4m3 {
+  uint8 bits;
+};
+struct f8e5m2 {
+  uint8 bits;
+};
+
 template <class To, class From>
 LATHE_DEVICE To bit_cast(const From& from) {
   static_assert(sizeof(To) == sizeof(From), "bit_cast keeps the size");
@@ -56,6 +64,9 @@ template <class T>
 inline constexpr bool is_float = is_same<T, float> || is_same<T, double> || is_same<T, f16> || is_same<T, bf16>;
 template <class T>
 inline constexpr bool is_signed_int = is_same<T, int8> || is_same<T, int16> || is_same<T, int32> || is_same<T, int64>;
+
+template <class T>
+inline constexpr bool is_float8 = is_same<T, f8e4m3> || is_same<T, f8e5m2>;
 
 // What matrix units sum up products of a type in.
 template <class T>
@@ -112,6 +123,51 @@ LATHE_DEVICE uint16 bf16_bits(float value) {
 #endif
 }
 
+// ---- 8-bit floats
+
+LATHE_DEVICE float e4m3_to_float(uint8 bits) {
+  const uint32 sign = (bits & 0x80u) << 24, magnitude = bits & 0x7fu;
+  if (magnitude == 0x7fu) return bit_cast<float>(sign | 0x7fffffffu);
+  return bit_cast<float>(bit_cast<uint32>(bit_cast<float>(magnitude << 20) * 0x1p120f) | sign);
+}
+LATHE_DEVICE float e5m2_to_float(uint8 bits) { return f16_to_float(static_cast<uint16>(bits << 8)); }
+
+// To nearest, ties to even; what lies beyond the largest number, infinities too, becomes that. The rounded magnitude is
+// kMantissa bits and an exponent whose bias is kBias, of which kLargest is the largest and kNan NaN.
+template <int kMantissa, int kBias, uint32 kLargest, uint32 kNan>
+LATHE_DEVICE uint8 float8_bits(float value) {
+  constexpr int kDropped = 23 - kMantissa;
+  const uint32 bits = bit_cast<uint32>(value), sign = (bits >> 24) & 0x80u, magnitude = bits & 0x7fffffffu;
+  if (magnitude > 0x7f800000u) return static_cast<uint8>(sign | kNan);
+  uint32 rounded = 0;
+  if (magnitude < static_cast<uint32>(128 - kBias) << 23) {  // subnormal: a sum whose last bit is that of the result
+    const float last = bit_cast<float>(static_cast<uint32>(128 - kBias + kDropped) << 23);
+    rounded = bit_cast<uint32>(bit_cast<float>(magnitude) + last) - bit_cast<uint32>(last);
+  } else {
+    const uint32 even = (magnitude >> kDropped) & 1u;
+    rounded = (magnitude - (static_cast<uint32>(127 - kBias) << 23) + (1u << (kDropped - 1)) - 1u + even) >> kDropped;
+  }
+  return static_cast<uint8>(sign | (rounded < kLargest ? rounded : kLargest));
+}
+LATHE_DEVICE uint8 e4m3_bits(float value) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
+  uint16 pair;
+  asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(0.0f), "f"(value));
+  return static_cast<uint8>(pair);
+#else
+  return float8_bits<3, 7, 0x7eu, 0x7fu>(value);
+#endif
+}
+LATHE_DEVICE uint8 e5m2_bits(float value) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
+  uint16 pair;
+  asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(0.0f), "f"(value));
+  return static_cast<uint8>(pair);
+#else
+  return float8_bits<2, 15, 0x7bu, 0x7eu>(value);
+#endif
+}
+
 // f32 rounded to the 10 mantissa bits of tf32 (half away from zero, as the hardware does), as a register.
 LATHE_DEVICE uint32 tf32_bits(float value) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
@@ -131,6 +187,8 @@ LATHE_DEVICE float to_float(float value) { return value; }
 LATHE_DEVICE float to_float(double value) { return static_cast<float>(value); }
 LATHE_DEVICE float to_float(f16 value) { return f16_to_float(value.bits); }
 LATHE_DEVICE float to_float(bf16 value) { return bf16_to_float(value.bits); }
+LATHE_DEVICE float to_float(f8e4m3 value) { return e4m3_to_float(value.bits); }
+LATHE_DEVICE float to_float(f8e5m2 value) { return e5m2_to_float(value.bits); }
 template <class T>
 LATHE_DEVICE float to_float(T value) {
 #ifndef LATHE_EMULATED
@@ -205,6 +263,10 @@ LATHE_DEVICE T from_float(float value) {
     return f16{f16_bits(value)};
   else if constexpr (is_same<T, bf16>)
     return bf16{bf16_bits(value)};
+  else if constexpr (is_same<T, f8e4m3>)
+    return f8e4m3{e4m3_bits(value)};
+  else if constexpr (is_same<T, f8e5m2>)
+    return f8e5m2{e5m2_bits(value)};
   else if constexpr (is_same<T, bool>)
     return value != 0;
   else

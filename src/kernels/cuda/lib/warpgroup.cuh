@@ -72,7 +72,7 @@ LATHE_DEVICE uint64 panel_descriptor(const void* shared) {
 // Both operands in shared memory: two descriptors, whether sums are kept, major orders.
 #define LATHE_KEEP_SHARED(P0, P1, P2, P3, P4, P5, P6) P2
 #define LATHE_TERMS_SHARED(P0, P1, P2, P3, P4, P5, P6) P0 ", " P1 ", p, 1, 1, " P3 ", " P4
-#define LATHE_TERMS_TF32(P0, P1, P2, P3, P4, P5, P6) P0 ", " P1 ", p, 1, 1"
+#define LATHE_TERMS_ALONG_K(P0, P1, P2, P3, P4, P5, P6) P0 ", " P1 ", p, 1, 1"
 #define LATHE_TERMS_INTEGERS(P0, P1, P2, P3, P4, P5, P6) P0 ", " P1 ", p"
 // The first in registers: four of them, a descriptor, whether sums are kept, a major order.
 #define LATHE_KEEP_REGISTERS(P0, P1, P2, P3, P4, P5, P6) P5
@@ -108,10 +108,12 @@ LATHE_DEVICE void wgmma(Sum (&d)[N / 8][4], const void* panel_a, const void* pan
   LATHE_WGMMA(n, "+f", shape, LATHE_KEEP_SHARED, terms, "l"(a), "l"(b), "n"(kKept), "n"(kMajorA), "n"(kMajorB))
 #define LATHE_WGMMA_ALONG_K(n, c, shape, terms) \
   LATHE_WGMMA(n, c, shape, LATHE_KEEP_SHARED, terms, "l"(a), "l"(b), "n"(kKept))
-#define LATHE_WGMMA_COLUMNS(n)                                                                                   \
-  if constexpr (N == n && is_same<T, f16>) LATHE_WGMMA_SHARED(n, "k16.f32.f16.f16", LATHE_TERMS_SHARED);         \
-  if constexpr (N == n && is_same<T, bf16>) LATHE_WGMMA_SHARED(n, "k16.f32.bf16.bf16", LATHE_TERMS_SHARED);      \
-  if constexpr (N == n && is_same<T, float>) LATHE_WGMMA_ALONG_K(n, "+f", "k8.f32.tf32.tf32", LATHE_TERMS_TF32); \
+#define LATHE_WGMMA_COLUMNS(n)                                                                                        \
+  if constexpr (N == n && is_same<T, f16>) LATHE_WGMMA_SHARED(n, "k16.f32.f16.f16", LATHE_TERMS_SHARED);              \
+  if constexpr (N == n && is_same<T, bf16>) LATHE_WGMMA_SHARED(n, "k16.f32.bf16.bf16", LATHE_TERMS_SHARED);           \
+  if constexpr (N == n && is_same<T, float>) LATHE_WGMMA_ALONG_K(n, "+f", "k8.f32.tf32.tf32", LATHE_TERMS_ALONG_K);   \
+  if constexpr (N == n && is_same<T, f8e4m3>) LATHE_WGMMA_ALONG_K(n, "+f", "k32.f32.e4m3.e4m3", LATHE_TERMS_ALONG_K); \
+  if constexpr (N == n && is_same<T, f8e5m2>) LATHE_WGMMA_ALONG_K(n, "+f", "k32.f32.e5m2.e5m2", LATHE_TERMS_ALONG_K); \
   if constexpr (N == n && is_same<T, int8>) LATHE_WGMMA_ALONG_K(n, "+r", "k32.s32.s8.s8", LATHE_TERMS_INTEGERS)
   LATHE_WGMMA_SIZES(LATHE_WGMMA_COLUMNS);
 #undef LATHE_WGMMA_COLUMNS
@@ -148,7 +150,7 @@ LATHE_DEVICE void pin_sums(float (&d)[N][4]) {
 #undef LATHE_WGMMA_SIZES
 #undef LATHE_KEEP_SHARED
 #undef LATHE_TERMS_SHARED
-#undef LATHE_TERMS_TF32
+#undef LATHE_TERMS_ALONG_K
 #undef LATHE_TERMS_INTEGERS
 #undef LATHE_KEEP_REGISTERS
 #undef LATHE_TERMS_REGISTERS
@@ -214,8 +216,8 @@ LATHE_DEVICE void take_registers() {}
 #endif  // LATHE_EMULATED
 
 // The same of rows that run along K.
-template <int N, class Sum, class T>
+template <int N, bool kKeep = true, class Sum, class T>
 LATHE_DEVICE void wgmma_along_k(Sum (&d)[N / 8][4], const void* panel_a, const void* panel_b, T type) {
   constexpr bool kMnMajor = false;
-  wgmma<N, kMnMajor, kMnMajor, 0, 0>(d, panel_a, panel_b, type);
+  wgmma<N, kMnMajor, kMnMajor, 0, 0, kKeep>(d, panel_a, panel_b, type);
 }

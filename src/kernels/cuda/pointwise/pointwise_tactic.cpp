@@ -177,7 +177,7 @@ class PointwiseMatch final : public Match {
 
 Matched match_pointwise(const Problem& problem) {
   if (problem.attributes) return refuse("not a pointwise expression");
-  if (auto reason = unsupported_feature(problem, {.several_results = true, .fill = true}))
+  if (auto reason = unsupported_feature(problem, {.several_results = true, .fill = true, .float8 = true}))
     return refuse(*std::move(reason));
   for (const Operand& operand : problem.operands)
     if (!is_exact_in_f32(operand.dtype))
