@@ -9,8 +9,11 @@ list(APPEND dispatch_api_sources api/convert.cpp api/deprecation.cpp api/entry_p
 
 # What is compiled of all files at once is a twelfth smaller.
 set(dispatch_option $<$<CONFIG:Release>:-Oz>)
-if(LATHE_PACKED_KERNELS AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)  # where lathe_trim_objects() makes one object of them
-  list(APPEND dispatch_option $<$<CONFIG:Release>:-flto>)
+# lathe_trim_objects() makes one object of them.
+set(LATHE_WHOLE_DISPATCH OFF)
+if(LATHE_PACKED_KERNELS AND CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_BUILD_TYPE STREQUAL Release)
+  set(LATHE_WHOLE_DISPATCH ON)
+  list(APPEND dispatch_option -flto)
 endif()
 
 # lathe_add_small_objects(NAME GENERATION source...): without a precompiled header, which is made for other options.

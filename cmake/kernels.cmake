@@ -128,8 +128,11 @@ function(lathe_trim_objects out name)
     return()
   endif()
   set_property(GLOBAL PROPERTY LATHE_TRIMMED_${name} ON)
+  if(LATHE_WHOLE_DISPATCH AND name MATCHES "^lathe_dispatch")
+    set(whole --whole)
+  endif()
   add_custom_command(OUTPUT ${trimmed}
-    COMMAND ${LATHE_PYTHON} ${CMAKE_SOURCE_DIR}/cmake/trim_unwind.py --compiler ${CMAKE_CXX_COMPILER} --out ${trimmed} ${ARGN}
+    COMMAND ${LATHE_PYTHON} ${CMAKE_SOURCE_DIR}/cmake/trim_unwind.py --compiler ${CMAKE_CXX_COMPILER} --out ${trimmed} ${whole} ${ARGN}
     DEPENDS ${CMAKE_SOURCE_DIR}/cmake/trim_unwind.py ${ARGN} COMMAND_EXPAND_LISTS VERBATIM)
   set_source_files_properties(${trimmed} PROPERTIES EXTERNAL_OBJECT ON GENERATED ON)
 endfunction()

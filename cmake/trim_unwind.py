@@ -4,6 +4,7 @@
 
   trim_unwind.py --archive FILE.a                                 those of the objects in a static library
   trim_unwind.py --compiler c++ --out FILE.o object...            makes one object of several, and leaves them as they are
+  trim_unwind.py --compiler c++ --out FILE.o --whole object...    the same of objects that g++ is to compile together (-flto)
 
 Exceptions leave functions at calls alone. What compilers write tells how each push of a prologue and each pop of an epilogue
 changes the stack, for who looks between them: that is a third of the table. Rules that are not understood stay as they are.
@@ -15,7 +16,7 @@ import struct
 import subprocess
 import tempfile
 
-# Of objects that hold what g++ compiles when all are there (-flto): to the object code that is trimmed, small.
+# To code that is trimmed, of objects that hold none yet. Objects with code are trimmed before they are joined.
 OPTIMISATION = ("-flto", "-flto-partition=none", "-flinker-output=nolto-rel", "-Oz", "-fPIC", "-ffunction-sections", "-fdata-sections")
 
 RELA, SECTION = struct.Struct("<QQq"), struct.Struct("<2I4Q2I2Q")
@@ -243,19 +244,24 @@ def main():
     parser.add_argument("--archive", type=pathlib.Path)
     parser.add_argument("--compiler")
     parser.add_argument("--out", type=pathlib.Path)
+    parser.add_argument("--whole", action="store_true")
     parser.add_argument("objects", nargs="*", type=pathlib.Path)
     options = parser.parse_args()
-    if options.out:
+    if options.whole:
         run(options.compiler, "-r", "-nostdlib", "-fuse-ld=bfd", *OPTIMISATION, "-o", options.out, *options.objects)
         return trim_file(options.out)
+    given = members(options.archive) if options.archive else (path.read_bytes() for path in options.objects)
     with tempfile.TemporaryDirectory() as folder:
         copies = []
-        for content in members(options.archive):
+        for content in given:
             copies.append(pathlib.Path(folder) / f"{len(copies)}.o")
             copies[-1].write_bytes(content)
             trim_file(copies[-1])
-        options.archive.unlink()
-        run("ar", "qcs", options.archive, *copies)
+        if options.archive:
+            options.archive.unlink()
+            run("ar", "qcs", options.archive, *copies)
+        else:
+            run(options.compiler, "-r", "-nostdlib", "-fuse-ld=bfd", "-o", options.out, *copies)
 
 
 if __name__ == "__main__":
