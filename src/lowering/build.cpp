@@ -40,8 +40,7 @@ void warn_of_quantization(const ir::Graph& graph, const Arithmetic& arithmetic, 
             weights, static_cast<double>(bytes) / 1e6, others);
 }
 
-// Whether products may take the levels of dequantised weights as they are: what they are multiplied by is quantised,
-// too.
+// Whether products may take the levels of these weights as they are: what they are multiplied by is quantised, too.
 bool is_multiplied(const ir::Value* weights) {
   return !weights->is_graph_output() && std::ranges::all_of(weights->uses(), [](const ir::Use& use) {
     if (use.node->is(OpKind::transpose)) return is_multiplied(use.node->output());
@@ -57,8 +56,9 @@ void warn_of_storage_types(const ir::Graph& graph, const Arithmetic& arithmetic,
     if (!constant || !is_storage_only(constant->dtype()) || !node->has_trait(kConverts) ||
         stays_packed(*node, arithmetic))
       continue;
-    const ir::Value* widened = node->output();
-    if (are_multiplied(constant->dtype(), arithmetic) && dequantized(widened) && is_multiplied(widened)) continue;
+    if (node->is(OpKind::dequantize) && node->attrs<DequantizeAttrs>().blocks.empty() &&
+        are_multiplied(constant->dtype(), arithmetic) && is_multiplied(node->output()))
+      continue;
     ++weights;
     stored += static_cast<int64_t>(constant->bytes());
     floats += bytes_of(node->output()->dtype(), constant->volume()).value_or(0);
