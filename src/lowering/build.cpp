@@ -40,12 +40,12 @@ void warn_of_quantization(const ir::Graph& graph, const Arithmetic& arithmetic, 
             weights, static_cast<double>(bytes) / 1e6, others);
 }
 
-// Whether products of the target may take the levels as they are: what they are multiplied by is quantised, too.
-bool is_multiplied(const ir::Node& node, const Arithmetic& arithmetic) {
-  return node.is(OpKind::dequantize) && are_multiplied(node.input(0)->dtype(), arithmetic) &&
-         std::ranges::all_of(node.output()->uses(), [](const ir::Use& use) {
-           return use.node->is(OpKind::matmul) && made_by(use.node->input(0), OpKind::dequantize);
-         });
+// Whether products may take the levels of these weights as they are: what they are multiplied by is quantised, too.
+bool is_multiplied(const ir::Value* weights) {
+  return !weights->is_graph_output() && std::ranges::all_of(weights->uses(), [](const ir::Use& use) {
+    if (use.node->is(OpKind::transpose)) return is_multiplied(use.node->output());
+    return use.node->is(OpKind::matmul) && made_by(use.node->input(0), OpKind::dequantize);
+  });
 }
 
 // Weights of types that no kernel reads become floats, which are larger.
@@ -54,7 +54,10 @@ void warn_of_storage_types(const ir::Graph& graph, const Arithmetic& arithmetic,
   for (const auto& node : graph.nodes()) {
     const Tensor* constant = node->num_inputs() > 0 && node->input(0) ? node->input(0)->constant() : nullptr;
     if (!constant || !is_storage_only(constant->dtype()) || !node->has_trait(kConverts) ||
-        stays_packed(*node, arithmetic) || is_multiplied(*node, arithmetic))
+        stays_packed(*node, arithmetic))
+      continue;
+    if (node->is(OpKind::dequantize) && node->attrs<DequantizeAttrs>().blocks.empty() &&
+        are_multiplied(constant->dtype(), arithmetic) && is_multiplied(node->output()))
       continue;
     ++weights;
     stored += static_cast<int64_t>(constant->bytes());

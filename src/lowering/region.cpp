@@ -101,11 +101,13 @@ bool RefusedFusions::isolate(const Region& region, const std::function<bool(cons
 void RefusedFusions::add(const Region& region, const std::vector<std::string>& reasons, std::optional<size_t> input) {
   const bool is_kernel = region.kind == RegionKind::kernel;
   const auto note = [&](std::string what) { notes_.push_back({region.root, std::move(what), reasons}); };
-  if (!region.producers.empty()) {
-    if (!input) input = region.produced_inputs()[0];
+  const bool moves = is_kernel && region.moves_elements();
+  if (!region.producers.empty() && !input) input = region.produced_inputs()[0];
+  // Packed weights would be evaluated in each run: what moves the result is given up before them.
+  if (input && !(moves && region.input(*input)->content())) {
     producers_.emplace(region.root, *input);
     note(fmt::format("input {} is written before it is read", *input));
-  } else if (is_kernel && region.moves_elements()) {
+  } else if (moves) {
     movements_.insert(region.root);
     note("what moves its result is a step of its own");
   } else if (is_kernel && region.nodes.size() > 1) {

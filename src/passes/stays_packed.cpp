@@ -35,7 +35,7 @@ bool has_known_scales(const Node& node) {
   if (!levels || levels->rank() != 2 || levels->volume() == 0 || !is_packable(levels->dtype())) return false;
   for (size_t i = 1; i < node.num_inputs(); ++i)
     if (node.input(i) && (!node.input(i)->constant() || node.input(i)->rank() > 2)) return false;
-  if (is_factor_float8(levels->dtype()) && node.input(2)) return false;
+  if (is_factor_float8(levels->dtype()) && node.input(2) && !all_equal(node.input(2), 0)) return false;
   return is_product_float(node.input(1)->dtype());
 }
 

@@ -150,6 +150,47 @@ class Quantized(unittest.TestCase):
         self.assertEqual([product["why"] for product in json.loads(report.read_text())["float_products"]],
                          ["it is told to compute in floats"], shown)
 
+    def save_float8(self):
+        """Two layers of f8e4m3fn, of which the second multiplies computed operands that do not run along K."""
+        nodes, constants = [], []
+
+        def op(kind, inputs, name, **attributes):
+            nodes.append(helper.make_node(kind, inputs, [name], name, **attributes))
+            return name
+
+        def quantized(x, name):
+            return op("DequantizeLinear", [op("QuantizeLinear", [x, "scale"], name + "_q",
+                                              output_dtype=TensorProto.FLOAT8E4M3FN), "scale"], name)
+
+        constants.append(numpy_helper.from_array(np.float32(0.125), "scale"))
+        codes = random.integers(0, 0x50, (64, 48)).astype(np.uint8).tobytes()
+        constants.append(helper.make_tensor("w", TensorProto.FLOAT8E4M3FN, [64, 48], codes, raw=True))
+        y = op("MatMul", [quantized("x", "left"), op("DequantizeLinear", ["w", "scale"], "weights")], "y")
+        op("MatMul", [quantized(y, "again"), quantized("z", "right")], "product")
+        inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, [32, 64]),
+                  helper.make_tensor_value_info("z", TensorProto.FLOAT, [48, 16])]
+        outputs = [helper.make_tensor_value_info("product", TensorProto.FLOAT, [32, 16])]
+        graph = helper.make_graph(nodes, "float8", inputs, outputs, constants)
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10), self.path)
+
+    def float_products(self, *words):
+        report = self.folder / "report.json"
+        shown = self.checked("inspect", self.path, "--buildBudget=0", "--json", report, *words)
+        products = json.loads(report.read_text())["float_products"]
+        return shown, {product["tensor"]: product["why"] for product in products}
+
+    def test_8_bit_floats_and_reasons_for_wide_ones(self):
+        self.save_float8()
+        shown, products = self.float_products("--target=cuda")
+        self.assertEqual(products, {"product": "both operands are computed, and do not run along K in memory"}, shown)
+        self.assertIn(" f8e4m3fn ", shown)
+        self.assertNotIn("plain evaluation ", shown)
+        shown, products = self.float_products("--target=cpu")
+        self.assertEqual(set(products), {"y", "product"}, shown)
+        if MULTIPLIES_BYTES:
+            self.assertEqual(set(products.values()), {"the target multiplies no 8-bit floats"}, shown)
+        self.assertIn(" gemm_weight_only ", shown)
+
     def build(self, *words):
         return self.lathe("build", self.path, "-o", self.folder / "e.engine", "--buildBudget=0", *words)
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plans whose tensors lie packed, or whose elements no kernel reads, compute what the graph says.
+#include <algorithm>
+
 #include "base/encoding.h"
 #include "lowering/engine_fixture.h"
 
@@ -79,13 +81,15 @@ INSTANTIATE_TEST_SUITE_P(All, StorageTypes,
                                          DType::f8e8m0, DType::f4e2m1, DType::i4, DType::u4, DType::i2, DType::u2),
                          name_of_case);
 
+struct Warnings : Log {
+  void write(Severity severity, std::string_view text) override {
+    if (severity == Severity::warning) lines.emplace_back(text);
+  }
+  std::vector<std::string> lines;
+};
+
 TEST(StorageTypesOfWeights, BecomeFloatsWithOneWarning) {
-  struct Warnings : Log {
-    void write(Severity severity, std::string_view text) override {
-      if (severity == Severity::warning) lines.emplace_back(text);
-    }
-    std::vector<std::string> lines;
-  } log;
+  Warnings log;
   BuildOptions options = native_options();
   options.log = &log;
   options.traits.arithmetic.integer_products = true;
@@ -103,6 +107,33 @@ TEST(StorageTypesOfWeights, BecomeFloatsWithOneWarning) {
   EXPECT_NE(log.lines[0].find("1 weights of 8-bit floats or of less than 8 bits"), std::string::npos) << log.lines[0];
   ASSERT_EQ(report.regions.size(), 1u);
   EXPECT_EQ(report.regions[0].kind, "kernel");
+}
+
+// Where products take 8-bit floats, weights that are dequantised for them stay, moved or not; those by blocks do not.
+TEST(StorageTypesOfWeights, NoneBecomesFloatsWhereItIsMultiplied) {
+  const auto warnings_of = [](const std::string& dequantize) {
+    Warnings log;
+    BuildOptions options = native_options();
+    options.log = &log;
+    options.traits.arithmetic.integer_products = options.traits.arithmetic.float8_products = true;
+    const std::string text = R"(graph g {
+  input %q: f8e4m3fn[2, 64]
+  %s = constant{value=f32[]{0.5}}()
+  %x = dequantize(%q, %s)
+  %w = constant{value=f8e4m3fn[32, 64]{~1}}()
+  %t = constant{value=f32[32, 2]{~2}}()
+  %f = )" + dequantize + R"(
+  %v = transpose{perm=[1, 0]}(%f)
+  %y = matmul(%x, %v)
+  output %y
+})";
+    EXPECT_TRUE(build_engine(text, options));
+    return std::ranges::count_if(log.lines, [](const std::string& line) {
+      return line.find("are dequantised while building") != std::string::npos;
+    });
+  };
+  EXPECT_EQ(warnings_of("dequantize(%w, %s)"), 0);
+  EXPECT_EQ(warnings_of("dequantize{blocks=[1, 32]}(%w, %t)"), 1);
 }
 
 TEST(StorageTypesOfWeights, ReadByEvaluationsLiePacked) {
