@@ -26,6 +26,11 @@ enum class Opcode : uint8_t {
 #include "base/scalars.def"
 };
 
+// To integers, or to 8-bit floats.
+constexpr bool is_rounding(Opcode op) {
+  return op == Opcode::round || op == Opcode::round_e4m3 || op == Opcode::round_e5m2;
+}
+
 struct Instruction {
   Opcode op;
   std::array<uint16_t, 3> operands{};  // registers; unused ones are 0

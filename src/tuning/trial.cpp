@@ -222,10 +222,7 @@ Result<float> step_at_ties(const Program& program, std::vector<Tensor> registers
 }  // namespace
 
 bool rounds(const Program& program) {
-  return std::ranges::any_of(program.code, [](const Instruction& instruction) {
-    return instruction.op == Opcode::round || instruction.op == Opcode::round_e4m3 ||
-           instruction.op == Opcode::round_e5m2;
-  });
+  return std::ranges::any_of(program.code, [](const Instruction& instruction) { return is_rounding(instruction.op); });
 }
 
 bool Expected::explains(int64_t i, float value, double error) const {

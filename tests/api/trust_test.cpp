@@ -128,7 +128,7 @@ TEST_F(Trust, EveryFlipAndTruncationOfASignedPlanIsRefused) {
   const auto by_a = signed_by("a", *plan_);
   std::vector<char> bytes(static_cast<const char*>(by_a->data()),
                           static_cast<const char*>(by_a->data()) + by_a->size());
-  ASSERT_LT(bytes.size(), 65536u);
+  ASSERT_LT(bytes.size(), 100'000u);  // of more, all flips would take minutes
   for (size_t i = 0; i < bytes.size(); ++i) {
     bytes[i] = static_cast<char>(bytes[i] ^ (1 << i % 8));
     ASSERT_EQ(runtime->deserializeCudaEngine(bytes.data(), bytes.size()), nullptr) << i;

@@ -25,8 +25,8 @@ std::optional<float> scale_of_levels(const Program& program, size_t reg) {
   const size_t i = reg - program.num_inputs;
   if (program.code[i].op != Opcode::div || i + 1 == program.code.size()) return std::nullopt;
   const Instruction &next = program.code[i + 1], &division = program.code[i];
-  const bool rounds = next.op == Opcode::round || next.op == Opcode::round_e4m3 || next.op == Opcode::round_e5m2;
-  if (!rounds || next.operands[0] != reg || division.operands[1] < program.num_inputs) return std::nullopt;
+  if (!is_rounding(next.op) || next.operands[0] != reg || division.operands[1] < program.num_inputs)
+    return std::nullopt;
   const Instruction& divisor = program.code[division.operands[1] - program.num_inputs];
   const float scale = divisor.immediates[0];
   if (divisor.op != Opcode::constant || !std::isnormal(scale) || !std::isnormal(1 / scale)) return std::nullopt;
@@ -212,9 +212,8 @@ std::string_view device_type(DType dtype) {
     case DType::f8e5m2:
       return "f8e5m2";
     default:  // other storage types: no kernel reads more than their bits
-      break;
+      return "uint8";
   }
-  return "uint8";
 }
 
 DType raw_type(DType dtype) {

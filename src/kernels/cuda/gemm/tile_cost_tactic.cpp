@@ -89,7 +89,7 @@ double clocks(const TileShape& tile, const Extent& e) {
   const auto panels = static_cast<double>(ceil_div(ceil_div(e.k, tile.k), tile.splits));
   const int64_t each = ceil_div(blocks(tile, e), std::max<int64_t>(multiprocessors_for(tile, e.target), 1));
   const int64_t resident = std::min({e.target.limits.core_shared_bytes / shared_bytes(tile, e.dtype),
-                                     kRegistersPerMultiprocessor / (registers(tile, e.dtype) * threads(tile)),
+                                     kRegistersPerMultiprocessor / (registers(tile, e) * threads(tile)),
                                      e.target.limits.core_threads / threads(tile)});
   const double panel = panel_clocks(tile, e);
   const double busy = panel * panels + kEndClocks + kEndSumClocks * static_cast<double>(tile.m * tile.n);
@@ -135,7 +135,8 @@ double predict(const TileShape& tile, const Extent& e) {
                       : time + kSplitMicroseconds + moved * (splits + 1) / (kSplitShare * target.memory_rate);
 }
 
-int64_t registers(const TileShape& tile, DType dtype) {
+int64_t registers(const TileShape& tile, const Extent& e) {
+  const DType dtype = e.dtype;
   if (tile.unit == TileShape::warpgroup) {  // operands stay in shared memory
     const int64_t sums = tile.warp_m * tile.warp_n / 32;
     return (is_factor_float8(dtype) ? 2 * sums : sums) + 64;  // those of a panel are apart (gemm/promotion.cuh)
@@ -145,8 +146,11 @@ int64_t registers(const TileShape& tile, DType dtype) {
     return sums + fragments * (sums <= 64 ? 2 : 1) + 48;
   }
   const auto words = static_cast<int64_t>(std::max<size_t>(accumulator_size(dtype), 4) / 4);
-  const int64_t fragments =
-      tile.unit == TileShape::scalar ? (tile.warp_m / 4 + tile.warp_n / 8) * 4 : 2 * (tile.warp_m + tile.warp_n) / 4;
+  // Of 8-bit floats a Hopper's mma takes as many as if all fragments of a panel were halves: more spills (NVRTC 13.0).
+  const bool as_halves = tile.unit == TileShape::tensor_core && is_factor_float8(dtype) && e.target.limits.warpgroups;
+  const int64_t fragments = as_halves                        ? (tile.warp_m + tile.warp_n) * (tile.k / tile.slices) / 64
+                            : tile.unit == TileShape::scalar ? (tile.warp_m / 4 + tile.warp_n / 8) * 4
+                                                             : 2 * (tile.warp_m + tile.warp_n) / 4;
   return tile.warp_m * tile.warp_n / 32 * words + fragments + (words == 2 ? 72 : 48);
 }
 
@@ -154,8 +158,8 @@ int64_t blocks(const TileShape& tile, const Extent& e) {
   return ceil_div(e.m, tile.m) * ceil_div(e.n, tile.n) * tile.splits * e.batch;
 }
 
-bool fits_registers(const TileShape& tile, DType dtype) {
-  const int64_t count = registers(tile, dtype);
+bool fits_registers(const TileShape& tile, const Extent& e) {
+  const int64_t count = registers(tile, e);
   return count <= 255 && count * threads(tile) <= kRegistersPerMultiprocessor;
 }
 

@@ -8,8 +8,8 @@ namespace lathe::cuda::gemm {
 
 double predict(const TileShape& tile, const Extent& extent);  // microseconds
 
-int64_t registers(const TileShape& tile, DType dtype);  // of a thread
+int64_t registers(const TileShape& tile, const Extent& extent);  // of a thread
 int64_t blocks(const TileShape& tile, const Extent& extent);
-bool fits_registers(const TileShape& tile, DType dtype);
+bool fits_registers(const TileShape& tile, const Extent& extent);
 
 }  // namespace lathe::cuda::gemm

@@ -142,7 +142,7 @@ constexpr auto kGatheredShapes = std::to_array<Shape>({
 bool fits(const TileShape& tile, const Extent& e) {
   if (shared_bytes(tile, e.dtype) > e.target.limits.shared_bytes) return false;
   if (tile.cluster && (tile.splits == 1 || tile.splits > e.target.limits.cluster)) return false;
-  if (!fits_registers(tile, e.dtype)) return false;
+  if (!fits_registers(tile, e)) return false;
   // 32-bit MN-major panels are permuted within 128 bytes.
   if (tile.unit == TileShape::tensor_core && size_of(e.dtype) == 4 &&
       ((e.major_a == Major::mn && tile.m < 32) || tile.n < 32))
