@@ -20,6 +20,11 @@ struct Started {
 };
 std::atomic<int> made{0}, alive{0}, most_alive{0};  // threads that were started here
 
+}  // namespace
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // which have one of their own
+namespace {
+
 void* run_counted(void* given) {
   const std::unique_ptr<Started> started(static_cast<Started*>(given));
   void* const result = started->run(started->argument);
@@ -29,7 +34,6 @@ void* run_counted(void* given) {
 
 }  // namespace
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // which have one of their own
 // In place of the system's, for all of the process.
 extern "C" [[gnu::visibility("default")]] int pthread_create(pthread_t* thread, const pthread_attr_t* attributes,
                                                              void* (*run)(void*), void* argument) noexcept {
