@@ -23,7 +23,7 @@ Result<std::string> compiler_program(const std::optional<std::string>& given) {
   if (const char* variable = std::getenv("LATHE_COMPILER")) return variable;
   const std::filesystem::path folder = own_file().parent_path();
   for (const char* below : kFolders)
-    if (const std::string path = (folder / below / kProgram).lexically_normal(); ::access(path.c_str(), X_OK) == 0)
+    if (std::string path = (folder / below / kProgram).lexically_normal(); ::access(path.c_str(), X_OK) == 0)
       return path;
   return fail(ErrorCode::invalid_state, "{} is neither in '{}' nor in bin or libexec/lathe beside it", kProgram,
               folder.string());
