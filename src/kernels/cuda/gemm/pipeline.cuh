@@ -15,8 +15,8 @@ struct MapPlace {
   int at[R];
 };
 
-// The ring of panels, the barriers of its slots, whether they are filled, and whether they may be, and those of groups
-// that take turns: whether the matrix units are for one.
+// The ring of panels, the barriers of its slots, whether they are filled, and whether they may be, and those of two
+// groups: whether the matrix units are for one.
 template <class Tile>
 struct PipelineMemory {
   char* shared;
@@ -47,19 +47,18 @@ struct Slot {
   }
 };
 
-// Groups that have tiles of their own multiply one after the other, the first one first.
+// Of two groups that multiply one after the other, the first one first.
 template <class Tile>
 struct Turn {
   int group;
   uint32 parity = group == 0 ? 1 : 0;
 
   LATHE_DEVICE_MEMBER void wait(const PipelineMemory<Tile>& memory) {
-    if constexpr (!Tile::kTurns) return;
     phase_barrier_wait(memory.turn(group), parity);
     parity ^= 1;
   }
   LATHE_DEVICE_MEMBER void pass(const PipelineMemory<Tile>& memory) const {
-    if (Tile::kTurns && lane() == 0) phase_barrier_arrive(memory.turn(1 - group));
+    if (lane() == 0) phase_barrier_arrive(memory.turn(1 - group));
   }
 };
 
@@ -162,22 +161,24 @@ LATHE_DEVICE void release(uint64* empty) {
   }
 }
 
-// The next group's turn comes when the last of this one's products have begun.
+// The other group's turn comes when the last of this one's products, of a tile or of a panel, have begun.
 template <class Tile>
 LATHE_DEVICE void consume(Tile& tile, const PipelineMemory<Tile>& memory, Slot<Tile>& slot, Turn<Tile>& turn,
                           int blocks) {
   const int first = Tile::kTurns ? 0 : turn.group * 64;
   int before = 0;
-  turn.wait(memory);
+  if constexpr (Tile::kTurns) turn.wait(memory);
   for (int i = 0; i < blocks; ++i) {
     phase_barrier_wait(memory.filled(slot.at), slot.parity);
+    if constexpr (Tile::kTurnsByPanel) turn.wait(memory);
     tile.multiply(memory.a(slot.at), memory.b(slot.at), first);
+    if constexpr (Tile::kTurnsByPanel) turn.pass(memory);
     wait_for_panels<1>(tile);
     if (i > 0) release<Tile>(memory.empty(before));
     before = slot.at;
     slot.next();
   }
-  turn.pass(memory);
+  if constexpr (Tile::kTurns) turn.pass(memory);
   wgmma_wait<0>();
   if (blocks > 0) release<Tile>(memory.empty(before));
 }
@@ -279,8 +280,7 @@ LATHE_DEVICE void init_barriers(const PipelineMemory<Tile>& memory) {
       phase_barrier_init(memory.filled(slot), 1);
       phase_barrier_init(memory.empty(slot), Tile::kReaders * Tile::kPeers);
     }
-    for (int group = 0; Tile::kTurns && group < Tile::kGroups; ++group)
-      phase_barrier_init(memory.turn(group), Tile::kReaders);
+    for (int group = 0; group < 2; ++group) phase_barrier_init(memory.turn(group), 4);
     phase_barrier_fence();
   }
   if constexpr (Tile::kPeers > 1) {

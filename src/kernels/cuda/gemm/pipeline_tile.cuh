@@ -31,6 +31,8 @@ struct PipelineTile {
   static constexpr int kGroups = kTurns ? 2 : kM / 64, kConsumers = 4 * kGroups;  // warps that multiply
   static constexpr int kReaders = kTurns ? 4 : kConsumers;                        // warps that read a panel
   static constexpr int kRowTiles = kTurns ? kM / 64 : 1;
+  // Two groups that wait for each panel multiply it one after the other, so that one adds while the other multiplies.
+  static constexpr bool kTurnsByPanel = kPromotes<T> && kGroups == 2;
   using PanelA = CopiedPanel<T, kM, kMnMajorA>;
   using PanelB = CopiedPanel<T, kN, kMnMajorB>;
   static_assert(kM % 64 == 0 && kN % 32 == 0, "what the instruction takes");

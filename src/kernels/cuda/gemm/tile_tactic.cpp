@@ -330,8 +330,7 @@ int64_t slabs(const TileShape& tile, DType dtype) {
 }
 
 int64_t shared_bytes(const TileShape& tile, DType dtype) {
-  if (tile.unit == TileShape::pipeline)
-    return ring_bytes(tile, dtype) + tile.stages * kSlotBarrierBytes + (tile.turns ? kTurnBytes : 0);
+  if (tile.unit == TileShape::pipeline) return ring_bytes(tile, dtype) + tile.stages * kSlotBarrierBytes + kTurnBytes;
   return std::max(ring_bytes(tile, dtype), staging_bytes(tile, dtype, slabs(tile, dtype)));
 }
 
