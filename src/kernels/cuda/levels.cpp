@@ -61,12 +61,20 @@ void take_bounds(const End& end, Levels& levels) {
   levels.low = std::max(levels.low, low), levels.high = std::min(levels.high, high);
 }
 
-}  // namespace
+// What remains of a program whose end is taken: levels are bounded as that says.
+std::optional<Levels> levels_before(End end, Levels levels) {
+  levels.scale = take_quotient(end);
+  if (levels.scale) {
+    levels.low *= *levels.scale, levels.high *= *levels.scale;
+    if (!std::isfinite(levels.low) || !std::isfinite(levels.high)) return std::nullopt;
+  }
+  levels.x = end.reg();
+  levels.instructions = end.left();
+  take_bounds(end, levels);
+  return levels;
+}
 
-std::optional<Levels> levels_of(const Program& program, DType output) {
-  if (program.outputs.size() != 1 || program.code.empty() || (output != DType::i8 && output != DType::u8) ||
-      program.outputs[0] != program.num_inputs + program.code.size() - 1)
-    return std::nullopt;
+std::optional<Levels> integers_of(const Program& program, DType output) {
   End end(program);
   const Instruction* clip = end.take(Opcode::clip);
   if (!clip) return std::nullopt;
@@ -83,15 +91,34 @@ std::optional<Levels> levels_of(const Program& program, DType output) {
   }
   if (!end.take(Opcode::round)) return std::nullopt;
   levels.low = low - static_cast<float>(levels.zero), levels.high = high - static_cast<float>(levels.zero);
-  levels.scale = take_quotient(end);
-  if (levels.scale) {
-    levels.low *= *levels.scale, levels.high *= *levels.scale;
-    if (!std::isfinite(levels.low) || !std::isfinite(levels.high)) return std::nullopt;
+  return levels_before(end, levels);
+}
+
+std::optional<Levels> floats_of(const Program& program, Opcode rounding, float largest) {
+  End end(program);
+  if (!end.take(rounding)) return std::nullopt;
+  Levels levels;
+  levels.low = -largest, levels.high = largest;
+  return levels_before(end, levels);
+}
+
+}  // namespace
+
+std::optional<Levels> levels_of(const Program& program, DType output) {
+  if (program.outputs.size() != 1 || program.code.empty() ||
+      program.outputs[0] != program.num_inputs + program.code.size() - 1)
+    return std::nullopt;
+  switch (output) {
+    case DType::i8:
+    case DType::u8:
+      return integers_of(program, output);
+    case DType::f8e4m3fn:
+      return floats_of(program, Opcode::round_e4m3, 448);
+    case DType::f8e5m2:
+      return floats_of(program, Opcode::round_e5m2, 57344);
+    default:
+      return std::nullopt;
   }
-  levels.x = end.reg();
-  levels.instructions = end.left();
-  take_bounds(end, levels);
-  return levels;
 }
 
 std::string unrounded(const Levels& levels) {

@@ -68,10 +68,10 @@ LATHE_DEVICE float floor(float a) { return floorf(a); }
 LATHE_DEVICE float ceil(float a) { return ceilf(a); }
 LATHE_DEVICE float round(float a) { return rintf(a); }
 // The multiple of a power of two that is nearest to a, half to even: of `share` of the largest power of two in |a|, and
-// at least of `least`.
+// at least of `least`, all of them far from the ends of what a float holds, so that the reciprocal is one, too.
 LATHE_DEVICE float nearest_multiple(float a, float share, float least) {
   const float unit = at_least(bit_cast<float>(bit_cast<uint32>(a) & 0x7f800000u) * share, least);
-  return rintf(a / unit) * unit;
+  return rintf(a * bit_cast<float>(0x7f000000u - bit_cast<uint32>(unit))) * unit;
 }
 LATHE_DEVICE float tanh(float a) { return tanhf(a); }
 // By the exponential of -|a|, which cannot overflow: its relative error is |a| ulp, so the result's is some ulp of 1,
