@@ -181,6 +181,8 @@ class Parser {
         flags_.ignores_case = holds;
       else if (sees("s"))
         flags_.dot_takes_newline = holds;
+      else if (at_ < text_.size() && (text_[at_] == 'm' || text_[at_] == 'U'))
+        return refused(fmt::format("flag {} is not supported, of flags i and s are", text_[at_]));
       else
         return refused("of flags i and s are supported, and of groups (?:...) and those with names");
     }

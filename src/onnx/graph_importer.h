@@ -52,7 +52,10 @@ class GraphImporter {
   void import_outputs(Scope& scope);
   void import_output(const TypeProto& type, const std::string& name, ir::Value* value);
   void import_text_output(const TypeProto& type, const std::string& name, ir::Value* rows);
+  void import_slot_output(const ValueInfo& output, const Slot& slot);
   void import_sequence_output(const ValueInfo& output, const Sequence& sequence);
+  void import_parts_output(const ValueInfo& output, const std::vector<std::pair<std::string, ir::Value*>>& parts,
+                           const TypeProto& type);
   Result<Slot> import_input(const ValueInfo& input);
   Result<Slot> import_sequence_input(const ValueInfo& input, const TypeProto& type, const InputElements* elements);
   Result<ir::Value*> import_tensor_input(const std::string& name, const TypeProto& type, const Dims* dims);
@@ -66,13 +69,14 @@ class GraphImporter {
                        Scope& scope);
   std::optional<std::vector<Slot>> import_body(const GraphProto& body, const std::vector<Slot>& inputs,
                                                std::string prefix, Scope& outer);
-  bool fill_body(const GraphProto& proto, ir::Graph& body, size_t first, ir::Captured& captured, std::string prefix,
-                 Scope& outer);
+  bool fill_body(const GraphProto& proto, ir::GraphBuilder& inside, ir::Captured& captured, const BodyEdge& edge,
+                 std::string prefix, Scope& outer);
   std::optional<std::vector<Slot>> import_nodes(const GraphProto& body, Scope& scope);
   bool is_custom(const NodeProto& node) const;
   const FunctionProto* find_function(const NodeProto& node) const;
   Slot resolve(std::string_view name, Scope& scope);
-  Slot capture(std::string_view name, Slot outside, Scope& scope);
+  static Slot captured(std::string_view name, Slot outside, Scope& scope);
+  static Slot capture(std::string_view name, const Slot& outside, Scope& scope);
   static ir::Value* capture_value(std::string_view name, ir::Value* value, Scope& scope);
   static void block_outputs(const NodeProto& node, Scope& scope);
   void blame(const NodeProto& node, size_t index, const Scope& scope, const std::vector<Slot>& inputs, Error error,

@@ -2,13 +2,11 @@
 #include "onnx/import.h"
 
 #include <algorithm>
-#include <set>
 #include <tuple>
 #include <unordered_map>
 
 #include "compose/text.h"
 #include "onnx/checker.h"
-#include "onnx/declared_shape.h"
 #include "onnx/graph_importer.h"
 #include "onnx/importer.h"
 #include "onnx/plugins.h"
@@ -29,10 +27,17 @@ std::string describe(const Slot& slot, const ir::Graph& graph) {
   if (slot.value) return ir::to_brief_string(slot.value->type(), graph);
   if (slot.text) return fmt::format("strings {}", ir::to_brief_string(slot.text->type(), graph));
   if (slot.sequence) return fmt::format("sequence of {} tensors", slot.sequence->elements.size());
+  if (slot.open) return slot.open->is_text ? "sequence of strings" : "sequence of tensors";
+  if (slot.maybe) return "optional";
   return slot.is_empty_optional ? "optional without an element" : "(left out)";
 }
 
 Error unknown_operator(const NodeProto& node) {
+  if (node.domain == "ai.onnx.preview.training" && node.op_type == "Gradient")
+    return {ErrorCode::op_unsupported,
+            "it differentiates the graph that computes its output 'y', which training does, and Lathe runs graphs as "
+            "they are; have the framework that trains the model write the gradients as nodes, or remove the node",
+            {}};
   const auto text = [&](const char* name, std::string_view fallback) {
     const Attribute* attribute = node.find(name);
     return attribute && attribute->kind == AttributeKind::string ? attribute->string : fallback;
@@ -59,78 +64,6 @@ void GraphImporter::add_problem(ImportProblem problem) {
     problem.node = support_->index;
   }
   problems_.push_back(std::move(problem));
-}
-
-void GraphImporter::import_outputs(Scope& scope) {
-  for (const ValueInfo& output : model_.graph.outputs) {
-    const Slot slot = resolve(output.name, scope);
-    if (slot.blocked || !slot.is_defined()) continue;  // the fault is reported where it arose
-    if (slot.sequence)
-      import_sequence_output(output, *slot.sequence);
-    else if (slot.text)
-      import_text_output(output.type, std::string(output.name), slot.text);
-    else if (slot.is_empty_optional)
-      problem(Error{ErrorCode::dtype_unsupported,
-                    fmt::format("output '{}' is an optional without an element, of which an engine can tell nothing; "
-                                "remove it from the model's outputs",
-                                output.name),
-                    {}});
-    else
-      import_output(output.type, std::string(output.name), slot.value);
-  }
-}
-
-void GraphImporter::import_output(const TypeProto& type, const std::string& name, ir::Value* value) {
-  const TypeProto* tensor = &type;  // of an optional or a sequence, what it holds
-  while (!tensor->inner.empty()) tensor = &tensor->inner[0];
-  const std::optional<DType> declared = to_dtype(tensor->element);
-  if (declared && *declared != value->dtype())
-    problem(Error{ErrorCode::type_mismatch,
-                  fmt::format("output '{}' is declared {}, but its node yields {}", name, name_of(*declared),
-                              name_of(value->dtype())),
-                  {}});
-  if (auto warning = contradiction(name, type, value->shape())) report_.warnings.push_back(*std::move(warning));
-  if (Result<> added = int64_.add_output(graph_, name, value); !added) problem(std::move(added).error());
-}
-
-// Strings are bytes of the engine, with one dimension more.
-void GraphImporter::import_text_output(const TypeProto& type, const std::string& name, ir::Value* rows) {
-  const TypeProto& tensor = type.kind == TypeKind::optional && !type.inner.empty() ? type.inner[0] : type;
-  if (tensor.kind == TypeKind::tensor && tensor.element != ElementType::string)
-    problem(Error{ErrorCode::type_mismatch,
-                  fmt::format("output '{}' is declared {}, but its node yields strings", name, name_of(tensor.element)),
-                  {}});
-  const Shape shape(rows->shape().begin(), rows->shape().end() - 1);
-  if (auto warning = contradiction(name, type, shape)) report_.warnings.push_back(*std::move(warning));
-  if (!rows->producer()) rows = ir::GraphBuilder(graph_, {name, {name}, {}}).identity(rows);  // an input
-  if (Result<> added = int64_.add_output(graph_, name, rows); !added) problem(std::move(added).error());
-}
-
-// Element i of sequence `y` is the engine's output `y_i`.
-void GraphImporter::import_sequence_output(const ValueInfo& output, const Sequence& sequence) {
-  if (sequence.elements.empty())
-    return problem(Error{ErrorCode::dtype_unsupported,
-                         fmt::format("output '{}' is an empty sequence, of which an engine can tell nothing; remove it "
-                                     "from the model's outputs",
-                                     output.name),
-                         {}});
-  std::set<std::string> taken;
-  for (const ValueInfo& other : model_.graph.inputs) taken.emplace(other.name);
-  for (const ir::Output& other : graph_.outputs()) taken.insert(other.name);
-  for (const ValueInfo& other : model_.graph.outputs) taken.emplace(other.name);
-  for (size_t i = 0; i < sequence.elements.size(); ++i) {
-    const std::string name = fmt::format("{}_{}", output.name, i);
-    if (taken.contains(name))
-      return problem(
-          Error{ErrorCode::model_invalid,
-                fmt::format("element {} of output '{}', a sequence, is the engine's tensor '{}', but another "
-                            "input or output has this name; rename one of them",
-                            i, output.name, name),
-                {}});
-    ir::Value* element = sequence.elements[i];
-    if (!element->producer()) element = ir::GraphBuilder(graph_, {name, {name}, {}}).identity(element);  // an input
-    import_output(output.type, name, element);
-  }
 }
 
 Slot GraphImporter::resolve(std::string_view name, Scope& scope) {
@@ -205,8 +138,9 @@ bool GraphImporter::import_operator(const NodeProto& node, const std::string& na
   const auto inline_graph = [&](const GraphProto& body, const std::vector<Slot>& values) {
     return import_body(body, values, name + "/", scope);
   };
-  const auto make_body = [&](const GraphProto& proto, ir::Graph& body, size_t first, ir::Captured& captured) {
-    return fill_body(proto, body, first, captured, name + "/", scope);
+  const auto make_body = [&](const GraphProto& proto, ir::GraphBuilder& inside, ir::Captured& captured,
+                             const BodyEdge& edge) {
+    return fill_body(proto, inside, captured, edge, name + "/", scope);
   };
   NodeContext context(node, name, version, *scope.graph, inputs, scope.call, {inline_graph, make_body},
                       report_.branches, int64_);
@@ -219,6 +153,10 @@ bool GraphImporter::import_operator(const NodeProto& node, const std::string& na
     import_by_codes(context, *row);
   else
     row->run(context);
+  for (const std::string& warning : context.warnings()) {
+    std::string text = fmt::format("{}: {}", name, warning);
+    if (std::ranges::count(report_.warnings, text) == 0) report_.warnings.push_back(std::move(text));
+  }
   context.refuse_unasked();
   if (const auto unread = context.unread_attributes(); !context.failed() && !unread.empty())
     context.invalid("attribute '{}' is unknown; it does not exist at this version of the operator", unread[0]);

@@ -13,10 +13,6 @@ ElementType legacy_type(std::string_view name) {
   return ElementType::undefined;
 }
 
-}  // namespace
-
-namespace {
-
 // How numbers become 8-bit floats.
 CastAttrs cast_to(NodeContext& c, DType to) {
   CastAttrs attributes;
@@ -34,15 +30,42 @@ CastAttrs cast_to(NodeContext& c, DType to) {
   return attributes;
 }
 
+bool is_whole(DType type) {
+  return is_integral(type) || type == DType::i4 || type == DType::u4 || type == DType::i2 || type == DType::u2;
+}
+
+// What text of a type that nothing is computed with is read as and written from.
+DType text_type(DType type) { return !is_storage_only(type) ? type : is_whole(type) ? DType::i32 : DType::f32; }
+
+void cast_input(NodeContext& c, DType to) {
+  const CastAttrs attributes = cast_to(c, to);
+  ir::Value* text = c.text(0);
+  ir::Value* x = text ? text : c.require(0);
+  if (text) {
+    FromTextAttrs reads;
+    reads.to = text_type(to);
+    x = c.add(reads, {x});
+    if (reads.to == to) return c.set_output(0, x);
+  }
+  c.set_output(0, c.add(attributes, {x}));
+}
+
+void cast_to_text(NodeContext& c) {
+  c.ignore({"saturate", "round_mode"});
+  if (c.text(0)) return c.pass_on(0, c.slot(0));
+  ir::Value* x = c.require(0);
+  c.set_text(0, c.add(ToTextAttrs{}, {c.cast(x, text_type(x->dtype()))}));
+}
+
 }  // namespace
 
 void import_cast(NodeContext& c) {
-  ir::Value* x = c.require(0);
   const ElementType type =
       c.version() < 6 ? legacy_type(c.string("to", "")) : static_cast<ElementType>(c.require_integer("to"));
   const std::optional<DType> to = to_dtype(type);
+  if (type == ElementType::string) return cast_to_text(c);
   if (!to) return c.unsupported("Lathe cannot cast to {}", name_of(type));
-  c.set_output(0, c.add(cast_to(c, *to), {x}));
+  cast_input(c, *to);
 }
 
 // A byte of a boolean is 0 or 1 here; another one becomes 1.
@@ -57,6 +80,9 @@ void import_bit_cast(NodeContext& c) {
   c.set_output(0, tests ? c.cast(x, *to) : c.add(attributes, {x}));
 }
 
-void import_cast_like(NodeContext& c) { c.set_output(0, c.add(cast_to(c, c.require(1)->dtype()), {c.require(0)})); }
+void import_cast_like(NodeContext& c) {
+  if (c.text(1)) return cast_to_text(c);
+  cast_input(c, c.require(1)->dtype());
+}
 
 }  // namespace lathe::onnx

@@ -4,6 +4,7 @@
 // IR.
 #include <algorithm>
 
+#include "onnx/bodies.h"
 #include "onnx/importer.h"
 #include "onnx/sequences.h"
 
@@ -16,42 +17,6 @@ constexpr int64_t kMaxBatches = 1024;    // of version 8, each of which is a loo
 struct ScanAxes {
   Ints in, in_reversed, out, out_reversed;
 };
-
-bool is_known_true(NodeContext& c, const ir::Value* value) {
-  const std::optional<double> known = c.constant_scalar(value);
-  return known && *known != 0;
-}
-
-// A loop of the IR, whose operands are all but what its body captures. `own`: the first of the body's inputs that is an
-// input of the nested graph. A carried value may turn out to be of other sizes than it begins with: then the body is
-// imported again, for importers look at sizes.
-std::vector<ir::Value*> add_loop(NodeContext& c, const LoopAttrs& attrs, std::vector<ir::Value*> operands,
-                                 const GraphProto& proto, size_t own) {
-  const size_t num_results = static_cast<size_t>(attrs.carried) + attrs.stack_axes.size();
-  ir::CarriedDims carried_dims;
-  while (!c.failed()) {
-    Result<std::unique_ptr<ir::Graph>> body = c.graph().make_body(c.name(), attrs, operands, carried_dims);
-    if (!body) return c.set_error(body.error()), std::vector<ir::Value*>();
-    if (own > 1) (*body)->add_output((*body)->inputs()[1]);  // nothing ends a scan early
-    ir::Captured captured;
-    if (!c.fill_body(proto, **body, own, captured)) break;
-    const ir::Value *begins = operands.size() > 1 ? operands[1] : nullptr, *goes_on = (*body)->outputs()[0].value;
-    if (begins && is_known_true(c, begins) && (goes_on == (*body)->inputs()[1] || is_known_true(c, goes_on)))
-      operands[1] = nullptr;
-    std::vector<ir::Value*> all = operands;
-    all.insert(all.end(), captured.values().begin(), captured.values().end());
-    std::vector<std::unique_ptr<ir::Graph>> bodies;
-    bodies.push_back(std::move(*body));
-    ir::Node* loop = c.add_node(attrs, std::move(bodies), std::move(all), num_results);
-    if (!loop) break;
-    std::vector<ir::Value*> results;
-    for (size_t i = 0; i < num_results; ++i) results.push_back(loop->output(i));
-    if (loop->carried_dims().size() == carried_dims.size()) return results;
-    carried_dims = loop->carried_dims();
-    c.remove_node(loop);
-  }
-  return {};
-}
 
 std::vector<ir::Value*> run_scan(NodeContext& c, const GraphProto& body, const std::vector<ir::Value*>& states,
                                  const std::vector<ir::Value*>& sequences, const ScanAxes& axes) {
@@ -67,7 +32,13 @@ std::vector<ir::Value*> run_scan(NodeContext& c, const GraphProto& body, const s
   std::vector<ir::Value*> operands = {nullptr, nullptr};
   operands.insert(operands.end(), states.begin(), states.end());
   operands.insert(operands.end(), sequences.begin(), sequences.end());
-  std::vector<ir::Value*> results = add_loop(c, attrs, std::move(operands), body, 2);
+  BodyEdge edge = edge_of_tensors(body, 2);
+  const auto yields = std::move(edge.outputs);
+  edge.outputs = [&](ir::GraphBuilder& inside, const std::vector<Slot>& outputs) {
+    inside.graph().add_output(inside.graph().inputs()[1]);  // nothing ends a scan early
+    yields(inside, outputs);
+  };
+  std::vector<ir::Value*> results = add_loop(c, attrs, std::move(operands), body, edge);
   results.resize(states.size() + axes.out.size(), c.require(0));
   return results;
 }
@@ -136,30 +107,13 @@ bool is_worth_a_branch(const GraphProto& graph) {
   static constexpr std::string_view kHeavy[] = {"Conv", "ConvTranspose", "MatMul", "Gemm", "Loop",      "Scan",
                                                 "If",   "LSTM",          "GRU",    "RNN",  "Attention", "Resize",
                                                 "TopK", "Einsum"};
+  // They fail where the sequence is too short or the element is missing, against which the condition may guard.
+  static constexpr std::string_view kFail[] = {"SequenceAt", "SequenceErase", "SequenceInsert", "ConcatFromSequence",
+                                               "OptionalGetElement"};
   return graph.nodes.size() > kFewNodes ||
-         std::any_of(graph.nodes.begin(), graph.nodes.end(),
-                     [](const NodeProto& node) { return std::ranges::count(kHeavy, node.op_type) > 0; });
-}
-
-// A branch of the IR; false where the graphs' values are of different ranks, of which it can hold one only.
-bool add_branch(NodeContext& c, ir::Value* condition, const GraphProto& then_graph, const GraphProto& else_graph) {
-  const BranchAttrs attrs;
-  ir::Captured captured;
-  std::vector<std::unique_ptr<ir::Graph>> bodies;
-  for (const GraphProto* proto : {&then_graph, &else_graph}) {
-    Result<std::unique_ptr<ir::Graph>> body = c.graph().make_body(c.name(), attrs, {condition});
-    if (!body) return c.set_error(body.error()), true;
-    if (!c.fill_body(*proto, **body, 0, captured)) return true;
-    bodies.push_back(std::move(*body));
-  }
-  for (const auto& body : bodies) captured.complete(*body);
-  for (size_t i = 0; i < then_graph.outputs.size(); ++i)
-    if (bodies[0]->outputs()[i].value->rank() != bodies[1]->outputs()[i].value->rank()) return false;
-  std::vector<ir::Value*> operands = {condition};
-  operands.insert(operands.end(), captured.values().begin(), captured.values().end());
-  ir::Node* branch = c.add_node(attrs, std::move(bodies), std::move(operands), then_graph.outputs.size());
-  for (size_t i = 0; branch && i < branch->num_outputs(); ++i) c.set_output(i, branch->output(i));
-  return true;
+         std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const NodeProto& node) {
+           return std::ranges::count(kHeavy, node.op_type) + std::ranges::count(kFail, node.op_type) > 0;
+         });
 }
 
 }  // namespace
@@ -173,8 +127,15 @@ void import_if(NodeContext& c) {
     for (size_t i = 0; i < chosen.size() && !c.failed(); ++i) c.pass_on(i, chosen[i]);
     return;
   }
-  if (yields_no_tensor(*then_graph) || yields_no_tensor(*else_graph))
-    return select_slots(c, condition, *then_graph, *else_graph);
+  if (yields_no_tensor(*then_graph) || yields_no_tensor(*else_graph)) {
+    if (then_graph->outputs.size() != else_graph->outputs.size())
+      return c.invalid("its branches differ in their number of outputs");
+    if (!add_branch(c, condition, *then_graph, *else_graph))
+      c.unsupported(
+          "one of its outputs is a tensor of another rank in one branch than in the other, or no tensor there, and its "
+          "condition is not known");
+    return;
+  }
   if (const auto taken = c.branches().find(c.name()); taken != c.branches().end())
     return choose_one(c, condition, taken->second, c.run_graph(taken->second ? then_graph : else_graph, {}));
   if (then_graph->outputs.size() == else_graph->outputs.size() &&
@@ -209,13 +170,16 @@ void import_loop(NodeContext& c) {
   if (!c.has(0) && !c.has(1)) return c.invalid("it has neither a trip count nor a condition, and would never end");
   bool tensors = !yields_no_tensor(*body);
   for (size_t i = 0; i < num_carried; ++i) tensors &= c.slot(2 + i).is_tensor();
-  if (!tensors) return write_loop_out(c, *body, num_carried);
+  if (!tensors) {
+    if (!write_loop_out(c, *body, num_carried)) add_slot_loop(c, *body, num_carried);
+    return;
+  }
   LoopAttrs attrs;
   attrs.carried = static_cast<int64_t>(num_carried);
   attrs.stack_axes = attrs.stack_reversed = Ints(body->outputs.size() - 1 - num_carried);
   std::vector<ir::Value*> operands = {c.input(0), c.input(1)};
   for (size_t i = 0; i < num_carried; ++i) operands.push_back(c.require(2 + i));
-  if (!c.failed()) c.set_outputs(add_loop(c, attrs, std::move(operands), *body, 0));
+  if (!c.failed()) c.set_outputs(add_loop(c, attrs, std::move(operands), *body, edge_of_tensors(*body, 0)));
 }
 
 void import_scan(NodeContext& c) {

@@ -61,12 +61,8 @@ Result<Slot> GraphImporter::import_sequence_input(const ValueInfo& input, const 
                 "to {}",
                 input.name, elements->count, kMostElements);
   TypeProto each = type.inner[0];
-  if (each.element == ElementType::string)
-    return fail(ErrorCode::dtype_unsupported,
-                "input '{}' is a sequence of tensors of strings, and strings of networks are single tensors",
-                input.name);
   for (Dim& dim : each.dims) dim.param = {};
-  Sequence sequence{{}, to_dtype(each.element)};
+  Sequence sequence{{}, to_dtype(each.element), each.element == ElementType::string};
   for (int64_t i = 0; i < elements->count; ++i) {
     const std::string name = fmt::format("{}_{}", input.name, i);
     if (has_name(model_.graph, name))

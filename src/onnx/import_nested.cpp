@@ -13,8 +13,8 @@ ir::Value* GraphImporter::capture_value(std::string_view name, ir::Value* value,
   return scope.captured->inside(value, *scope.graph);
 }
 
-// Of a sequence, each of its elements does.
-Slot GraphImporter::capture(std::string_view name, Slot outside, Scope& scope) {
+// Of a sequence and an optional, all that they consist of does.
+Slot GraphImporter::captured(std::string_view name, Slot outside, Scope& scope) {
   if (outside.value) outside.value = capture_value(name, outside.value, scope);
   if (outside.text) outside.text = capture_value(name, outside.text, scope);
   if (outside.sequence) {
@@ -22,7 +22,20 @@ Slot GraphImporter::capture(std::string_view name, Slot outside, Scope& scope) {
     for (ir::Value*& element : inside.elements) element = capture_value(name, element, scope);
     outside = to_slot(std::move(inside));
   }
-  return outside.is_defined() ? scope.values[name] = outside : outside;
+  if (outside.open) {
+    TensorList inside = *outside.open;
+    for (ir::Value** part : {&inside.rows, &inside.dims}) *part = capture_value(name, *part, scope);
+    outside = to_slot(inside);
+  }
+  if (outside.maybe)
+    outside = to_slot(MaybeElement{capture_value(name, outside.maybe->is_there, scope),
+                                   captured(name, outside.maybe->element, scope)});
+  return outside;
+}
+
+Slot GraphImporter::capture(std::string_view name, const Slot& outside, Scope& scope) {
+  const Slot inside = captured(name, outside, scope);
+  return inside.is_defined() ? scope.values[name] = inside : inside;
 }
 
 bool GraphImporter::import_call(const NodeProto& node, const std::string& name, const FunctionProto& function,
@@ -69,40 +82,34 @@ std::optional<std::vector<Slot>> GraphImporter::import_body(const GraphProto& bo
   return import_nodes(body, scope);
 }
 
-// Inputs of the body from `first` on are those of the nested graph.
-bool GraphImporter::fill_body(const GraphProto& proto, ir::Graph& body, size_t first, ir::Captured& captured,
-                              std::string prefix, Scope& outer) {
+bool GraphImporter::fill_body(const GraphProto& proto, ir::GraphBuilder& inside, ir::Captured& captured,
+                              const BodyEdge& edge, std::string prefix, Scope& outer) {
   Scope scope;
   scope.versions = outer.versions;
   scope.call = outer.call;
   scope.outer = &outer;
-  scope.graph = &body;
+  scope.graph = &inside.graph();
   scope.captured = &captured;
   scope.functions = outer.functions;
   scope.prefix = std::move(prefix);
   scope.depth = outer.depth + 1;
-  for (size_t i = 0; i < proto.inputs.size(); ++i) {
-    ir::Value* input = body.inputs()[first + i];
-    body.rename(input, scope.prefix + std::string(proto.inputs[i].name));
-    scope.values[proto.inputs[i].name] = to_slot(input);
+  const std::vector<Slot> inputs = edge.inputs(inside);
+  if (inside.failed()) return false;
+  if (inputs.size() != proto.inputs.size()) {
+    inside.set_error({ErrorCode::model_invalid,
+                      fmt::format("its graph has {} inputs, expected {}", proto.inputs.size(), inputs.size()),
+                      {}});
+    return false;
   }
-  const std::optional<std::vector<Slot>> results = import_nodes(proto, scope);
-  bool good = results.has_value();
-  for (size_t i = 0; results && i < results->size(); ++i) {
-    if ((*results)[i].is_tensor()) {
-      body.add_output((*results)[i].value, std::string(proto.outputs[i].name));
-      continue;
-    }
-    problem({ErrorCode::op_mode_unsupported,
-             fmt::format("{}: its graph yields '{}', which is not a tensor of numbers, and is not resolved while "
-                         "importing; strings, sequences and optionals need conditions, trip counts and lengths that "
-                         "the model's constants "
-                         "and fixed dimensions tell",
-                         scope.prefix, proto.outputs[i].name),
-             {}});
-    good = false;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const std::string_view name = proto.inputs[i].name;
+    ir::Value* tensor = inputs[i].text ? inputs[i].text : inputs[i].value;
+    if (tensor && !tensor->producer()) inside.graph().rename(tensor, scope.prefix + std::string(name));
+    scope.values[name] = inputs[i];
   }
-  return good;
+  const std::optional<std::vector<Slot>> outputs = import_nodes(proto, scope);
+  if (outputs) edge.outputs(inside, *outputs);
+  return outputs && !inside.failed();
 }
 
 std::optional<std::vector<Slot>> GraphImporter::import_nodes(const GraphProto& body, Scope& scope) {

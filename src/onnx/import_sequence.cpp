@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sequences and optionals. A sequence's length is known while importing, and its tensors are values of the graph; where
-// a position is not known, each tensor that may be meant is chosen from.
+// Sequences and optionals. Where a sequence's length is known while importing, its tensors are values of the graph;
+// where a position is not known, each tensor that may be meant is chosen from. Others are lists of tensors.
 #include <algorithm>
 
+#include "onnx/bodies.h"
 #include "onnx/importer.h"
 #include "onnx/sequences.h"
+#include "onnx/slot_form.h"
 
 namespace lathe::onnx {
 namespace {
@@ -13,11 +15,27 @@ using Elements = std::vector<ir::Value*>;
 
 constexpr int64_t kMostParts = 4096;  // as many operands as a step of a plan may have
 
-bool has_type(NodeContext& c, const Sequence& sequence, const ir::Value* element) {
+std::string type_text(std::optional<DType> dtype, bool is_text) {
+  return is_text ? "strings" : std::string(name_of(dtype.value_or(DType::f32)));
+}
+
+bool has_type(NodeContext& c, std::optional<DType> dtype, bool is_text, const Slot& element) {
   if (c.failed()) return false;
-  if (!sequence.dtype || *sequence.dtype == element->dtype()) return true;
-  c.invalid("a tensor of {} cannot be in a sequence of {}", name_of(element->dtype()), name_of(*sequence.dtype));
+  const bool is_untold = !dtype && !is_text, is_element_text = element.text != nullptr;
+  if (is_untold || (is_text ? is_element_text : !is_element_text && *dtype == element.value->dtype())) return true;
+  c.invalid("a tensor of {} cannot be in a sequence of {}",
+            type_text(is_element_text ? std::nullopt : std::optional(element.value->dtype()), is_element_text),
+            type_text(dtype, is_text));
   return false;
+}
+
+ir::Value* tensor_of(const Slot& element) { return element.text ? element.text : element.value; }
+
+bool require_one_rank(NodeContext& c, const TensorList& list) {
+  if (list.is_mixed)
+    c.unsupported("its sequence has tensors of up to {} dimensions, and only running tells which has how many",
+                  list.rank());
+  return !c.failed();
 }
 
 ir::Value* scalar_index(NodeContext& c, ir::Value* position) {
@@ -84,53 +102,32 @@ Elements insert_at(NodeContext& c, const Elements& elements, ir::Value* x, ir::V
   return all;
 }
 
-// Extents of the parts of x along `axis`, and how many there are: nothing after an error.
-struct Parts {
-  ir::Value* extents = nullptr;
-  size_t count = 0;
-};
-
 bool has_too_many_parts(NodeContext& c, int64_t count) {
   if (count > kMostParts) c.unsupported("its sequence would have {} tensors, more than {}", count, kMostParts);
   return count > kMostParts;
 }
 
-Parts equal_parts(NodeContext& c, const ir::Value* x, int64_t axis, int64_t extent_of_one) {
+// Extents of the parts of x along `axis`, a list of known length where that can be told.
+ir::Value* equal_parts(NodeContext& c, ir::Value* x, int64_t axis, ir::Value* of_each) {
+  const std::optional<double> known = c.constant_scalar(of_each);
+  if (known && *known < 1) c.invalid("the extent of its parts is {}, but must be positive", *known);
   const std::optional<int64_t> extent = c.dim(x, axis).as_constant();
-  if (!extent) {
-    c.unsupported(
-        "how many parts there are depends on dimension {}, which is open; fix it, or give the list of their extents",
-        axis);
-    return {};
-  }
-  if (extent_of_one < 1) {
-    c.invalid("the extent of its parts is {}, but must be positive", extent_of_one);
-    return {};
-  }
-  if (has_too_many_parts(c, (*extent - 1) / extent_of_one + 1)) return {};
+  if (!known || !extent)
+    return equal_extents(c, c.shape_of(x, axis, axis + 1), c.cast(c.reshape(of_each, Ints{1}), DType::i64));
+  const auto most = static_cast<int64_t>(*known);
   Ints extents;
-  for (int64_t begin = 0; begin < *extent; begin += extent_of_one)
-    extents.push_back(std::min(extent_of_one, *extent - begin));
-  return {c.ints(extents), extents.size()};
+  if (!c.failed() && !has_too_many_parts(c, (*extent - 1) / most + 1))
+    for (int64_t begin = 0; begin < *extent; begin += most) extents.push_back(std::min(most, *extent - begin));
+  return c.ints(extents);
 }
 
-Parts parts_of(NodeContext& c, const ir::Value* x, int64_t axis) {
-  if (!c.has(1)) return equal_parts(c, x, axis, 1);
+ir::Value* parts_of(NodeContext& c, ir::Value* x, int64_t axis) {
+  if (!c.has(1)) return equal_parts(c, x, axis, c.integer_scalar(1));
   ir::Value* split = c.require(1);
-  if (split->rank() == 0) {
-    if (const std::optional<double> extent = c.constant_scalar(split))
-      return equal_parts(c, x, axis, static_cast<int64_t>(*extent));
-    c.unsupported("its split is a number that is not known, and with it the length of the sequence; make it constant");
-    return {};
-  }
-  const std::optional<int64_t> count = c.dim(split, 0).as_constant();
-  if (count && has_too_many_parts(c, *count)) return {};
-  if (split->rank() == 1 && count) return {c.cast(split, DType::i64), static_cast<size_t>(*count)};
-  if (split->rank() == 1)
-    c.unsupported("its split is a list of open length, and so would be the sequence; fix it");
-  else
-    c.invalid("its split has {} dimensions, but must be a number or a list", split->rank());
-  return {};
+  if (split->rank() == 0) return equal_parts(c, x, axis, split);
+  if (split->rank() > 1) c.invalid("its split has {} dimensions, but must be a number or a list", split->rank());
+  if (const std::optional<int64_t> count = c.dim(split, 0).as_constant()) has_too_many_parts(c, *count);
+  return c.cast(split, DType::i64);
 }
 
 }  // namespace
@@ -138,10 +135,11 @@ Parts parts_of(NodeContext& c, const ir::Value* x, int64_t axis) {
 void import_sequence_construct(NodeContext& c) {
   Sequence sequence;
   for (size_t i = 0; i < std::max<size_t>(c.num_inputs(), 1) && !c.failed(); ++i) {
-    ir::Value* element = c.require(i);
-    if (!has_type(c, sequence, element)) return;
-    sequence.dtype = element->dtype();
-    sequence.elements.push_back(element);
+    const Slot element = c.require_element(i);
+    if (!has_type(c, sequence.dtype, sequence.is_text, element)) return;
+    sequence.is_text = element.text != nullptr;
+    if (!sequence.is_text) sequence.dtype = element.value->dtype();
+    sequence.elements.push_back(tensor_of(element));
   }
   c.set_output(0, to_slot(std::move(sequence)));
 }
@@ -149,29 +147,47 @@ void import_sequence_construct(NodeContext& c) {
 void import_sequence_empty(NodeContext& c) {
   const auto type = static_cast<ElementType>(c.integer("dtype", static_cast<int64_t>(ElementType::float32)));
   const std::optional<DType> dtype = to_dtype(type);
-  if (!dtype) return c.unsupported("its type {} is not supported", name_of(type));
-  c.set_output(0, to_slot(Sequence{{}, dtype}));
+  const bool is_text = type == ElementType::string;
+  if (!dtype && !is_text) return c.unsupported("its type {} is not supported", name_of(type));
+  c.set_output(0, to_slot(Sequence{{}, dtype, is_text}));
 }
 
 void import_sequence_length(NodeContext& c) {
+  if (const TensorList* open = c.open_sequence(0)) return c.set_output(0, length_of(c, *open));
   const auto sequence = c.require_sequence(0);
   c.set_output(0, c.integer_scalar(static_cast<int64_t>(sequence->elements.size())));
 }
 
 void import_sequence_at(NodeContext& c) {
+  const TensorList* open = c.open_sequence(0);
+  if (open) {
+    if (require_one_rank(c, *open))
+      c.set_output(0, to_slot(element_at(c, *open, scalar_index(c, c.require(1))), open->is_text));
+    return;
+  }
   const auto sequence = c.require_sequence(0);
   ir::Value* position = c.require(1);
   if (c.failed()) return;
   if (sequence->elements.empty()) return c.invalid("its sequence is empty, so that no position is inside");
   ir::Value* found = pick(c, sequence->elements, position);
-  c.set_output(0, c.identity(found));
+  c.set_output(0, to_slot(c.identity(found), sequence->is_text));
 }
 
 void import_sequence_insert(NodeContext& c) {
+  const TensorList* open = c.open_sequence(0);
+  const Slot element = c.require_element(1);
+  if (open) {
+    ir::Value* position = c.has(2) ? scalar_index(c, c.require(2)) : nullptr;
+    const std::optional<DType> dtype = open->is_text ? std::nullopt : std::optional(open->rows->dtype());
+    if (has_type(c, dtype, open->is_text, element))
+      c.set_output(0, to_slot(inserted(c, *open, tensor_of(element), position)));
+    return;
+  }
   const auto sequence = c.require_sequence(0);
-  ir::Value* x = c.require(1);
-  if (!has_type(c, *sequence, x)) return;
-  Sequence longer{sequence->elements, x->dtype()};
+  if (!has_type(c, sequence->dtype, sequence->is_text, element)) return;
+  ir::Value* x = tensor_of(element);
+  Sequence longer{sequence->elements, {}, element.text != nullptr};
+  if (!longer.is_text) longer.dtype = x->dtype();
   const auto length = static_cast<int64_t>(longer.elements.size());
   std::optional<int64_t> at = length;
   if (c.has(2)) at = known_position(c, c.require(2), length, length + 1);
@@ -184,6 +200,8 @@ void import_sequence_insert(NodeContext& c) {
 }
 
 void import_sequence_erase(NodeContext& c) {
+  if (const TensorList* open = c.open_sequence(0))
+    return c.set_output(0, to_slot(erased(c, *open, c.has(1) ? scalar_index(c, c.require(1)) : nullptr)));
   const auto sequence = c.require_sequence(0);
   const Elements& elements = sequence->elements;
   if (c.failed()) return;
@@ -192,7 +210,7 @@ void import_sequence_erase(NodeContext& c) {
   std::optional<int64_t> at = length - 1;
   if (c.has(1)) at = known_position(c, c.require(1), length, length);
   if (c.failed()) return;
-  Sequence shorter{elements, sequence->dtype};
+  Sequence shorter = *sequence;
   shorter.elements.erase(shorter.elements.begin() + at.value_or(length - 1));
   if (!at) {
     ir::Value* open = open_position(c, c.require(1), length, length);
@@ -204,26 +222,38 @@ void import_sequence_erase(NodeContext& c) {
 
 void import_split_to_sequence(NodeContext& c) {
   SplitAttrs attributes;
-  ir::Value* x = c.require(0);
-  attributes.axis = c.axis(c.integer("axis", 0), std::max(x->rank(), 1));
+  const Slot whole = c.require_element(0);
+  const bool is_text = whole.text != nullptr;
+  ir::Value* x = tensor_of(whole);
+  const int rank = x->rank() - (is_text ? 1 : 0);
+  attributes.axis = c.axis(c.integer("axis", 0), std::max(rank, 1));
   const bool keeps = c.flag("keepdims", true) || c.has(1);
   if (c.failed()) return;
-  if (x->rank() == 0) return c.invalid("a scalar cannot be split");
-  const Parts parts = parts_of(c, x, attributes.axis);
+  if (rank == 0) return c.invalid("a scalar cannot be split");
+  ir::Value* extents = parts_of(c, x, attributes.axis);
+  const std::optional<int64_t> count = c.dim(extents, 0).as_constant();
   if (c.failed()) return;
-  Sequence sequence{{}, x->dtype()};
-  if (parts.count > 0) sequence.elements = c.add_all(attributes, {x, parts.extents}, parts.count);
+  if (!count) return c.set_output(0, to_slot(parted(c, x, is_text, extents, attributes.axis, keeps)));
+  Sequence sequence{{}, is_text ? std::nullopt : std::optional(x->dtype()), is_text};
+  if (*count > 0) sequence.elements = c.add_all(attributes, {x, extents}, static_cast<size_t>(*count));
   if (!keeps)
     for (ir::Value*& part : sequence.elements) part = c.squeeze(part, {attributes.axis});
   c.set_output(0, to_slot(std::move(sequence)));
 }
 
 void import_concat_from_sequence(NodeContext& c) {
-  const auto sequence = c.require_sequence(0);
+  const TensorList* open = c.open_sequence(0);
+  const auto sequence = open ? nullptr : c.require_sequence(0);
   const int64_t axis = c.require_integer("axis");
   const bool is_new = c.flag("new_axis", false);
   if (c.failed()) return;
-  if (sequence->elements.empty()) return c.invalid("its sequence is empty, so that nothing can be joined");
+  if (sequence && sequence->elements.empty()) return c.invalid("its sequence is empty, so that nothing can be joined");
+  if (open || sequence->is_text) {  // whose strings may be of different lengths
+    const TensorList list = open ? *open : to_list(c, *sequence);
+    if (!require_one_rank(c, list)) return;
+    const int64_t at = c.axis(axis, list.rank() + (is_new ? 1 : 0));
+    return c.set_output(0, to_slot(is_new ? stacked(c, list, at) : joined(c, list, at), list.is_text));
+  }
   Elements parts = sequence->elements;
   const int64_t at = c.axis(axis, parts[0]->rank() + (is_new ? 1 : 0));
   if (is_new)
@@ -233,6 +263,8 @@ void import_concat_from_sequence(NodeContext& c) {
 
 void import_sequence_map(NodeContext& c) {
   const GraphProto* body = c.graph("body");
+  for (size_t i = 0; i < c.num_inputs() && body; ++i)
+    if (c.open_sequence(i)) return add_map_loop(c, *body);
   const auto first = c.require_sequence(0);
   if (c.failed()) return;
   std::vector<Slot> inputs;
@@ -243,15 +275,21 @@ void import_sequence_map(NodeContext& c) {
                        inputs.back().sequence->elements.size(), first->elements.size());
   }
   std::vector<Sequence> results(body->outputs.size());
-  for (size_t i = 0; i < results.size(); ++i) results[i].dtype = to_dtype(body->outputs[i].type.element);
+  for (size_t i = 0; i < results.size(); ++i) {
+    results[i].dtype = to_dtype(body->outputs[i].type.element);
+    results[i].is_text = body->outputs[i].type.element == ElementType::string;
+  }
   for (size_t k = 0; k < first->elements.size(); ++k) {
     std::vector<Slot> operands;
-    for (const Slot& input : inputs) operands.push_back(input.sequence ? to_slot(input.sequence->elements[k]) : input);
+    for (const Slot& input : inputs)
+      operands.push_back(input.sequence ? to_slot(input.sequence->elements[k], input.sequence->is_text) : input);
     const std::vector<Slot> outputs = c.run_graph(*body, operands);
     for (size_t i = 0; i < outputs.size() && !c.failed(); ++i) {
-      if (!outputs[i].is_tensor()) return c.invalid("output {} of its graph is not a tensor, but must be one", i);
-      results[i].dtype = outputs[i].value->dtype();
-      results[i].elements.push_back(outputs[i].value);
+      ir::Value* tensor = tensor_of(outputs[i]);
+      if (!tensor) return c.invalid("output {} of its graph is not a tensor, but must be one", i);
+      results[i].is_text = outputs[i].text != nullptr;
+      results[i].dtype = results[i].is_text ? std::nullopt : std::optional(tensor->dtype());
+      results[i].elements.push_back(tensor);
     }
     if (c.failed()) return;
   }
@@ -269,13 +307,20 @@ void import_optional(NodeContext& c) {
 
 void import_optional_has_element(NodeContext& c) {
   const Slot& x = c.slot(0);
+  if (x.maybe) return c.set_output(0, c.identity(x.maybe->is_there));
   c.set_output(0, c.constant(Tensor::of<bool>({}, {x.is_defined() && !x.is_empty_optional})));
 }
 
 void import_optional_get_element(NodeContext& c) {
   const Slot& x = c.require_slot(0);
   if (x.is_empty_optional) return c.invalid("its optional has no element");
-  if (x.is_defined()) c.pass_on(0, x);
+  if (!x.maybe) return x.is_defined() ? c.pass_on(0, x) : void();
+  const SlotForm form = form_of(x.maybe->element);
+  if (form.kind == SlotForm::Kind::none) return c.invalid("its optional never has an element");
+  ir::Value* is_missing = c.unary(UnaryOp::logical_not, x.maybe->is_there);
+  std::vector<ir::Value*> tensors = to_tensors(c, form, x.maybe->element);
+  for (ir::Value*& tensor : tensors) tensor = only_if_zero(c, tensor, is_missing);
+  c.set_output(0, from_tensors(form, tensors));
 }
 
 }  // namespace lathe::onnx

@@ -36,6 +36,14 @@ void require_common_letters(NodeContext& c) {
                     locale);
 }
 
+// Case is changed byte for byte, and not all letters of Unicode have pairs of one length.
+void warn_of_letters(NodeContext& c) {
+  c.warn(
+      "letters change case that are ASCII's or, of Latin, Greek, Cyrillic and Armenian, take as many bytes of UTF-8 in "
+      "the other case; others (such as 'ß', 'ı' and those of scripts beyond these) stay as they are, here and in "
+      "stopwords");
+}
+
 // Rows of x, [strings, bytes], but for those that are a stopword; one empty string where none is left.
 ir::Value* without_stopwords(NodeContext& c, ir::Value* x, std::vector<std::string> stopwords, bool is_case_sensitive) {
   ir::Value* compared = x;
@@ -93,6 +101,7 @@ void import_string_normalizer(NodeContext& c) {
   require_common_letters(c);
   require_texts(c, "stopwords", stopwords);
   if (c.failed()) return;
+  if (change != CaseChange::none || (!stopwords.empty() && !is_case_sensitive)) warn_of_letters(c);
   const int64_t rank = x->rank() - 1;  // of the tensor of strings
   if (rank < 1 || rank > 2) return c.invalid("its input must be a list of strings, [C] or [1, C]");
   if (!stopwords.empty()) {

@@ -42,12 +42,19 @@ Result<Tensor> to_tensor(const TensorData& data) {
 ir::Value* NodeContext::require(size_t i) {
   if (has(i)) return inputs_[i];
   if (i < slots_.size() && slots_[i].is_defined()) {
+    if (slots_[i].maybe) {
+      unsupported(
+          "its input {} is an optional of which only running tells whether it has an element; OptionalGetElement and "
+          "OptionalHasElement take it",
+          i);
+      return placeholder();
+    }
     if (slots_[i].text) {
       unsupported("its input {} is of strings, which Lathe does not take there", i);
       return placeholder();
     }
     invalid("its input {} is {}, but must be a tensor", i,
-            slots_[i].sequence ? "a sequence of tensors" : "an optional without an element");
+            slots_[i].sequence || slots_[i].open ? "a sequence of tensors" : "an optional without an element");
     return placeholder();
   }
   invalid("input {} is required, but the node has {}", i,
@@ -86,8 +93,14 @@ std::shared_ptr<const Sequence> NodeContext::require_sequence(size_t i) {
   const Slot& found = require_slot(i);
   if (found.sequence) return found.sequence;
   if (found.is_tensor() || found.text) invalid("its input {} is a tensor, but must be a sequence of tensors", i);
+  if (found.maybe) require(i);
   if (found.is_empty_optional) invalid("its input {} is an optional without an element, but must be a sequence", i);
   return std::make_shared<const Sequence>();
+}
+
+Slot NodeContext::require_element(size_t i) {
+  const Slot& found = slot(i);
+  return found.text ? found : to_slot(require(i));
 }
 
 ir::Value* NodeContext::require_text(size_t i) {
@@ -213,13 +226,11 @@ std::vector<Slot> NodeContext::run_graph(const GraphProto& body, const std::vect
   return {};
 }
 
-bool NodeContext::fill_body(const GraphProto& proto, ir::Graph& body, size_t first, ir::Captured& captured) {
+bool NodeContext::fill_body(const GraphProto& proto, ir::Graph& body, ir::Captured& captured, const BodyEdge& edge) {
   if (failed()) return false;
-  if (first + proto.inputs.size() != body.inputs().size()) {
-    invalid("its graph has {} inputs, expected {}", proto.inputs.size(), body.inputs().size() - first);
-    return false;
-  }
-  if (nested_.fill_body(proto, body, first, captured)) return true;
+  ir::GraphBuilder inside(body, {name(), {name()}, {}}, nullptr, ".constant");
+  if (nested_.fill_body(proto, inside, captured, edge)) return true;
+  if (inside.error()) set_error(*inside.error(), inside.where());
   failed_ = true;
   return false;
 }

@@ -25,8 +25,16 @@ namespace lathe::onnx {
 using InlineGraph =
     std::function<std::optional<std::vector<Slot>>(const GraphProto& body, const std::vector<Slot>& inputs)>;
 
-// Imports a nested graph as a body, whose inputs from `first` on are its own; false when that failed and was reported.
-using FillBody = std::function<bool(const GraphProto& proto, ir::Graph& body, size_t first, ir::Captured& captured)>;
+// What a nested graph's inputs are in its body, and what becomes of its outputs there: tensors that the body yields.
+// Both add nodes to the body, and fail by the builder's error.
+struct BodyEdge {
+  std::function<std::vector<Slot>(ir::GraphBuilder& inside)> inputs;
+  std::function<void(ir::GraphBuilder& inside, const std::vector<Slot>& outputs)> outputs;
+};
+
+// Imports a nested graph as a body; false when that failed and was reported, by the edge's builder or by the graph.
+using FillBody = std::function<bool(const GraphProto& proto, ir::GraphBuilder& inside, ir::Captured& captured,
+                                    const BodyEdge& edge)>;
 
 // What becomes of nested graphs.
 struct NestedGraphs {
@@ -85,6 +93,8 @@ class NodeContext : public ir::GraphBuilder {
   const Slot& slot(size_t i);
   const Slot& require_slot(size_t i);
   std::shared_ptr<const Sequence> require_sequence(size_t i);
+  const TensorList* open_sequence(size_t i) { return slot(i).open.get(); }  // null where its length is known
+  Slot require_element(size_t i);                                           // a tensor, of numbers or of strings
   void refuse_unasked();  // an error if an input that is no tensor was never asked for in this way
 
   // Inputs and outputs that may be strings, see Slot::text; null where input i is none.
@@ -123,12 +133,15 @@ class NodeContext : public ir::GraphBuilder {
   void unsupported(LocatedFormat<std::type_identity_t<Args>...> text, Args&&... args) {
     set_error({ErrorCode::op_mode_unsupported, fmt::format(text.format, std::forward<Args>(args)...), {}}, text.where);
   }
+  // What is done differs from what the operator means in a case that the model may never meet; told once for a node.
+  void warn(std::string text) { warnings_.push_back(std::move(text)); }
+  const std::vector<std::string>& warnings() const { return warnings_; }
   // The outputs of a nested graph that sees these inputs; placeholders after an error.
   std::vector<ir::Value*> run_graph(const GraphProto* body, const std::vector<ir::Value*>& inputs);
   // The same where sequences and optionals go in and come out; nothing after an error.
   std::vector<Slot> run_graph(const GraphProto& body, const std::vector<Slot>& inputs);
   // A nested graph as a body, see FillBody. False after an error.
-  bool fill_body(const GraphProto& proto, ir::Graph& body, size_t first, ir::Captured& captured);
+  bool fill_body(const GraphProto& proto, ir::Graph& body, ir::Captured& captured, const BodyEdge& edge);
   Branches& branches() { return branches_; }
   // x, which must have this shape, told as `what` in the error if it is known that it has not. What is open becomes a
   // constraint on the volume (that of a reshape), which is as good as one for each dimension where all but one are the
@@ -159,6 +172,7 @@ class NodeContext : public ir::GraphBuilder {
   Branches& branches_;
   Int64Weights& int64_;
   std::set<std::string_view> read_;
+  std::vector<std::string> warnings_;
   size_t num_inlined_ = 0;
 };
 

@@ -12,10 +12,8 @@ bool yields_no_tensor(const GraphProto& graph);
 // condition ? yes : no, both of them computed. Their sizes may differ, their numbers of dimensions may not.
 ir::Value* choose_value(NodeContext& c, ir::Value* condition, ir::Value* yes, ir::Value* no);
 
-// The outputs of an If whose branches yield sequences and optionals: both are computed.
-void select_slots(NodeContext& c, ir::Value* condition, const GraphProto& then_graph, const GraphProto& else_graph);
-
-// A Loop that carries sequences or optionals, round by round; what ends it must be known.
-void write_loop_out(NodeContext& c, const GraphProto& body, size_t num_carried);
+// A Loop that carries sequences, optionals or strings, round by round. False, and nothing is done, where what ends it
+// is not known, or where it has too many rounds.
+bool write_loop_out(NodeContext& c, const GraphProto& body, size_t num_carried);
 
 }  // namespace lathe::onnx

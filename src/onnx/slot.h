@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "compose/tensor_list.h"
 #include "ir/graph.h"
 
 namespace lathe::onnx {
@@ -13,20 +14,31 @@ namespace lathe::onnx {
 // A sequence whose length is known. Graphs have tensors only: what operators do with sequences is done while importing.
 struct Sequence {
   std::vector<ir::Value*> elements;
-  std::optional<DType> dtype;  // of the elements; nothing where an empty sequence's is not told
+  std::optional<DType> dtype;  // of the elements; nothing where an empty sequence's is not told, and of strings
+  bool is_text = false;        // the elements are strings, as bytes
 };
 
-// A tensor of numbers or of strings, a sequence, or an optional without an element; an optional that has one is this
-// element. None of them where a function is called with an input left out. A blocked value comes from a faulty node.
+struct MaybeElement;
+
+// A tensor of numbers or of strings, a sequence, or an optional; one that has an element, as is known, is this element.
+// None of them where a function is called with an input left out. A blocked value comes from a faulty node.
 struct Slot {
   ir::Value* value = nullptr;
   bool blocked = false;
   std::shared_ptr<const Sequence> sequence{};
   bool is_empty_optional = false;
-  ir::Value* text = nullptr;  // strings, as bytes (compose/text.h)
+  ir::Value* text = nullptr;                 // strings, as bytes (compose/text.h)
+  std::shared_ptr<const TensorList> open{};  // a sequence whose length only running tells
+  std::shared_ptr<const MaybeElement> maybe{};
 
-  bool is_defined() const { return value || text || sequence || is_empty_optional; }
+  bool is_defined() const { return value || text || sequence || open || maybe || is_empty_optional; }
   bool is_tensor() const { return value != nullptr; }
+};
+
+// An optional of which only running tells whether it has an element.
+struct MaybeElement {
+  ir::Value* is_there;  // bool[]
+  Slot element;         // of no meaning where it is not
 };
 
 inline Slot to_slot(ir::Value* value) {
@@ -46,5 +58,20 @@ inline Slot to_slot(Sequence sequence) {
   slot.sequence = std::make_shared<const Sequence>(std::move(sequence));
   return slot;
 }
+
+inline Slot to_slot(TensorList list) {
+  Slot slot;
+  slot.open = std::make_shared<const TensorList>(list);
+  return slot;
+}
+
+inline Slot to_slot(MaybeElement maybe) {
+  Slot slot;
+  slot.maybe = std::make_shared<const MaybeElement>(std::move(maybe));
+  return slot;
+}
+
+// A tensor of strings or of numbers.
+inline Slot to_slot(ir::Value* tensor, bool is_text) { return is_text ? to_text_slot(tensor) : to_slot(tensor); }
 
 }  // namespace lathe::onnx

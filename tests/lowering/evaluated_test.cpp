@@ -24,6 +24,7 @@ constexpr std::string_view kNumbers = "f32 f64 f16 bf16 i8 i16 i32 i64 u8 u16 u3
 constexpr std::string_view kFloats = "f32 f64 f16 bf16";
 
 constexpr std::string_view kSizes = "a few numbers, which follow from sizes";
+constexpr std::string_view kText = "the host's library writes and reads numbers";
 constexpr std::string_view kTraining = "statistics are results of training alone";
 
 constexpr OpCase kCases[] = {
@@ -201,6 +202,8 @@ constexpr OpCase kCases[] = {
     {"bitcast", "x: @[a, b]", "%v = elementwise{op=add}(%x, %x) %y = bitcast{to=u8}(%v)"},
     {"determinant", "x: @[a, b, b]", "%y = determinant(%x)", kFloats,
      "an elimination, each step of which needs the last"},
+    {"to_text", "x: @[a, b]", "%y = to_text(%x)", kAll, kText},
+    {"from_text", "x: u8[a, 1]=49", "%y = from_text{to=@}(%x)", kAll, kText},
     {"fresh_seed", "x: f32[a]", "%y = fresh_seed()", kAll, "one number, which the context counts"},
 };
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 
 #include "failure.h"
 
@@ -29,6 +30,48 @@ Elements describe(const std::vector<HostTensor>& tensors) {
       if (elements.dims[d] != tensor.dims[d]) elements.dims[d] = -1;
   }
   return elements;
+}
+
+// Strings as rows of `width` bytes.
+HostTensor in_width(const HostTensor& text, int64_t width) {
+  HostTensor wide = text;
+  const auto from = static_cast<size_t>(text.dims.back()), to = static_cast<size_t>(width);
+  wide.dims.back() = width;
+  wide.data.assign(text.data.size() / from * to, std::byte{0});
+  for (size_t row = 0; row * from < text.data.size(); ++row)
+    std::copy_n(text.data.begin() + static_cast<ptrdiff_t>(row * from), std::min(from, to),
+                wide.data.begin() + static_cast<ptrdiff_t>(row * to));
+  return wide;
+}
+
+// What stands for a sequence whose length only running tells: the elements of all tensors, of the type of `got`, and
+// their dims, -1 behind those of tensors that have fewer than others.
+void add_list(const std::vector<HostTensor>& tensors, const HostTensor& got, const HostTensor& got_dims,
+              std::vector<HostTensor>& wanted) {
+  const bool is_text = std::ranges::any_of(tensors, &HostTensor::is_text);
+  HostTensor elements{got.name, got.type, got.dims, {}, is_text};
+  HostTensor dims{got_dims.name, got_dims.type, got_dims.dims, {}, false};
+  elements.dims.at(0) = 0;
+  for (const HostTensor& tensor : tensors)
+    if (is_text) elements.dims.back() = std::max(elements.dims.back(), tensor.dims.back());
+  std::vector<int64_t> all;
+  for (const HostTensor& tensor : tensors) {
+    if (tensor.type != got.type)
+      throw Failure(
+          fmt::format("output '{}' is {} instead of {}", got.name, type_name(got.type), type_name(tensor.type)));
+    const HostTensor part = is_text ? in_width(tensor, elements.dims.back()) : tensor;
+    elements.data.insert(elements.data.end(), part.data.begin(), part.data.end());
+    std::vector<int64_t> own = tensor.dims;
+    if (is_text) own.pop_back();
+    elements.dims[0] += volume(own);
+    own.resize(std::max(own.size(), static_cast<size_t>(dims.dims.at(1))), -1);
+    all.insert(all.end(), own.begin(), own.end());
+  }
+  dims.dims[0] = static_cast<int64_t>(tensors.size());
+  dims.data.resize(all.size() * sizeof(int64_t));
+  std::memcpy(dims.data.data(), all.data(), dims.data.size());
+  wanted.push_back(std::move(elements));
+  wanted.push_back(std::move(dims));
 }
 
 }  // namespace
@@ -71,6 +114,11 @@ std::vector<HostTensor> parse_outputs(const std::vector<std::string>& files, con
                                       const std::vector<HostTensor>& outputs) {
   std::vector<HostTensor> wanted;
   for (size_t i = 0; i < files.size(); ++i) {
+    const HostTensor* got = i < names.outputs.size() ? find(outputs, names.outputs[i] + "_elements") : nullptr;
+    if (const HostTensor* dims = got ? find(outputs, names.outputs[i] + "_dims") : nullptr) {
+      add_list(parse_sequence_proto(files[i]), *got, *dims, wanted);
+      continue;
+    }
     if (i >= names.outputs.size() || find(outputs, names.outputs[i]) || !find(outputs, names.outputs[i] + "_0")) {
       wanted.push_back(parse_named(files[i], i, names.outputs));
       continue;

@@ -49,8 +49,9 @@ bool may_refuse(const Case& test, const std::string& reason, bool constants) {
   if (op_info(kind).traits & kDataDependent) return true;
   const std::string_view name = op_info(kind).name;
   if (kind == OpKind::constant || name == "attention" || name == "recurrence")
-    return true;                                  // have kernels of their own
-  if (kind == OpKind::numpy_random) return true;  // one number after the other, on the host
+    return true;                                                          // have kernels of their own
+  if (kind == OpKind::numpy_random) return true;                          // one number after the other, on the host
+  if (kind == OpKind::to_text || kind == OpKind::from_text) return true;  // on the host, too
   const auto is_stored = [](const Tensor& tensor) { return tensor.defined() && is_storage_only(tensor.dtype()); };
   if (std::any_of(test.inputs.begin(), test.inputs.end(), is_stored) ||
       std::any_of(test.outputs.begin(), test.outputs.end(), is_stored))

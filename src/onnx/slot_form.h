@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which tensors stand for a name of a model where control flow hands it on: bodies take and yield tensors alone.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "onnx/slot.h"
+
+namespace lathe::onnx {
+
+struct SlotForm {
+  enum class Kind { tensor, text, list, open, none };
+  Kind kind = Kind::none;
+  bool is_maybe = false;       // an optional: whether its element is there comes first
+  std::optional<DType> dtype;  // of numbers; nothing where an empty sequence's is not told
+  bool is_text = false;        // of the elements of sequences
+  std::vector<int> ranks;      // of the tensors; of a list one for each element
+  int64_t rank = 0;            // of an open sequence, as TensorList's members of these names
+  bool is_mixed = false, is_empty = false;
+
+  bool operator==(const SlotForm&) const = default;
+};
+
+SlotForm form_of(const Slot& slot);
+
+// One that holds what either holds; nothing where there is none.
+std::optional<SlotForm> joined_form(const SlotForm& a, const SlotForm& b);
+
+size_t num_tensors(const SlotForm& form);
+
+// `slot`, whose form joins with this one to this one, as tensors, and back.
+std::vector<ir::Value*> to_tensors(ir::GraphBuilder& c, const SlotForm& form, const Slot& slot);
+Slot from_tensors(const SlotForm& form, std::span<ir::Value* const> tensors);
+
+// A sequence of known length as one of unknown length.
+TensorList to_list(ir::GraphBuilder& c, const Sequence& sequence);
+
+}  // namespace lathe::onnx

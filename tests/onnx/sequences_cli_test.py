@@ -1,0 +1,197 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Sequences and optionals whose length and presence only running tells, and strings that loops and branches carry, against
+ONNX Runtime."""
+import unittest
+
+import numpy as np
+import onnx
+import onnxruntime
+from onnx import numpy_helper, parser
+
+from one_node_cases import OneNodeCases
+
+HEAD = '<ir_version: 10, opset_import: ["": 21]>\n'
+WAYS = [("runtime", "cpu"), ("symbolic", "cpu"), ("frozen", "cpu"), ("reload", "cpu"), ("runtime", "cuda:0")]
+
+
+def strings(*values):
+    array = np.empty(len(values), object)
+    array[:] = values
+    return array
+
+
+class Sequences(OneNodeCases):
+    def case(self, text, *runs):
+        """A case of this model, run with each of these lists of inputs."""
+        model = parser.parse_model(HEAD + text)
+        session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+        folder = self.folder / "cases/node" / f"case_{self.count}"
+        self.count += 1
+        for k, inputs in enumerate(runs):
+            inputs = [np.asarray(x) for x in inputs]
+            names = [x.name for x in model.graph.input]
+            outputs = session.run(None, dict(zip(names, inputs, strict=True)))
+            data = folder / f"test_data_set_{k}"
+            data.mkdir(parents=True)
+            for i, (name, x) in enumerate(zip(names, inputs)):
+                (data / f"input_{i}.pb").write_bytes(numpy_helper.from_array(x, name).SerializeToString())
+            for i, (output, y) in enumerate(zip(model.graph.output, outputs)):
+                proto = numpy_helper.from_list(y, output.name) if isinstance(y, list) else numpy_helper.from_array(np.asarray(y), output.name)
+                (data / f"output_{i}.pb").write_bytes(proto.SerializeToString())
+        onnx.save(model, folder / "model.onnx")
+
+    def fails(self, text, inputs, *reasons):
+        model = parser.parse_model(HEAD + text)
+        folder = self.folder / "cases/node" / f"case_{self.count}"
+        self.count += 1
+        data = folder / "test_data_set_0"
+        data.mkdir(parents=True)
+        onnx.save(model, folder / "model.onnx")
+        for i, (value, x) in enumerate(zip(model.graph.input, inputs, strict=True)):
+            (data / f"input_{i}.pb").write_bytes(numpy_helper.from_array(np.asarray(x), value.name).SerializeToString())
+        (data / "output_0.pb").write_bytes(numpy_helper.from_array(np.zeros(1, np.float32), model.graph.output[0].name).SerializeToString())
+        [reason] = [case["reason"] for case in self.run_cases("runtime") if case["case"].endswith(f"case_{self.count - 1}")]
+        for text in reasons:
+            self.assertIn(text, reason)
+
+    def floats(self, *dims):
+        return self.random.random(dims, np.float32)
+
+    def test_split_into_open_lengths(self):
+        for axis, dims in ((0, (5, 3)), (1, (2, 6, 3)), (-1, (2, 3, 7))):
+            shape = ", ".join(map(str, dims))
+            whole = ", ".join("abc"[:len(dims)])
+            self.case(f"g (float[{shape}] x, int64 n) => (seq(float[]) s, int64 l, float[{whole}] y) {{ s = SplitToSequence<axis = {axis}> (x, n) "
+                      f"l = SequenceLength (s) y = ConcatFromSequence<axis = {axis}> (s) }}",
+                      *([self.floats(*dims), np.int64(n)] for n in (1, 2, 3, 9)))
+        self.case("g (float[n, 3] x) => (seq(float[]) s, float[m, n] y) { s = SplitToSequence<axis = 0, keepdims = 0> (x) "
+                  "y = ConcatFromSequence<axis = 1, new_axis = 1> (s) }", [self.floats(4, 3)], [self.floats(1, 3)])
+        self.case("g (float[2, 6] x, int64[k] n) => (seq(float[]) s) { s = SplitToSequence<axis = 1> (x, n) }",
+                  [self.floats(2, 6), np.array([1, 5])], [self.floats(2, 6), np.array([2, 0, 3, 1])])
+        self.all_pass(*WAYS)
+
+    LOOP = """g (int64 n, float[5] x) => (seq(float[]) s, int64 l) {
+        one = Constant<value_int = 1> () zero = Constant<value_ints = [0]> () e = SequenceEmpty ()
+        s = Loop (n, , e) <body = b (int64 i, bool c, seq(float[]) v) => (bool d, seq(float[]) w) {
+            d = Identity (c) j = Add (i, one) k = Unsqueeze (j, zero) p = Slice (x, zero, k) w = SequenceInsert (v, p)
+        }>
+        l = SequenceLength (s)
+    }"""
+
+    def test_loops(self):
+        self.case(self.LOOP, *([np.int64(n), self.floats(5)] for n in (3, 1, 5)))
+        # What a condition of the body ends, and positions from either end.
+        self.case("""g (float[5] x, int64 m) => (float[a] y, float[b] z, seq(float[]) t) {
+            zero = Constant<value_int = 0> () one = Constant<value_int = 1> () minus = Constant<value_int = -1> ()
+            true = Constant<value = bool {1}> () e = SequenceEmpty () axes = Constant<value_ints = [0]> ()
+            s = Loop (, true, e) <body = b (int64 i, bool c, seq(float[]) v) => (bool d, seq(float[]) w) {
+                j = Add (i, one) k = Unsqueeze (j, axes) p = Slice (x, axes, k) w = SequenceInsert (v, p, zero)
+                l = SequenceLength (w) d = Less (l, m)
+            }>
+            y = SequenceAt (s, zero) z = SequenceAt (s, minus) u = SequenceErase (s, minus) t = SequenceInsert (u, x, minus)
+        }""", [self.floats(5), np.int64(4)], [self.floats(5), np.int64(2)])
+        # A queue: what is taken from the front and put at the end.
+        self.case("""g (float[n, 2] x, int64 m) => (float[k, 2] y, float[m_, 2] stacked) {
+            zero = Constant<value_int = 0> ()
+            s = SplitToSequence<axis = 0> (x)
+            t, stacked_ = Loop (m, , s) <body = b (int64 i, bool c, seq(float[]) v) => (bool d, seq(float[]) w, float[1, 2] f) {
+                d = Identity (c) f = SequenceAt (v, zero) u = SequenceErase (v, zero) g2 = Add (f, f) w = SequenceInsert (u, g2)
+            }>
+            y = ConcatFromSequence<axis = 0> (t)
+            axes = Constant<value_ints = [1]> () stacked = Squeeze (stacked_, axes)
+        }""", [self.floats(4, 2), np.int64(3)], [self.floats(2, 2), np.int64(5)])
+        self.all_pass(*WAYS)
+
+    def test_branches(self):
+        text = """g (bool c, float[3] x) => (seq(float[]) s, float[k] y) {
+            s = If (c) <then_branch = t () => (seq(float[]) a) { a = SequenceConstruct (x, x) },
+                        else_branch = e () => (seq(float[]) b) { b = SequenceConstruct (x) }>
+            l = SequenceLength (s) one = Constant<value_int = 1> () minus = Constant<value_int = -1> () q = Greater (l, one)
+            y = If (q) <then_branch = t2 () => (float[k1] a2) { a2 = SequenceAt (s, one) },
+                        else_branch = e2 () => (float[k2] b2) { b2 = Neg (x) }>
+        }"""
+        self.case(text, [np.array(True), self.floats(3)], [np.array(False), self.floats(3)])
+        self.case("""g (bool c, float[3] x) => (float[k] y) {
+            o = If (c) <then_branch = t () => (optional(float[3]) a) { a = Optional (x) },
+                        else_branch = e () => (optional(float[3]) b) { b = Optional<type = float[3]> () }>
+            h = OptionalHasElement (o)
+            y = If (h) <then_branch = t2 () => (float[3] a2) { a2 = OptionalGetElement (o) },
+                        else_branch = e2 () => (float[3] b2) { b2 = Neg (x) }>
+        }""", [np.array(True), self.floats(3)], [np.array(False), self.floats(3)])
+        self.all_pass(*WAYS)
+
+    def test_map(self):
+        self.case("""g (float[6, 2] x, int64 n, float[2] k) => (seq(float[]) t, float[a, 2] y) {
+            s = SplitToSequence<axis = 0> (x, n)
+            t = SequenceMap (s, k) <body = b (float[r, 2] e, float[2] f) => (float[r, 2] o) { p = Mul (e, f) o = Add (p, p) }>
+            y = ConcatFromSequence<axis = 0> (t)
+        }""", *([self.floats(6, 2), np.int64(n), self.floats(2)] for n in (1, 4, 6)))
+        self.all_pass(*WAYS)
+
+    def test_strings(self):
+        x = strings("a", "été", "", "bcd")
+        # Of known length.
+        self.case("""g (string[4] x, int64 p) => (seq(string[]) s, string[k] y, string[m] z) {
+            s1 = SplitToSequence<axis = 0> (x) w = Constant<value_strings = ["longer", "q"]> () s = SequenceInsert (s1, w)
+            y = SequenceAt (s, p) z = ConcatFromSequence<axis = 0> (s)
+        }""", [x, np.int64(1)], [x, np.int64(-1)])
+        self.case("""g (string[4] x, int64 n) => (seq(string[]) s, string[m] z, int64 l) {
+            s = SplitToSequence<axis = 0> (x, n) z = ConcatFromSequence<axis = 0> (s) l = SequenceLength (s)
+        }""", [x, np.int64(1)], [x, np.int64(3)])
+        self.case("""g (string[4] x, int64 n) => (string[4] y) {
+            y = Loop (n, , x) <body = b (int64 i, bool c, string[4] v) => (bool d, string[4] w) {
+                d = Identity (c) w = StringConcat (v, x)
+            }>
+        }""", [x, np.int64(1)], [x, np.int64(3)])
+        self.case("""g (string[n] x, bool c) => (string[m] y) {
+            y = If (c) <then_branch = t () => (string[m1] a) { w = Constant<value_strings = ["longer than all"]> () a = Concat<axis = 0> (x, w) },
+                        else_branch = e () => (string[m2] b) { b = Identity (x) }>
+        }""", [x, np.array(True)], [x, np.array(False)])
+        self.case("""g (string[4] x, int64 n) => (seq(string[]) s, string[m] y) {
+            e = SequenceEmpty<dtype = 8> ()
+            s = Loop (n, , e) <body = b (int64 i, bool c, seq(string[]) v) => (bool d, seq(string[]) w) {
+                d = Identity (c) f = Gather (x, i) g2 = StringConcat (f, f) axes = Constant<value_ints = [0]> ()
+                h = Unsqueeze (g2, axes) w = SequenceInsert (v, h)
+            }>
+            y = ConcatFromSequence<axis = 0> (s)
+        }""", [x, np.int64(2)], [x, np.int64(4)])
+        self.all_pass(*WAYS)
+
+    def test_errors(self):
+        at = "g (float[n, 2] x, int64 p) => (float[m, 2] y) { s = SplitToSequence<axis = 0> (x) y = %s }"
+        for position in (3, -4):
+            self.fails(at % "SequenceAt (s, p)", [self.floats(3, 2), np.int64(position)], "run:", "gather")
+            self.fails(at.replace("y = %s", "t = SequenceErase (s, p) y = ConcatFromSequence<axis = 0> (t)"),
+                       [self.floats(3, 2), np.int64(position)], "run:", "gather")
+        self.fails("g (float[2, 6] x, int64[k] n) => (float[a, b] y) { s = SplitToSequence<axis = 1> (x, n) y = ConcatFromSequence<axis = 1> (s) }",
+                   [self.floats(2, 6), np.array([1, 4])], "run:", "gather")
+        self.fails("g (float[2, 6] x, int64 n) => (float[a, b] y) { s = SplitToSequence<axis = 1> (x, n) y = ConcatFromSequence<axis = 1> (s) }",
+                   [self.floats(2, 6), np.int64(0)], "run:", "gather")
+        self.fails("""g (bool c, float[3] x) => (float[k] y) {
+            o = If (c) <then_branch = t () => (optional(float[3]) a) { a = Optional (x) },
+                        else_branch = e () => (optional(float[3]) b) { b = Optional<type = float[3]> () }>
+            y = OptionalGetElement (o)
+        }""", [np.array(False), self.floats(3)], "run:", "gather")
+        self.fails("""g (bool c, float[3] x) => (float[k] y) {
+            o = If (c) <then_branch = t () => (optional(float[3]) a) { a = Optional (x) },
+                        else_branch = e () => (optional(float[3]) b) { b = Optional<type = float[3]> () }>
+            y = Neg (o)
+        }""", [np.array(False), self.floats(3)], "is an optional of which only running tells")
+        self.fails("""g (bool c, float[3] x) => (float[k] y) {
+            z = Constant<value_float = 1.0> () p = Constant<value_int = 0> ()
+            s = If (c) <then_branch = t () => (seq(float[]) a) { a = SequenceConstruct (x, z) },
+                        else_branch = e () => (seq(float[]) b) { b = SequenceConstruct (x) }>
+            y = SequenceAt (s, p)
+        }""", [np.array(False), self.floats(3)], "tensors of up to 1 dimensions, and only running tells")
+        self.fails("""g (int64 n, float[3] x) => (seq(float[]) s) {
+            e = SequenceConstruct (x)
+            s = Loop (n, , e) <body = b (int64 i, bool c, seq(float[]) v) => (bool d, seq(float[]) w) {
+                d = Identity (c) p = Constant<value_int = 0> () axes = Constant<value_ints = [0]> ()
+                f = ConcatFromSequence<axis = 0, new_axis = 1> (v) w = SequenceInsert (v, f)
+            }>
+        }""", [np.int64(2), self.floats(3)], "Loop")
+
+
+if __name__ == "__main__":
+    unittest.main()
