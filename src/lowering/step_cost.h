@@ -16,6 +16,10 @@ double evaluated_share(const BuildReport& report);
 // One warning when that is more than a hundredth: what is evaluated, and that it may be slow.
 void warn_of_evaluations(const BuildReport& report, Log& log);
 
+// Where somebody may choose from the timing cache: what there is to choose from for each step, by the numbers that the
+// cache goes by, in the lines that tools for TensorRT read.
+void log_editable_tactics(const BuildReport& report, Log& log);
+
 // The plan's metadata that holds the share.
 inline constexpr std::string_view kEvaluatedShareKey = "evaluated_share";
 
