@@ -34,7 +34,7 @@ class GuestRuntime : public EngineTest {
  protected:
   void SetUp() override {
     EngineTest::SetUp();
-    const std::string path = lathe::own_file().parent_path().parent_path() / "lib/versions/later/liblathe.so.0";
+    const std::string path = lathe::own_folder() + "/../lib/versions/later/liblathe.so.0";
     library_ = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     ASSERT_NE(library_, nullptr) << dlerror();
     later.reset(make_later());
