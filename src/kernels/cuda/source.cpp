@@ -41,7 +41,7 @@ std::string literal(float value) {
   return fmt::format("{:a}f", value);
 }
 
-std::string program_lines(const Program& program, std::string_view type, std::string_view indent) {
+std::string program_lines(const Program& program, std::string_view type, std::string_view indent, Exactness exactness) {
   std::string text;
   size_t target = program.num_inputs;
   for (const Instruction& instruction : program.code) {
@@ -56,7 +56,9 @@ std::string program_lines(const Program& program, std::string_view type, std::st
       arguments.push_back(fmt::format("r{}", instruction.operands[static_cast<size_t>(i)]));
     for (int i = 0; i < info->immediates; ++i)
       arguments.push_back(fmt::format("{}({})", type, literal(instruction.immediates[static_cast<size_t>(i)])));
-    text += fmt::format("{}const {} r{} = instruction::{}({});\n", indent, type, target++, info->name,
+    const bool is_cheaper = exactness == Exactness::bits16 && instruction.op == Opcode::gelu_erf;
+    text += fmt::format("{}const {} r{} = {}({});\n", indent, type, target++,
+                        is_cheaper ? "math::gelu_erf_16" : fmt::format("instruction::{}", info->name),
                         join(arguments, ", "));
   }
   return text;
@@ -111,7 +113,7 @@ std::string operand_loads(std::span<const Operand> operands, bool may_be_held) {
 
 // The function that loads the operands of W elements and runs the program on each.
 std::string program_function(const Program& program, size_t accumulators, const std::optional<Levels>& levels,
-                             std::span<const Operand> operands) {
+                             Exactness exactness, std::span<const Operand> operands) {
   const bool may_be_held = accumulators == 1;
   std::string text = may_be_held ? columns_function(operands) : "";
   text += "  template <int D, int W>\n  LATHE_DEVICE_MEMBER void ";
@@ -127,7 +129,7 @@ std::string program_function(const Program& program, size_t accumulators, const 
     text += fmt::format("      const float r{} = o{}[i];\n", k + accumulators, k);
   Program before = program;
   if (levels) before.code.resize(levels->instructions);
-  text += program_lines(before, "float", "      ");
+  text += program_lines(before, "float", "      ", exactness);
   for (size_t k = 0; k < program.outputs.size(); ++k)
     text += levels             ? fmt::format("      v[i] = {};\n", unrounded(*levels))
             : accumulators > 0 ? fmt::format("      v[i] = r{};\n", program.outputs[k])
@@ -312,8 +314,10 @@ void Source::declare_fusion(const Problem& problem, const Operand& output, const
   }
   std::vector<Operand> operands;
   for (const Operand& view : views) operands.push_back(broadcast(view, output));
-  declare_program({"Fusion", "fusion_", "Op"}, {program, problem.accumulators(), levels}, output.dims.size(), operands,
-                  first_input);
+  const bool is_short = std::ranges::all_of(problem.outputs, [](const Operand& o) { return size_of(o.dtype) <= 2; });
+  declare_program({"Fusion", "fusion_", "Op"},
+                  {program, problem.accumulators(), levels, is_short ? Exactness::bits16 : Exactness::full},
+                  output.dims.size(), operands, first_input);
 }
 
 void Source::prologue(const Program& program, const std::vector<Operand>& views, size_t first_input,
@@ -346,7 +350,8 @@ void Source::declare_program(const ProgramNames& names, const ProgramText& text,
   declarations_ += fmt::format("  static constexpr bool kIdentity = {};\n", program.is_identity());
   declarations_ += fmt::format("  static constexpr bool kRounds = {};\n  static constexpr int kZero = {};\n",
                                text.levels.has_value(), text.levels ? text.levels->zero : 0);
-  declarations_ += members + program_function(program, text.accumulators, text.levels, operands) + "};\n";
+  declarations_ +=
+      members + program_function(program, text.accumulators, text.levels, text.exactness, operands) + "};\n";
   objects_ += fmt::format("  const {} {}{{{}}};\n", names.type, names.object, join(objects, ", "));
 }
 

@@ -27,8 +27,11 @@ Operand broadcast(const Operand& operand, const Operand& to);
 std::string_view device_type(DType dtype);  // its name in lib/types.cuh
 DType raw_type(DType dtype);                // the unsigned integer of its size: bits that are moved as they are
 
+// What results have to be exact to: a float's last bits, or those of 16 bits at the most.
+enum class Exactness { full, bits16 };
 // One line per instruction of the program; register i is the variable r<i> of `type` (float or double).
-std::string program_lines(const Program& program, std::string_view type, std::string_view indent);
+std::string program_lines(const Program& program, std::string_view type, std::string_view indent,
+                          Exactness exactness = Exactness::full);
 std::string literal(float value);
 
 class Source {
@@ -71,6 +74,7 @@ class Source {
     const Program& program;
     size_t accumulators;           // of the kernel, which its first registers hold
     std::optional<Levels> levels;  // that it leaves to be rounded
+    Exactness exactness = Exactness::full;
   };
   void declare_fusion(const Problem& problem, const Operand& output, const std::vector<Operand>& views,
                       size_t first_input, const std::optional<Levels>& levels);
