@@ -12,6 +12,7 @@
 #pragma once
 
 #include "kernels/cuda/levels.h"
+#include "kernels/cuda/program_lines.h"
 #include "tuning/tactic.h"
 
 namespace lathe::cuda {
@@ -26,13 +27,6 @@ int vector_width(const Operand& operand);
 Operand broadcast(const Operand& operand, const Operand& to);
 std::string_view device_type(DType dtype);  // its name in lib/types.cuh
 DType raw_type(DType dtype);                // the unsigned integer of its size: bits that are moved as they are
-
-// What results have to be exact to: a float's last bits, or those of 16 bits at the most.
-enum class Exactness { full, bits16 };
-// One line per instruction of the program; register i is the variable r<i> of `type` (float or double).
-std::string program_lines(const Program& program, std::string_view type, std::string_view indent,
-                          Exactness exactness = Exactness::full);
-std::string literal(float value);
 
 class Source {
  public:
