@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/cuda/source.h"
+#include "kernels/cuda/program_lines.h"
 #include "ops/quantization.h"
 
 namespace lathe::cuda {

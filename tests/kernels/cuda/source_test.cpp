@@ -50,6 +50,15 @@ TEST(Source, LevelsAreDividedByReciprocals) {
     EXPECT_EQ(lines(other).find("divided_by"), std::string::npos) << other;
 }
 
+// Where results are of 16 bits, what costs less is exact enough.
+TEST(Source, GelusAreAsExactAsTheirResults) {
+  const auto lines = [](Exactness exactness) {
+    return program_lines(*parse_program("in=1; r1=gelu_erf r0; out r1"), "float", "", exactness);
+  };
+  EXPECT_EQ(lines(Exactness::full), "const float r1 = instruction::gelu_erf(r0);\n");
+  EXPECT_EQ(lines(Exactness::bits16), "const float r1 = math::gelu_erf_16(r0);\n");
+}
+
 // What is left of a program when the store rounds: x, and the bounds that its levels are worth.
 TEST(Source, LevelsAreClippedBeforeTheyAreRounded) {
   const auto left = [](std::string_view text, DType type = DType::i8) {
