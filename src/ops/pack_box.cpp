@@ -204,7 +204,7 @@ class LineTransposer {
       std::byte* const result = to + line * kSize;
       const Change change = of_all.behind(line);
       if (lines < kLines)
-        run_some(source, result, lines, change);
+        run_some(source, result, lines, 0, change);
       else if (written_ == Written::past_caches)
         run_lines<Written::past_caches>(source, result, change);
       else
@@ -230,23 +230,21 @@ class LineTransposer {
     int64_t place = 0;
     for (; place + kLines <= count; place += kLines) {
       prefetch(source + place * kSize);
-      run_columns<kLines, kWritten>(source + place * kSize, to, places, change);
+      run_columns<kWritten>(source + place * kSize, to, places, change);
     }
-    for (; place + kSide <= count; place += kSide)
-      run_columns<kSide, kWritten>(source + place * kSize, to, places, change);
-    run_elements(source, to, kLines, place, change);
+    run_some(source, to, kLines, place, change);
   }
 
-  template <int64_t kPlaces, Written kWritten>
+  template <Written kWritten>
   void run_columns(const std::byte* source, std::byte* to, Places& places, const Change& change) const {
-    alignas(kCacheLine) std::array<std::byte, kPlaces * kCacheLine> columns;
+    alignas(kCacheLine) std::array<std::byte, kLines * kCacheLine> columns;
     for (int64_t line = 0; line < kLines; line += kSide) {
       const auto tile = change.behind(line).tile();
-      for (int64_t place = 0; place < kPlaces; place += kSide)
+      for (int64_t place = 0; place < kLines; place += kSide)
         transpose_tile<T>(source + line * writes_.from + place * kSize, writes_.from,
                           columns.data() + place * kCacheLine + line * kSize, kCacheLine, tile);
     }
-    for (int64_t i = 0; i < kPlaces; ++i) {
+    for (int64_t i = 0; i < kLines; ++i) {
       const std::byte* const column = columns.data() + i * kCacheLine;
       if constexpr (kWritten == Written::past_caches)
         write_line_past(to + places.next(), column);
@@ -255,12 +253,12 @@ class LineTransposer {
     }
   }
 
-  // Fewer than are a cache line of the result.
-  void run_some(const std::byte* source, std::byte* to, int64_t lines, const Change& change) const {
+  // Fewer lines than are a cache line of the result, or fewer places than are one, from a place on.
+  void run_some(const std::byte* source, std::byte* to, int64_t lines, int64_t first, const Change& change) const {
     alignas(kCacheLine) std::array<std::byte, kSide * kCacheLine> columns;
     const int64_t count = neighbours_.count(), whole = lines / kSide * kSide;
-    Places places(neighbours_, 0);
-    int64_t place = 0;
+    Places places(neighbours_, first);
+    int64_t place = first;
     for (; whole > 0 && place + kSide <= count; place += kSide) {
       if (place % kLines == 0) prefetch(source + place * kSize);
       for (int64_t line = 0; line < whole; line += kSide)
@@ -270,7 +268,7 @@ class LineTransposer {
         std::memcpy(to + places.next(), columns.data() + i * kCacheLine, static_cast<size_t>(whole * kSize));
     }
     run_elements(source, to, whole, place, change);
-    run_elements(source + whole * writes_.from, to + whole * kSize, lines - whole, 0, change.behind(whole));
+    run_elements(source + whole * writes_.from, to + whole * kSize, lines - whole, first, change.behind(whole));
   }
 
   // From a place on.
