@@ -137,14 +137,14 @@ Written written_for(uint64_t bytes) {
   return bytes > kMostCached ? Written::past_caches : Written::to_caches;
 }
 
-void pack_all(std::span<const PackingWork> works, int threads) {
+void pack_all(std::span<const PackingWork> works, int threads, uint64_t others) {
   constexpr uint64_t kPartBytes = uint64_t{1} << 20;
   struct Part {
     const PackingWork* work;
     PackingPart part;
   };
   std::vector<Part> parts;
-  uint64_t total = 0;
+  uint64_t total = others;
   for (const PackingWork& work : works) {
     const uint64_t bytes = work.bytes();
     total += bytes;

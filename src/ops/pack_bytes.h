@@ -26,8 +26,8 @@ struct PackingWork {
 };
 // Of so many bytes in all.
 Written written_for(uint64_t bytes);
-// All of them, on so many threads at most.
-void pack_all(std::span<const PackingWork> works, int threads);
+// All of them, on so many threads at most; `others`: bytes that are written as well before any of it is read.
+void pack_all(std::span<const PackingWork> works, int threads, uint64_t others = 0);
 
 // What makes `to` of the same weights of what `from` has made of them. nullopt where `from` is no order of all weights
 // by one box, or places of `to` that follow each other do not so in `from`.

@@ -210,11 +210,19 @@ void ChannelArithmetic::run(int64_t begin, int64_t count, std::byte* to) const {
 }
 
 bool ChannelArithmetic::stays_finite_scaled() const {
-  bool finite = true;
+  const auto grows = [](double number) { return std::fabs(number) > 1; };  // of at most one, it makes nothing larger
+  const std::vector<double>& numbers = steps_[1].numbers;
   const float* const from = source_.as<float>();
+  const auto stays = [&](int64_t first, int64_t run, double number) {
+    return std::isfinite(static_cast<float>(largest(from + first, run) * number));
+  };
+  // Memory is read faster from end to end than with gaps.
+  if (3 * std::ranges::count_if(numbers, grows) > std::ssize(numbers) &&
+      stays(0, volume(), std::ranges::max(numbers, {}, [](double number) { return std::fabs(number); })))
+    return true;
+  bool finite = true;
   for_each_run(steps_[1], 0, volume(), [&](int64_t first, int64_t run, const double* number) {
-    const double factor = std::fabs(*number);  // of at most one, it makes nothing larger
-    finite = finite && (factor <= 1 || std::isfinite(static_cast<float>(largest(from + first, run) * factor)));
+    finite = finite && (std::fabs(*number) <= 1 || stays(first, run, *number));
   });
   return finite;
 }

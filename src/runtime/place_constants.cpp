@@ -85,10 +85,11 @@ Result<ConstantPlacer> ConstantPlacer::create(std::span<const Place> places, int
 }
 
 void ConstantPlacer::run() {
-  pack_all(copies_, threads_);
-  uint64_t bytes = 0;
-  for (const Piece& piece : pieces_) bytes += static_cast<uint64_t>(piece.count) * size_of(piece.arithmetic->type());
-  const Written written = written_for(bytes);
+  uint64_t copied = 0, computed = 0;
+  for (const PackingWork& copy : copies_) copied += copy.bytes();
+  for (const Piece& piece : pieces_) computed += static_cast<uint64_t>(piece.count) * size_of(piece.arithmetic->type());
+  pack_all(copies_, threads_, computed);
+  const Written written = written_for(copied + computed);
   for_each_in_threads(pieces_.size(), threads_, [&](size_t i, size_t thread) {
     const Piece& piece = pieces_[i];
     const ChannelArithmetic& arithmetic = *piece.arithmetic;

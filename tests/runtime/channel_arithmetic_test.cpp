@@ -142,6 +142,24 @@ TEST(ChannelArithmetic, FindsNumbersThatATypeCannotHold) {
   EXPECT_EQ(narrow->type, DType::f16);
 }
 
+// However many channels make numbers larger, and whether the one with the large number does.
+TEST(ChannelArithmetic, LooksAtTheChannelsThatGrow) {
+  for (const int growing : {0, 1, 20, 50})
+    for (const int with_large : {0, 19, 49}) {
+      std::vector<float> values(5000, 0.5f);
+      values[with_large * 100 + 7] = -3e38f;
+      std::vector<double> factors(50, -1);
+      std::fill_n(factors.begin(), growing, -2);
+      Chain chain(Tensor::from<float>({50, 100}, values));
+      chain.cast(DType::f64);
+      chain.combine(Op::mul, Tensor::from<double>({50, 1}, factors));
+      chain.cast(DType::f32);
+      const auto found = chain.arithmetic().find_out_of_range();
+      ASSERT_EQ(found.has_value(), with_large < growing) << growing << " " << with_large;
+      EXPECT_EQ(found ? found->number : 0, with_large < growing ? 2 * double{3e38f} : 0);
+    }
+}
+
 // Each piece of a constant is computed and packed on its own.
 TEST(ConstantPlacer, PacksWhatItComputes) {
   std::mt19937 random(9);

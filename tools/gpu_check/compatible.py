@@ -5,6 +5,10 @@
   compatible.py levels     networks in f16 at each level of hardware compatibility, with the runtime of their version inside,
                            and built without the device; exits with 1 where a level is faster than a less compatible one, or has
                            less of the speed of a plan for the device alone than it had (LEAST)
+  compatible.py kinds --plans FOLDER
+                           plans that were built on other kinds of GPUs of the architecture, beside those that are built here: puts these
+                           into FOLDER, and runs all that earlier calls on other kinds have put there; exits with 1 where one has less
+                           of the speed than LEAST_ELSEWHERE
   compatible.py streaming  a network of products whose weights exceed their budget: share of full speed by the budget
 
 Plans of all levels are built first, and run in turns, each round a process of its own; a number is the median of the rounds'
@@ -35,6 +39,7 @@ LEVELS = {  # name: (what builds it, whose measurements it takes, what loading i
 ORDERED = ("none", "same compute capability", "ampere-plus")  # no level is faster than the one before it
 NOISE = 1.03
 LEAST = {"same compute capability": 0.97, "ampere-plus": 0.68, "version-compatible": 0.97, "built without the device": 0.75}
+LEAST_ELSEWHERE = 0.85
 SHARES = (0, 10, 25, 50, 75, 90, 100)  # of the weights: what the budget leaves on the device, per cent
 LAYERS, WIDTH = 16, 4096
 
@@ -124,6 +129,35 @@ def levels(options, folder):
     return rows, failed
 
 
+def kinds(options, folder):
+    """Plans lie in FOLDER/kind/network.batch.plan. The first number of each row is of the plan that was built here."""
+    rows, failed, here = [], [], describe_machine().split(",")[0].replace(" ", "_")
+    (options.plans / here).mkdir(parents=True, exist_ok=True)
+    print("| network | batch | built on | ms | speed against the plan built here |\n" + "| --- " * 5 + "|")
+    for batch in options.batches:
+        for name in options.networks:
+            network = Levels(options, name, batch, folder)
+            for _ in range(2):  # the second time with what is left to measure
+                network.build("none")
+            own = options.plans / here / f"{name}.{batch}.plan"
+            own.write_bytes(network.plan("none").read_bytes())
+            plans = [own, *sorted(set(options.plans.glob(f"*/{own.name}")) - {own})]
+            found = {plan: [] for plan in plans}
+            for _ in range(options.rounds):
+                for plan in plans:
+                    found[plan].append(gpu_ms(options, plan, f"--shapes={network.shapes}")[0])
+            times = {plan: statistics.median(rounds) for plan, rounds in found.items()}
+            for plan, ms in times.items():
+                row = {"network": name, "batch": batch, "built_on": plan.parent.name, "ms": ms, "speed": times[own] / ms}
+                rows.append(row)
+                print(f"| {name} | {batch} | {plan.parent.name} | {ms:.3f} | {row['speed']:.2f} |", flush=True)
+                if row["speed"] < LEAST_ELSEWHERE:
+                    failed.append(f"{name}, batch {batch}, built on {plan.parent.name}: {row['speed']:.2f} of the speed of a plan built here")
+    if len({row["built_on"] for row in rows}) == 1:
+        print(f"no plans of other kinds yet: call it on another one with {options.plans}")
+    return rows, failed
+
+
 def write_products(path, batch):
     """Layers of one product each: y = relu(x w). Their weights are a few random numbers, many times: time does not depend on them."""
     pool = np.random.default_rng(0).standard_normal(1 << 20, dtype=np.float32)
@@ -161,7 +195,7 @@ def streaming(options, folder):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("command", choices=("levels", "streaming"))
+    parser.add_argument("command", choices=("levels", "kinds", "streaming"))
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build")
     parser.add_argument("--networks", nargs="+", default=(*CONVOLUTIONS, "vit_b_16", "bert_base"))
     parser.add_argument("--batches", nargs="+", type=int, default=(1, 8))
@@ -169,12 +203,15 @@ def main():
     parser.add_argument("--budget", type=float, default=10, help="seconds of tuning for each build")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=0.3, help="of each measurement")
+    parser.add_argument("--plans", type=pathlib.Path, help="of kinds: where plans of all kinds are")
     parser.add_argument("--json", type=pathlib.Path)
     options = parser.parse_args()
+    if (options.command == "kinds") != bool(options.plans):
+        parser.error("kinds takes --plans, and nothing else does")
     device = describe_machine()
     print(f"{device}\n")
     with tempfile.TemporaryDirectory() as folder:
-        rows, failed = {"levels": levels, "streaming": streaming}[options.command](options, pathlib.Path(folder))
+        rows, failed = {"levels": levels, "kinds": kinds, "streaming": streaming}[options.command](options, pathlib.Path(folder))
     if options.json:
         options.json.write_text(json.dumps({"device": device, "rows": rows}, indent=1))
     if failed:
