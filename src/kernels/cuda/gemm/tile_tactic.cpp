@@ -257,10 +257,10 @@ int64_t whole_operands(const Problem& problem) {
 
 int64_t dear_functions(const Program& program) {
   static constexpr std::array kDear = {
-      Opcode::div,  Opcode::pow,      Opcode::exp,       Opcode::log,         Opcode::sqrt,       Opcode::recip,
-      Opcode::sin,  Opcode::cos,      Opcode::erf,       Opcode::sigmoid,     Opcode::tanh,       Opcode::elu,
-      Opcode::selu, Opcode::celu,     Opcode::softsign,  Opcode::softplus,    Opcode::silu,       Opcode::swish,
-      Opcode::mish, Opcode::gelu_erf, Opcode::gelu_tanh, Opcode::scaled_tanh, Opcode::round_e4m3, Opcode::round_e5m2};
+      Opcode::pow,      Opcode::exp,       Opcode::log,        Opcode::sqrt, Opcode::recip, Opcode::sin,
+      Opcode::cos,      Opcode::erf,       Opcode::sigmoid,    Opcode::tanh, Opcode::elu,   Opcode::selu,
+      Opcode::celu,     Opcode::softsign,  Opcode::softplus,   Opcode::silu, Opcode::swish, Opcode::mish,
+      Opcode::gelu_erf, Opcode::gelu_tanh, Opcode::scaled_tanh};
   return std::ranges::count_if(program.code, [](const Instruction& instruction) {
     return std::ranges::find(kDear, instruction.op) != kDear.end();
   });

@@ -260,21 +260,43 @@ LATHE_DEVICE T from_float(float value) {
     return saturate<T>(value);
 }
 
-// The nearest integer, half to even, and kZero more, which the type holds; NaN gives 0. The nearest 8-bit float.
+// The nearest integer, half to even, and kZero more, which the type holds; NaN gives 0.
 template <class T, int kZero>
 LATHE_DEVICE T level_of(float value) {
-  if constexpr (is_float8<T>) {
-    return from_float<T>(value);
-  } else {
-    int32 level;
+  int32 level;
 #ifdef LATHE_EMULATED
-    level = value != value ? 0 : static_cast<int32>(__builtin_rintf(value));
+  level = value != value ? 0 : static_cast<int32>(__builtin_rintf(value));
 #else
-    asm("cvt.rni.s32.f32 %0, %1;" : "=r"(level) : "f"(value));
+  asm("cvt.rni.s32.f32 %0, %1;" : "=r"(level) : "f"(value));
 #endif
-    if constexpr (kZero != 0) level = value != value ? 0 : level + kZero;
-    return static_cast<T>(level);
+  if constexpr (kZero != 0) level = value != value ? 0 : level + kZero;
+  return static_cast<T>(level);
+}
+
+// Several. Of 8-bit floats an instruction makes two.
+template <int kCount, class T>
+LATHE_DEVICE void from_floats(const float* from, T* to) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
+  if constexpr (is_float8<T> && kCount % 2 == 0) {
+    LATHE_UNROLL
+    for (int i = 0; i < kCount; i += 2) {
+      uint16 pair;
+      if constexpr (is_same<T, f8e4m3>)
+        asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(from[i + 1]), "f"(from[i]));
+      else
+        asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(from[i + 1]), "f"(from[i]));
+      to[i] = T{static_cast<uint8>(pair)}, to[i + 1] = T{static_cast<uint8>(pair >> 8)};
+    }
+    return;
   }
+#endif
+  LATHE_UNROLL
+  for (int i = 0; i < kCount; ++i) to[i] = from_float<T>(from[i]);
+}
+template <int kCount, int kZero, class T>
+LATHE_DEVICE void levels_of(const float* from, T* to) {
+  LATHE_UNROLL
+  for (int i = 0; i < kCount; ++i) to[i] = level_of<T, kZero>(from[i]);
 }
 
 // Two 16-bit floats in a register.
