@@ -237,6 +237,8 @@ void add_pipelines(const Extent& e, std::vector<Config>& configs) {
     if (t.peers > e.target.limits.cluster || t.peers > e.target.cores) continue;
     constexpr int64_t kMostTwice = 192;  // columns whose sums fit registers beside those of a panel
     if (is_factor_float8(e.dtype) && (s.n > kMostTwice || s.turns)) continue;
+    constexpr int64_t kMostSums = 128;  // of a thread, beside the places of operands of narrow vectors
+    if (t.warp_m * t.warp_n / 32 > kMostSums && e.operands > 0 && size_of(e.output) > 2) continue;
     for (const int64_t splits : split_counts(t, e)) {
       t.splits = splits;
       configs.push_back({.text = text_of(t), .predicted_us = predict(t, e), .choice = t});
