@@ -110,6 +110,32 @@ LATHE_DEVICE void load(const Padded<Tensor>& padded, const long (&c)[N], float (
   }
 }
 
+// Several. Of 8-bit floats an instruction makes two.
+template <int kCount, class T>
+LATHE_DEVICE void from_floats(const float* from, T* to) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
+  if constexpr (is_float8<T> && kCount % 2 == 0) {
+    LATHE_UNROLL
+    for (int i = 0; i < kCount; i += 2) {
+      uint16 pair;
+      if constexpr (is_same<T, f8e4m3>)
+        asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(from[i + 1]), "f"(from[i]));
+      else
+        asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(from[i + 1]), "f"(from[i]));
+      to[i] = T{static_cast<uint8>(pair)}, to[i + 1] = T{static_cast<uint8>(pair >> 8)};
+    }
+    return;
+  }
+#endif
+  LATHE_UNROLL
+  for (int i = 0; i < kCount; ++i) to[i] = from_float<T>(from[i]);
+}
+template <int kCount, int kZero, class T>
+LATHE_DEVICE void levels_of(const float* from, T* to) {
+  LATHE_UNROLL
+  for (int i = 0; i < kCount; ++i) to[i] = level_of<T, kZero>(from[i]);
+}
+
 // Writes the first `count` of W elements: converted or, by kRounds, rounded to levels that the tensor's type holds.
 template <int D, bool kRounds, int kZero, int W, class Tensor, int N>
 LATHE_DEVICE void store_converted(const Tensor& tensor, const long (&c)[N], const float (&v)[W], int count) {
