@@ -142,6 +142,7 @@ LATHE_DEVICE void produce(const PipelineMemory<Tile>& memory, const Product& pro
       for (int i = 0; i < ahead; ++i) copy_b(memory, i, product.map_b, place_b, block, i);
       dependency_wait();
     }
+    LATHE_NO_UNROLL
     for (int i = 0; i < block.blocks; ++i) {
       phase_barrier_wait(memory.empty(slot.at), slot.parity ^ 1);
       if (i >= ahead) copy_b(memory, slot.at, product.map_b, place_b, block, i);
@@ -258,7 +259,9 @@ template <int W, bool kWhole, bool kShort, class Tile, class Sink>
 LATHE_DEVICE void store_quads(const Tile& tile, const Sink& sink, long row, long rows, long column, long columns) {
   static_assert(W == 2 || W == 4 || W == 8, "what two, or four, threads have of a row");
   constexpr int kGroups = Tile::kRowTiles * Tile::kN / 4 / W;
-  constexpr int kAtOnce = Sink::kAtOnce >= 4 && Tile::kN / 4 / W % 2 == 0 ? 2 : 1;
+  // Of two tiles of rows and narrow vectors, the places of as many need more registers than there are.
+  constexpr bool kFit = Tile::kRowTiles == 1 || W == 8;
+  constexpr int kAtOnce = Sink::kAtOnce >= 4 && kFit && Tile::kN / 4 / W % 2 == 0 ? 2 : 1;
   const int place = lane() & 3;
   row += warp() % 4 * 16 + lane() / 4;
   column += W == 8 ? place * 8 : W == 4 ? (place & 1) * 8 + (place & 2) * 2 : place * 2;

@@ -237,6 +237,8 @@ void add_pipelines(const Extent& e, std::vector<Config>& configs) {
     if (t.peers > e.target.limits.cluster || t.peers > e.target.cores) continue;
     constexpr int64_t kMostTwice = 192;  // columns whose sums fit registers beside those of a panel
     if (is_factor_float8(e.dtype) && (s.n > kMostTwice || s.turns)) continue;
+    constexpr int64_t kMostSums = 128;  // of a thread, beside the places of operands of narrow vectors
+    if (t.warp_m * t.warp_n / 32 > kMostSums && e.operands > 0 && size_of(e.output) > 2) continue;
     for (const int64_t splits : split_counts(t, e)) {
       t.splits = splits;
       configs.push_back({.text = text_of(t), .predicted_us = predict(t, e), .choice = t});
@@ -257,10 +259,10 @@ int64_t whole_operands(const Problem& problem) {
 
 int64_t dear_functions(const Program& program) {
   static constexpr std::array kDear = {
-      Opcode::div,  Opcode::pow,      Opcode::exp,       Opcode::log,         Opcode::sqrt,       Opcode::recip,
-      Opcode::sin,  Opcode::cos,      Opcode::erf,       Opcode::sigmoid,     Opcode::tanh,       Opcode::elu,
-      Opcode::selu, Opcode::celu,     Opcode::softsign,  Opcode::softplus,    Opcode::silu,       Opcode::swish,
-      Opcode::mish, Opcode::gelu_erf, Opcode::gelu_tanh, Opcode::scaled_tanh, Opcode::round_e4m3, Opcode::round_e5m2};
+      Opcode::pow,      Opcode::exp,       Opcode::log,        Opcode::sqrt, Opcode::recip, Opcode::sin,
+      Opcode::cos,      Opcode::erf,       Opcode::sigmoid,    Opcode::tanh, Opcode::elu,   Opcode::selu,
+      Opcode::celu,     Opcode::softsign,  Opcode::softplus,   Opcode::silu, Opcode::swish, Opcode::mish,
+      Opcode::gelu_erf, Opcode::gelu_tanh, Opcode::scaled_tanh};
   return std::ranges::count_if(program.code, [](const Instruction& instruction) {
     return std::ranges::find(kDear, instruction.op) != kDear.end();
   });

@@ -110,10 +110,35 @@ LATHE_DEVICE void load(const Padded<Tensor>& padded, const long (&c)[N], float (
   }
 }
 
-// Writes what `convert` makes of the first `count` of W elements.
-template <int D, int W, class Tensor, int N, class Convert>
-LATHE_DEVICE void store_converted(const Tensor& tensor, const long (&c)[N], const float (&v)[W], int count,
-                                  const Convert& convert) {
+// Several. Of 8-bit floats an instruction makes two.
+template <int kCount, class T>
+LATHE_DEVICE void from_floats(const float* from, T* to) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
+  if constexpr (is_float8<T> && kCount % 2 == 0) {
+    LATHE_UNROLL
+    for (int i = 0; i < kCount; i += 2) {
+      uint16 pair;
+      if constexpr (is_same<T, f8e4m3>)
+        asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(from[i + 1]), "f"(from[i]));
+      else
+        asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(from[i + 1]), "f"(from[i]));
+      to[i] = T{static_cast<uint8>(pair)}, to[i + 1] = T{static_cast<uint8>(pair >> 8)};
+    }
+    return;
+  }
+#endif
+  LATHE_UNROLL
+  for (int i = 0; i < kCount; ++i) to[i] = from_float<T>(from[i]);
+}
+template <int kCount, int kZero, class T>
+LATHE_DEVICE void levels_of(const float* from, T* to) {
+  LATHE_UNROLL
+  for (int i = 0; i < kCount; ++i) to[i] = level_of<T, kZero>(from[i]);
+}
+
+// Writes the first `count` of W elements: converted or, by kRounds, rounded to levels that the tensor's type holds.
+template <int D, bool kRounds, int kZero, int W, class Tensor, int N>
+LATHE_DEVICE void store_converted(const Tensor& tensor, const long (&c)[N], const float (&v)[W], int count) {
   using T = typename Tensor::Type;
   T* to = tensor.data + offset_of(tensor, c);
   const long step = D < Tensor::kRank ? tensor.stride(D) : 0;
@@ -122,30 +147,34 @@ LATHE_DEVICE void store_converted(const Tensor& tensor, const long (&c)[N], cons
     LATHE_UNROLL
     for (int i = 0; i < W; i += kWidth) {
       Vec<T, kWidth> part;
-      LATHE_UNROLL
-      for (int j = 0; j < kWidth; ++j) part.at[j] = convert(v[i + j]);
+      if constexpr (kRounds)
+        levels_of<kWidth, kZero>(v + i, part.at);
+      else
+        from_floats<kWidth>(v + i, part.at);
       store_vector(to + i * step, part);
     }
     return;
   }
   LATHE_UNROLL
-  for (int i = 0; i < W; ++i)
-    if (i < count) to[i * step] = convert(v[i]);
+  for (int i = 0; i < W; ++i) {
+    if (i >= count) continue;
+    if constexpr (kRounds)
+      to[i * step] = level_of<T, kZero>(v[i]);
+    else
+      to[i * step] = from_float<T>(v[i]);
+  }
 }
 
 // Converts and writes them.
 template <int D, int W, class Tensor, int N>
 LATHE_DEVICE void store(const Tensor& tensor, const long (&c)[N], const float (&v)[W], int count) {
-  using T = typename Tensor::Type;
-  store_converted<D>(tensor, c, v, count, [](float value) { return from_float<T>(value); });
+  constexpr bool kRounds = false;
+  store_converted<D, kRounds, 0>(tensor, c, v, count);
 }
 
-// What a program leaves: it is converted, or rounded to levels that the tensor's type holds.
+// What a program leaves: 8-bit floats are rounded as they are converted.
 template <class Fusion, int D, int W, class Tensor, int N>
 LATHE_DEVICE void store_result(const Tensor& tensor, const long (&c)[N], const float (&v)[W], int count) {
-  using T = typename Tensor::Type;
-  if constexpr (Fusion::kRounds)
-    store_converted<D>(tensor, c, v, count, [](float value) { return level_of<T, Fusion::kZero>(value); });
-  else
-    store<D>(tensor, c, v, count);
+  constexpr bool kRounds = Fusion::kRounds && !is_float8<typename Tensor::Type>;
+  store_converted<D, kRounds, Fusion::kZero>(tensor, c, v, count);
 }
