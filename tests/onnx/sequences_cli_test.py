@@ -21,6 +21,10 @@ def strings(*values):
     return array
 
 
+def proto_of(value, name):
+    return numpy_helper.from_list(value, name) if isinstance(value, list) else numpy_helper.from_array(np.asarray(value), name)
+
+
 class Sequences(OneNodeCases):
     def case(self, text, *runs):
         """A case of this model, run with each of these lists of inputs."""
@@ -29,16 +33,15 @@ class Sequences(OneNodeCases):
         folder = self.folder / "cases/node" / f"case_{self.count}"
         self.count += 1
         for k, inputs in enumerate(runs):
-            inputs = [np.asarray(x) for x in inputs]
+            inputs = [x if isinstance(x, list) else np.asarray(x) for x in inputs]
             names = [x.name for x in model.graph.input]
             outputs = session.run(None, dict(zip(names, inputs, strict=True)))
             data = folder / f"test_data_set_{k}"
             data.mkdir(parents=True)
             for i, (name, x) in enumerate(zip(names, inputs)):
-                (data / f"input_{i}.pb").write_bytes(numpy_helper.from_array(x, name).SerializeToString())
+                (data / f"input_{i}.pb").write_bytes(proto_of(x, name).SerializeToString())
             for i, (output, y) in enumerate(zip(model.graph.output, outputs)):
-                proto = numpy_helper.from_list(y, output.name) if isinstance(y, list) else numpy_helper.from_array(np.asarray(y), output.name)
-                (data / f"output_{i}.pb").write_bytes(proto.SerializeToString())
+                (data / f"output_{i}.pb").write_bytes(proto_of(y, output.name).SerializeToString())
         onnx.save(model, folder / "model.onnx")
 
     def fails(self, text, inputs, *reasons):
@@ -136,6 +139,20 @@ class Sequences(OneNodeCases):
             s1 = SplitToSequence<axis = 0> (x) w = Constant<value_strings = ["longer", "q"]> () s = SequenceInsert (s1, w)
             y = SequenceAt (s, p) z = ConcatFromSequence<axis = 0> (s)
         }""", [x, np.int64(1)], [x, np.int64(-1)])
+        self.case("""g (seq(string[k]) q, int64 n) => (seq(string[]) s, string[m] y) {
+            s = Loop (n, , q) <body = b (int64 i, bool c, seq(string[]) v) => (bool d, seq(string[]) w) {
+                d = Identity (c) zero = Constant<value_int = 0> () f = SequenceAt (v, zero) g2 = StringConcat (f, f) w = SequenceInsert (v, g2, zero)
+            }>
+            y = ConcatFromSequence<axis = 0> (s)
+        }""", [[x, x[1:3]], np.int64(2)], [[x, x[1:3]], np.int64(1)])
+        # More dims than others; what is copied into a sequence where it is captured.
+        self.case("""g (string[4] x, int64 n) => (seq(string[]) s, int64 l) {
+            one = Constant<value_ints = [2, 2]> () r = Reshape (x, one) e = SequenceConstruct (x)
+            s = Loop (n, , e) <body = b (int64 i, bool c, seq(string[]) v) => (bool d, seq(string[]) w) {
+                d = Identity (c) w = SequenceInsert (v, r)
+            }>
+            l = SequenceLength (s)
+        }""", [x, np.int64(1)], [x, np.int64(2)])
         self.case("""g (string[4] x, int64 n) => (seq(string[]) s, string[m] z, int64 l) {
             s = SplitToSequence<axis = 0> (x, n) z = ConcatFromSequence<axis = 0> (s) l = SequenceLength (s)
         }""", [x, np.int64(1)], [x, np.int64(3)])

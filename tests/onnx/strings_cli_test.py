@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operators on strings, against Python's: on the CPU with known, open and constant strings, some of them on an emulated GPU."""
 import re
+import subprocess
 import unittest
 
 import ml_dtypes
@@ -9,7 +10,7 @@ import numpy as np
 import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
 
-from one_node_cases import OneNodeCases
+from one_node_cases import LATHE, OneNodeCases
 
 WAYS = [("runtime", "cpu"), ("symbolic", "cpu"), ("frozen", "cpu"), ("reload", "cpu")]
 ALPHABET = list("aAbB -.zZ") + ["é", "É", "ж", "Ж", "ế", "Ế", "的", "😀", "ab", "--"]
@@ -112,6 +113,16 @@ class Strings(OneNodeCases):
             self.write("StringNormalizer", [x], [left], **attributes)
             self.write("StringNormalizer", [x.reshape(1, -1)], [left.reshape(1, -1)], locale="en_US", **attributes)
         self.all_pass(*WAYS)
+
+    def test_other_letters_are_warned_of_once(self):
+        x = strings("ß", "A")
+        for count, attributes in ((1, dict(case_change_action="LOWER")), (1, dict(stopwords=["a"])), (0, dict(stopwords=["a"], is_case_sensitive=1)), (0, {})):
+            self.write("StringNormalizer", [x], [x], name="norm", **attributes)
+            model = self.folder / f"cases/node/case_{self.count - 1}/model.onnx"
+            shapes = [f"--{which}Shapes=x0:2x{bytes}" for which, bytes in (("min", 1), ("opt", 8), ("max", 9))]
+            said = subprocess.run([LATHE, "build", model, "-o", self.folder / "plan", *shapes], capture_output=True, text=True, env=self.environment)
+            self.assertEqual(said.returncode, 0, said.stderr)
+            self.assertEqual(len(re.findall("norm: letters change case that are ASCII's", said.stdout + said.stderr)), count, said.stderr)
 
     def test_label_encoder(self):
         ml = dict(domain="ai.onnx.ml")
