@@ -273,6 +273,14 @@ class Strings(OneNodeCases):
         self.write("Cast", [strings("True", "FALSE", "0", "2")], [np.array([True, False, False, True])], to=TensorProto.BOOL)
         self.write("CastLike", [strings("7", "-8"), np.zeros(1, ml_dtypes.int4)], [np.array([7, -8], ml_dtypes.int4)])
         self.write("Cast", [strings("0.5", "449")], [np.array([0.5, 448], ml_dtypes.float8_e4m3fn)], to=TensorProto.FLOAT8E4M3FN)
+        number = helper.make_tensor_value_info("n", TensorProto.FLOAT, [1])
+        read = helper.make_graph([helper.make_node("Cast", ["x"], ["n"], to=TensorProto.FLOAT)], "read", [], [number])
+        other = helper.make_graph([helper.make_node("Identity", ["z"], ["n"])], "other", [], [number])
+        branch = helper.make_node("If", ["c"], ["y"], then_branch=read, else_branch=other)
+        for text, holds, wanted in (("2.5", True, 2.5), ("Hello", False, -1)):  # the condition guards
+            proto = lambda x, name: numpy_helper.from_array(np.asarray(x), name)
+            self.save([branch], [proto(np.array(holds), "c"), proto(strings(text), "x"), proto(np.array([-1], np.float32), "z")],
+                      [proto(np.array([wanted], np.float32), "y")])
         self.all_pass(*WAYS, ("runtime", "cuda:0"))
         for text, kind in (("Hello", np.float32), ("", np.float32), ("1x", np.int32), ("300", np.uint8), ("-1", np.uint64), ("nan", np.int64)):
             self.refuse(f"string 1, '{text}', is no number of type", "Cast", [strings("1", text)], [np.zeros(2, kind)],
