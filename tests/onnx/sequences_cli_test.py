@@ -104,6 +104,19 @@ class Sequences(OneNodeCases):
             y = ConcatFromSequence<axis = 0> (t)
             axes = Constant<value_ints = [1]> () stacked = Squeeze (stacked_, axes)
         }""", [self.floats(4, 2), np.int64(3)], [self.floats(2, 2), np.int64(5)])
+        # None is put into it, and what is none in some rounds.
+        self.case("""g (int64 n, float[5] x) => (int64 l, float[2] y) {
+            e = SequenceEmpty () one = Constant<value_int = 1> () begin = Constant<value_floats = [0.0, 0.0]> () two = Constant<value_int = 2> ()
+            s, y = Loop (n, , e, begin) <body = b (int64 i, bool c, seq(float[]) v, float[2] z) => (bool d, seq(float[]) w, float[2] q) {
+                d = Identity (c) w = Identity (v) rest = Mod (i, two) odd = Cast<to = 9> (rest)
+                o = If (odd) <then_branch = t () => (optional(seq(float[])) a) { p = SplitToSequence (x, two) a = Optional (p) },
+                              else_branch = f () => (optional(seq(float[])) b2) { b2 = Optional<type = seq(float[])> () }>
+                h = OptionalHasElement (o)
+                q = If (h) <then_branch = t2 () => (float[2] a3) { u = OptionalGetElement (o) a2 = SequenceAt (u, one) a3 = Add (a2, z) },
+                            else_branch = f2 () => (float[2] b3) { b3 = Neg (z) }>
+            }>
+            l = SequenceLength (s)
+        }""", [np.int64(3), self.floats(5)], [np.int64(1), self.floats(5)], [np.int64(4), self.floats(5)])
         self.all_pass(*WAYS)
 
     def test_branches(self):
