@@ -21,7 +21,9 @@ def strings(*values):
     return array
 
 
-def proto_of(value, name):
+def proto_of(value, name, is_optional=False):
+    if is_optional:
+        return numpy_helper.from_optional(value, name, None if value is not None else onnx.OptionalProto.TENSOR)
     return numpy_helper.from_list(value, name) if isinstance(value, list) else numpy_helper.from_array(np.asarray(value), name)
 
 
@@ -41,7 +43,7 @@ class Sequences(OneNodeCases):
             for i, (name, x) in enumerate(zip(names, inputs)):
                 (data / f"input_{i}.pb").write_bytes(proto_of(x, name).SerializeToString())
             for i, (output, y) in enumerate(zip(model.graph.output, outputs)):
-                (data / f"output_{i}.pb").write_bytes(proto_of(y, output.name).SerializeToString())
+                (data / f"output_{i}.pb").write_bytes(proto_of(y, output.name, output.type.HasField("optional_type")).SerializeToString())
         onnx.save(model, folder / "model.onnx")
 
     def fails(self, text, inputs, *reasons):
@@ -136,6 +138,16 @@ class Sequences(OneNodeCases):
                         else_branch = e2 () => (float[3] b2) { b2 = Neg (x) }>
         }""", [np.array(True), self.floats(3)], [np.array(False), self.floats(3)])
         self.all_pass(*WAYS)
+
+    def test_optional_outputs(self):
+        self.case("""g (bool c, float[3] x) => (optional(float[3]) y, optional(seq(float[])) s) {
+            y = If (c) <then_branch = t () => (optional(float[3]) a) { a = Optional (x) },
+                        else_branch = e () => (optional(float[3]) b) { b = Optional<type = float[3]> () }>
+            s = If (c) <then_branch = t2 () => (optional(seq(float[])) a2) { a2 = Optional<type = seq(float[])> () },
+                        else_branch = e2 () => (optional(seq(float[])) b2) { p = SequenceConstruct (x, x) b2 = Optional (p) }>
+        }""", [np.array(True), self.floats(3)], [np.array(False), self.floats(3)])
+        # An engine with c as a constant knows what is there, and tells nothing of what is not.
+        self.all_pass(*(way for way in WAYS if way[0] != "frozen"))
 
     def test_map(self):
         self.case("""g (float[6, 2] x, int64 n, float[2] k) => (seq(float[]) t, float[a, 2] y) {

@@ -116,6 +116,17 @@ std::vector<HostTensor> parse_outputs(const std::vector<std::string>& files, con
                                       const std::vector<HostTensor>& outputs) {
   std::vector<HostTensor> wanted;
   for (size_t i = 0; i < files.size(); ++i) {
+    if (i < names.outputs.size() && find(outputs, names.outputs[i] + "_is_there")) {
+      const std::vector<HostTensor> parts = parse_sequence_proto(files[i]);
+      const auto is_there = static_cast<std::byte>(!parts.empty());
+      wanted.push_back({names.outputs[i] + "_is_there", DataType::kBOOL, {}, {is_there}, false});
+      if (parts.empty()) continue;
+      if (find(outputs, names.outputs[i])) {
+        wanted.push_back(parts[0]);
+        wanted.back().name = names.outputs[i];
+        continue;
+      }
+    }
     const HostTensor* got = i < names.outputs.size() ? find(outputs, names.outputs[i] + "_elements") : nullptr;
     if (const HostTensor* dims = got ? find(outputs, names.outputs[i] + "_dims") : nullptr) {
       add_list(parse_sequence_proto(files[i]), *got, *dims, wanted);
