@@ -17,7 +17,9 @@ TENSORRTAPI void setInt64AsInt32(nvonnxparser::IParser& parser, bool enabled) no
 
 // What models that the parser reads from now on have for an input that is a sequence or an optional. A sequence `x` of
 // `count` tensors is as many inputs of the network, `x_0`, `x_1` and so on; without this it is refused, for models do
-// not tell how many there are. An optional has an element unless `count` is -1; then it is no input of the network.
+// not tell how many there are. (An output `y` that is a sequence is `y_0` and so on, too, or, where only running tells
+// its length, `y_elements` and `y_dims`: the elements of all tensors, and the dims of each, -1 behind those of tensors
+// that have fewer.) An optional has an element unless `count` is -1; then it is no input of the network.
 // `dims` are those of each tensor, -1 where they are open; null = as the model declares them. False, with a report, for
 // a count below -1 or dims that are none. The parser must be Lathe's; one thread at a time.
 TENSORRTAPI bool setInputElements(nvonnxparser::IParser& parser, char const* input, int32_t count,

@@ -247,8 +247,12 @@ void add_map_loop(NodeContext& c, const GraphProto& body) {
     if (begins.back().open->is_mixed) c.unsupported("its input {} has tensors of different ranks", i);
   }
   const size_t num_inputs = begins.size();
-  for (const ValueInfo& output : body.outputs)
-    begins.push_back(to_slot(empty_list(c, to_dtype(output.type.element), 0)));
+  for (const ValueInfo& output : body.outputs) {
+    const std::optional<DType> dtype = to_dtype(output.type.element);
+    if (!dtype && output.type.element != ElementType::string)
+      return c.unsupported("its graph's output '{}' is declared {}", output.name, name_of(output.type.element));
+    begins.push_back(to_slot(empty_list(c, dtype, 0)));
+  }
   if (c.failed()) return;
   if (!begins[0].open) return c.invalid("its input 0 is no sequence, but must be");
   const SlotLoop loop = {

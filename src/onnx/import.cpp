@@ -38,6 +38,12 @@ Error unknown_operator(const NodeProto& node) {
             "it differentiates the graph that computes its output 'y', which training does, and Lathe runs graphs as "
             "they are; have the framework that trains the model write the gradients as nodes, or remove the node",
             {}};
+  if (node.domain.empty() && node.op_type == "ImageDecoder")
+    return {
+        ErrorCode::op_unsupported,
+        "an engine decodes no pictures; decode them before it runs, remove the node, and make its output an input of "
+        "the model: bytes of [height, width, channels]",
+        {}};
   const auto text = [&](const char* name, std::string_view fallback) {
     const Attribute* attribute = node.find(name);
     return attribute && attribute->kind == AttributeKind::string ? attribute->string : fallback;

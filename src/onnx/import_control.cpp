@@ -142,7 +142,13 @@ void import_if(NodeContext& c) {
       (is_worth_a_branch(*then_graph) || is_worth_a_branch(*else_graph)) &&
       add_branch(c, condition, *then_graph, *else_graph))
     return;
+  const auto num_before = static_cast<ptrdiff_t>(c.graph().num_nodes());
   const std::vector<ir::Value*> yes = c.run_graph(then_graph, {}), no = c.run_graph(else_graph, {});
+  const auto reads_text = [](const auto& node) { return node->is(OpKind::from_text); };
+  if (!c.failed() && yes.size() == no.size() &&
+      std::any_of(std::next(c.graph().nodes().begin(), num_before), c.graph().nodes().end(), reads_text) &&
+      add_branch(c, condition, *then_graph, *else_graph))
+    return;  // the condition may guard against text that is no number; what both have been made of is dead
   if (yes.size() != no.size()) return c.invalid("its branches differ in their number of outputs");
   bool same_ranks = true;
   for (size_t i = 0; i < yes.size() && !c.failed(); ++i) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sequences and optionals in control flow, all of which is resolved while importing.
+// Sequences and optionals in control flow, as far as it is resolved while importing.
 #pragma once
 
 #include "onnx/node_context.h"

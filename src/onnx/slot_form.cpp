@@ -78,6 +78,7 @@ SlotForm form_of(const Slot& slot) {
     form.dtype = slot.sequence->dtype;
     form.is_text = slot.sequence->is_text;
     for (const ir::Value* element : slot.sequence->elements) form.ranks.push_back(element->rank());
+    if (form.ranks.empty()) form = open_form(form);  // control flow hands on a tensor at least
   } else if (slot.open) {
     form.kind = Kind::open;
     form.is_text = slot.open->is_text;

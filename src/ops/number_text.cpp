@@ -2,6 +2,7 @@
 #include "ops/number_text.h"
 
 #include <algorithm>
+#include <bit>
 #include <charconv>
 #include <cmath>
 #include <limits>
@@ -83,6 +84,16 @@ std::string normal(std::string_view text) {
   return lower;
 }
 
+// The nearest float in the direction of zero, with an odd last digit where digits were cut off: rounded once more, to a
+// type of fewer digits, it becomes what the double would.
+float cut_to_odd(double value) {
+  const auto nearest = static_cast<float>(value);
+  if (!std::isfinite(nearest) || static_cast<double>(nearest) == value) return nearest;
+  const float below =
+      std::fabs(static_cast<double>(nearest)) > std::fabs(value) ? std::nextafter(nearest, 0.0F) : nearest;
+  return std::bit_cast<float>(std::bit_cast<uint32_t>(below) | 1);
+}
+
 // What a text of decimals beyond the type's range is: from_chars() does not tell 1e999 from 1e-999.
 double out_of_range(std::string_view text) {
   const bool is_negative = text.starts_with('-');
@@ -157,7 +168,7 @@ std::optional<T> number_of(std::string_view text) {
     return decimal<T>(read);
   } else if constexpr (kIsFloat<T>) {
     const std::optional<double> value = decimal<double>(read);
-    return value ? std::optional(T(static_cast<float>(*value))) : std::nullopt;
+    return value ? std::optional(T(cut_to_odd(*value))) : std::nullopt;
   } else {
     return integer<T>(read);
   }

@@ -217,6 +217,13 @@ class RareOperators(OneNodeCases):
         self.all_pass()
 
     # A key that is there twice counts as the last one; a NaN is a key.
+    def test_what_no_engine_does(self):
+        x = np.zeros(4, np.uint8)
+        self.refuse("an engine decodes no pictures; decode them before it runs", "ImageDecoder", [x], [np.zeros((1, 1, 3), np.uint8)])
+        y = np.zeros(2, np.float32)
+        self.refuse("it differentiates the graph that computes its output 'y'", "Gradient", [y], [y], domain="ai.onnx.preview.training",
+                    xs=["x0"], y="y0")
+
     def test_labels(self):
         x = np.array([[1, 7, 2], [3, 2, 9]])
         self.write("LabelEncoder", [x], [np.array([[0.5, -0.0, 4], [3, 4, -0.0]], np.float32)], domain="ai.onnx.ml",

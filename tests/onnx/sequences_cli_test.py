@@ -21,6 +21,12 @@ def strings(*values):
     return array
 
 
+def proto_of(value, name, is_optional=False):
+    if is_optional:
+        return numpy_helper.from_optional(value, name, None if value is not None else onnx.OptionalProto.TENSOR)
+    return numpy_helper.from_list(value, name) if isinstance(value, list) else numpy_helper.from_array(np.asarray(value), name)
+
+
 class Sequences(OneNodeCases):
     def case(self, text, *runs):
         """A case of this model, run with each of these lists of inputs."""
@@ -29,16 +35,15 @@ class Sequences(OneNodeCases):
         folder = self.folder / "cases/node" / f"case_{self.count}"
         self.count += 1
         for k, inputs in enumerate(runs):
-            inputs = [np.asarray(x) for x in inputs]
+            inputs = [x if isinstance(x, list) else np.asarray(x) for x in inputs]
             names = [x.name for x in model.graph.input]
             outputs = session.run(None, dict(zip(names, inputs, strict=True)))
             data = folder / f"test_data_set_{k}"
             data.mkdir(parents=True)
             for i, (name, x) in enumerate(zip(names, inputs)):
-                (data / f"input_{i}.pb").write_bytes(numpy_helper.from_array(x, name).SerializeToString())
+                (data / f"input_{i}.pb").write_bytes(proto_of(x, name).SerializeToString())
             for i, (output, y) in enumerate(zip(model.graph.output, outputs)):
-                proto = numpy_helper.from_list(y, output.name) if isinstance(y, list) else numpy_helper.from_array(np.asarray(y), output.name)
-                (data / f"output_{i}.pb").write_bytes(proto.SerializeToString())
+                (data / f"output_{i}.pb").write_bytes(proto_of(y, output.name, output.type.HasField("optional_type")).SerializeToString())
         onnx.save(model, folder / "model.onnx")
 
     def fails(self, text, inputs, *reasons):
@@ -101,6 +106,19 @@ class Sequences(OneNodeCases):
             y = ConcatFromSequence<axis = 0> (t)
             axes = Constant<value_ints = [1]> () stacked = Squeeze (stacked_, axes)
         }""", [self.floats(4, 2), np.int64(3)], [self.floats(2, 2), np.int64(5)])
+        # None is put into it, and what is none in some rounds.
+        self.case("""g (int64 n, float[5] x) => (int64 l, float[2] y) {
+            e = SequenceEmpty () one = Constant<value_int = 1> () begin = Constant<value_floats = [0.0, 0.0]> () two = Constant<value_int = 2> ()
+            s, y = Loop (n, , e, begin) <body = b (int64 i, bool c, seq(float[]) v, float[2] z) => (bool d, seq(float[]) w, float[2] q) {
+                d = Identity (c) w = Identity (v) rest = Mod (i, two) odd = Cast<to = 9> (rest)
+                o = If (odd) <then_branch = t () => (optional(seq(float[])) a) { p = SplitToSequence (x, two) a = Optional (p) },
+                              else_branch = f () => (optional(seq(float[])) b2) { b2 = Optional<type = seq(float[])> () }>
+                h = OptionalHasElement (o)
+                q = If (h) <then_branch = t2 () => (float[2] a3) { u = OptionalGetElement (o) a2 = SequenceAt (u, one) a3 = Add (a2, z) },
+                            else_branch = f2 () => (float[2] b3) { b3 = Neg (z) }>
+            }>
+            l = SequenceLength (s)
+        }""", [np.int64(3), self.floats(5)], [np.int64(1), self.floats(5)], [np.int64(4), self.floats(5)])
         self.all_pass(*WAYS)
 
     def test_branches(self):
@@ -121,6 +139,16 @@ class Sequences(OneNodeCases):
         }""", [np.array(True), self.floats(3)], [np.array(False), self.floats(3)])
         self.all_pass(*WAYS)
 
+    def test_optional_outputs(self):
+        self.case("""g (bool c, float[3] x) => (optional(float[3]) y, optional(seq(float[])) s) {
+            y = If (c) <then_branch = t () => (optional(float[3]) a) { a = Optional (x) },
+                        else_branch = e () => (optional(float[3]) b) { b = Optional<type = float[3]> () }>
+            s = If (c) <then_branch = t2 () => (optional(seq(float[])) a2) { a2 = Optional<type = seq(float[])> () },
+                        else_branch = e2 () => (optional(seq(float[])) b2) { p = SequenceConstruct (x, x) b2 = Optional (p) }>
+        }""", [np.array(True), self.floats(3)], [np.array(False), self.floats(3)])
+        # An engine with c as a constant knows what is there, and tells nothing of what is not.
+        self.all_pass(*(way for way in WAYS if way[0] != "frozen"))
+
     def test_map(self):
         self.case("""g (float[6, 2] x, int64 n, float[2] k) => (seq(float[]) t, float[a, 2] y) {
             s = SplitToSequence<axis = 0> (x, n)
@@ -136,6 +164,20 @@ class Sequences(OneNodeCases):
             s1 = SplitToSequence<axis = 0> (x) w = Constant<value_strings = ["longer", "q"]> () s = SequenceInsert (s1, w)
             y = SequenceAt (s, p) z = ConcatFromSequence<axis = 0> (s)
         }""", [x, np.int64(1)], [x, np.int64(-1)])
+        self.case("""g (seq(string[k]) q, int64 n) => (seq(string[]) s, string[m] y) {
+            s = Loop (n, , q) <body = b (int64 i, bool c, seq(string[]) v) => (bool d, seq(string[]) w) {
+                d = Identity (c) zero = Constant<value_int = 0> () f = SequenceAt (v, zero) g2 = StringConcat (f, f) w = SequenceInsert (v, g2, zero)
+            }>
+            y = ConcatFromSequence<axis = 0> (s)
+        }""", [[x, x[1:3]], np.int64(2)], [[x, x[1:3]], np.int64(1)])
+        # More dims than others; what is copied into a sequence where it is captured.
+        self.case("""g (string[4] x, int64 n) => (seq(string[]) s, int64 l) {
+            one = Constant<value_ints = [2, 2]> () r = Reshape (x, one) e = SequenceConstruct (x)
+            s = Loop (n, , e) <body = b (int64 i, bool c, seq(string[]) v) => (bool d, seq(string[]) w) {
+                d = Identity (c) w = SequenceInsert (v, r)
+            }>
+            l = SequenceLength (s)
+        }""", [x, np.int64(1)], [x, np.int64(2)])
         self.case("""g (string[4] x, int64 n) => (seq(string[]) s, string[m] z, int64 l) {
             s = SplitToSequence<axis = 0> (x, n) z = ConcatFromSequence<axis = 0> (s) l = SequenceLength (s)
         }""", [x, np.int64(1)], [x, np.int64(3)])

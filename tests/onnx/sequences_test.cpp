@@ -159,6 +159,24 @@ TEST(OnnxSequences, LoopsCollect) {
   EXPECT_EQ(floats_at(import_rows(stacked, {}, {kEvery}, {trips}), 2), (Floats{-1, -2, -3, -4}));
 }
 
+TEST(OnnxSequences, OutputsOfOpenLength) {
+  const std::string loop = node("Loop", {"n", "", "none"}, {"s", "rows"}, {graph_attribute("body", inserting_body())});
+  const std::vector<std::string> nodes = {node("SequenceEmpty", {}, {"none"}), loop};
+  const std::vector<std::string> more = {value_info("n", 7, {})};
+  const Imported open = import_rows(nodes, {}, {float_value("s", kSequence)}, more);
+  const auto outputs = run_at(open, 2);
+  ASSERT_TRUE(outputs) << outputs.error().to_string();
+  ASSERT_EQ(open.graph.outputs().size(), 2U);
+  EXPECT_EQ(open.graph.outputs()[0].name, "s_elements");
+  EXPECT_EQ(open.graph.outputs()[1].name, "s_dims");
+  EXPECT_EQ((*outputs)[0].dims(), (Dims{4}));
+  EXPECT_EQ((*outputs)[1].dims(), (Dims{2, 1}));
+  const std::string clash =
+      problems(import_rows({nodes[0], loop, node("Neg", {"rows"}, {"s_dims"})}, {},
+                           {float_value("s", kSequence), value_info("s_dims", 1, {-1, 2})}, more));
+  EXPECT_NE(clash.find("is the engine's tensor 's_dims', but another"), std::string::npos) << clash;
+}
+
 // Bodies of a loop that stays one see the tensors of sequences around it.
 TEST(OnnxSequences, AreCaptured) {
   const std::string body = graph(

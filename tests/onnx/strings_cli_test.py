@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operators on strings, against Python's: on the CPU with known, open and constant strings, some of them on an emulated GPU."""
 import re
+import subprocess
 import unittest
 
 import ml_dtypes
@@ -9,7 +10,7 @@ import numpy as np
 import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
 
-from one_node_cases import OneNodeCases
+from one_node_cases import LATHE, OneNodeCases
 
 WAYS = [("runtime", "cpu"), ("symbolic", "cpu"), ("frozen", "cpu"), ("reload", "cpu")]
 ALPHABET = list("aAbB -.zZ") + ["é", "É", "ж", "Ж", "ế", "Ế", "的", "😀", "ab", "--"]
@@ -112,6 +113,16 @@ class Strings(OneNodeCases):
             self.write("StringNormalizer", [x], [left], **attributes)
             self.write("StringNormalizer", [x.reshape(1, -1)], [left.reshape(1, -1)], locale="en_US", **attributes)
         self.all_pass(*WAYS)
+
+    def test_other_letters_are_warned_of_once(self):
+        x = strings("ß", "A")
+        for count, attributes in ((1, dict(case_change_action="LOWER")), (1, dict(stopwords=["a"])), (0, dict(stopwords=["a"], is_case_sensitive=1)), (0, {})):
+            self.write("StringNormalizer", [x], [x], name="norm", **attributes)
+            model = self.folder / f"cases/node/case_{self.count - 1}/model.onnx"
+            shapes = [f"--{which}Shapes=x0:2x{bytes}" for which, bytes in (("min", 1), ("opt", 8), ("max", 9))]
+            said = subprocess.run([LATHE, "build", model, "-o", self.folder / "plan", *shapes], capture_output=True, text=True, env=self.environment)
+            self.assertEqual(said.returncode, 0, said.stderr)
+            self.assertEqual(len(re.findall("norm: letters change case that are ASCII's", said.stdout + said.stderr)), count, said.stderr)
 
     def test_label_encoder(self):
         ml = dict(domain="ai.onnx.ml")
@@ -262,6 +273,14 @@ class Strings(OneNodeCases):
         self.write("Cast", [strings("True", "FALSE", "0", "2")], [np.array([True, False, False, True])], to=TensorProto.BOOL)
         self.write("CastLike", [strings("7", "-8"), np.zeros(1, ml_dtypes.int4)], [np.array([7, -8], ml_dtypes.int4)])
         self.write("Cast", [strings("0.5", "449")], [np.array([0.5, 448], ml_dtypes.float8_e4m3fn)], to=TensorProto.FLOAT8E4M3FN)
+        number = helper.make_tensor_value_info("n", TensorProto.FLOAT, [1])
+        read = helper.make_graph([helper.make_node("Cast", ["x"], ["n"], to=TensorProto.FLOAT)], "read", [], [number])
+        other = helper.make_graph([helper.make_node("Identity", ["z"], ["n"])], "other", [], [number])
+        branch = helper.make_node("If", ["c"], ["y"], then_branch=read, else_branch=other)
+        for text, holds, wanted in (("2.5", True, 2.5), ("Hello", False, -1)):  # the condition guards
+            proto = lambda x, name: numpy_helper.from_array(np.asarray(x), name)
+            self.save([branch], [proto(np.array(holds), "c"), proto(strings(text), "x"), proto(np.array([-1], np.float32), "z")],
+                      [proto(np.array([wanted], np.float32), "y")])
         self.all_pass(*WAYS, ("runtime", "cuda:0"))
         for text, kind in (("Hello", np.float32), ("", np.float32), ("1x", np.int32), ("300", np.uint8), ("-1", np.uint64), ("nan", np.int64)):
             self.refuse(f"string 1, '{text}', is no number of type", "Cast", [strings("1", text)], [np.zeros(2, kind)],

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <span>
 
 #include "failure.h"
 
@@ -24,10 +25,11 @@ HostTensor parse_named(const std::string& file, size_t place, const std::vector<
 Elements describe(const std::vector<HostTensor>& tensors) {
   Elements elements{static_cast<int32_t>(tensors.size()), {}, !tensors.empty()};
   for (const HostTensor& tensor : tensors) {
-    if (&tensor == &tensors[0]) elements.dims.assign(tensor.dims.begin(), tensor.dims.end());
-    elements.has_dims &= tensor.dims.size() == elements.dims.size();
+    const std::span<const int64_t> dims(tensor.dims.data(), tensor.dims.size() - (tensor.is_text ? 1 : 0));
+    if (&tensor == &tensors[0]) elements.dims.assign(dims.begin(), dims.end());
+    elements.has_dims &= dims.size() == elements.dims.size();
     for (size_t d = 0; elements.has_dims && d < elements.dims.size(); ++d)
-      if (elements.dims[d] != tensor.dims[d]) elements.dims[d] = -1;
+      if (elements.dims[d] != dims[d]) elements.dims[d] = -1;
   }
   return elements;
 }
@@ -114,6 +116,17 @@ std::vector<HostTensor> parse_outputs(const std::vector<std::string>& files, con
                                       const std::vector<HostTensor>& outputs) {
   std::vector<HostTensor> wanted;
   for (size_t i = 0; i < files.size(); ++i) {
+    if (i < names.outputs.size() && find(outputs, names.outputs[i] + "_is_there")) {
+      const std::vector<HostTensor> parts = parse_sequence_proto(files[i]);
+      const auto is_there = static_cast<std::byte>(!parts.empty());
+      wanted.push_back({names.outputs[i] + "_is_there", DataType::kBOOL, {}, {is_there}, false});
+      if (parts.empty()) continue;
+      if (find(outputs, names.outputs[i])) {
+        wanted.push_back(parts[0]);
+        wanted.back().name = names.outputs[i];
+        continue;
+      }
+    }
     const HostTensor* got = i < names.outputs.size() ? find(outputs, names.outputs[i] + "_elements") : nullptr;
     if (const HostTensor* dims = got ? find(outputs, names.outputs[i] + "_dims") : nullptr) {
       add_list(parse_sequence_proto(files[i]), *got, *dims, wanted);
