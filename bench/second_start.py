@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """From the start of a process to its first result, where kernels are specialised before the run: with an empty runtime cache, and with the
-one that the first process has left; and of it what making these kernels takes, which is what the first run takes more than the second one. On a GPU that is emulated (the build's fake_cuda), unless --gpu says that there is one.
+one that the first process has left; of it what making these kernels takes, which is what the first run takes more than the second one; and
+of the second starts each part. On a GPU that is emulated (the build's fake_cuda), unless --gpu says that there is one.
 
   .venv/bin/python bench/second_start.py [--rounds N]
 """
@@ -25,7 +26,9 @@ sys.path.insert(0, sys.argv[5])
 import numpy as np
 import lathe
 from lathe import tensorrt as trt
+times = [started, time.time()]
 engine = lathe.load(plan)
+times.append(time.time())
 with engine.strategies(specialization=trt.DynamicShapesKernelSpecializationStrategy.EAGER, runtime_cache=cache):
     context = engine._context
     x, y = np.ones((rows, 1, 8, 8), np.float32), np.zeros((rows, 10), np.float32)
@@ -34,12 +37,15 @@ with engine.strategies(specialization=trt.DynamicShapesKernelSpecializationStrat
     context.set_tensor_address(image, x.ctypes.data)
     context.set_tensor_address(scores, y.ctypes.data)
     begun = time.time()
+    times.append(begun)
     assert context.execute_v2([x.ctypes.data, y.ctypes.data])
     ran = time.time()
     assert context.execute_v2([x.ctypes.data, y.ctypes.data])
     again = time.time() - ran
+    times.append(ran)
     counts = json.loads(context.get_runtime_config().get_runtime_cache()._json())
-print(json.dumps({'seconds': ran - started, 'kernels_ready': ran - begun - again, 'compiled': counts['compiled'], 'hits': counts['hits']}))
+parts = dict(zip(('imports', 'load', 'context', 'first run'), (b - a for a, b in zip(times, times[1:])))) | {'second run': again}
+print(json.dumps({'parts': parts, 'seconds': ran - started, 'kernels_ready': ran - begun - again, 'compiled': counts['compiled'], 'hits': counts['hits']}))
 """
 
 
@@ -61,6 +67,7 @@ def main():
     environment = dict(os.environ) | ({} if arguments.gpu else EMULATED)
     print('| images | first start, s | compiled | second start, s | compiled | second / first | kernels: first, s | second, s | second / first |\n'
           '| --- | --- | --- | --- | --- | --- | --- | --- | --- |')
+    parts = []
     with tempfile.TemporaryDirectory() as folder:
         plan = pathlib.Path(folder, 'digits.engine')
         build = ('import sys; sys.path.insert(0, sys.argv[1]); import lathe\n'
@@ -73,6 +80,10 @@ def main():
             print(f'| {rows} | {first["seconds"]:.2f} | {first["compiled"]} | {second["seconds"]:.2f} | {second["compiled"]} | '
                   f'{second["seconds"] / first["seconds"]:.3f} | {first["kernels_ready"]:.3f} | {second["kernels_ready"]:.3f} | '
                   f'{second["kernels_ready"] / first["kernels_ready"]:.3f} |', flush=True)
+            parts.append(second['parts'])
+    print('\nThe second starts in parts, s:\n\n| ' + ' | '.join(parts[0]) + ' |\n|' + ' --- |' * len(parts[0]))
+    for row in parts:
+        print('| ' + ' | '.join(f'{seconds:.3f}' for seconds in row.values()) + ' |')
 
 
 if __name__ == '__main__':

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "base/processors.h"
 #include "lowering/constraints.h"
 #include "lowering/duplicate.h"
 #include "lowering/profiles.h"
@@ -40,35 +41,13 @@ void warn_of_quantization(const ir::Graph& graph, const Arithmetic& arithmetic, 
             weights, static_cast<double>(bytes) / 1e6, others);
 }
 
-// Whether products may take the levels of these weights as they are: what they are multiplied by is quantised, too.
-bool is_multiplied(const ir::Value* weights) {
-  return !weights->is_graph_output() && std::ranges::all_of(weights->uses(), [](const ir::Use& use) {
-    if (use.node->is(OpKind::transpose)) return is_multiplied(use.node->output());
-    return use.node->is(OpKind::matmul) && made_by(use.node->input(0), OpKind::dequantize);
-  });
-}
-
-// Weights of types that no kernel reads become floats, which are larger.
-void warn_of_storage_types(const ir::Graph& graph, const Arithmetic& arithmetic, Log& log) {
-  int64_t weights = 0, stored = 0, floats = 0;
-  for (const auto& node : graph.nodes()) {
-    const Tensor* constant = node->num_inputs() > 0 && node->input(0) ? node->input(0)->constant() : nullptr;
-    if (!constant || !is_storage_only(constant->dtype()) || !node->has_trait(kConverts) ||
-        stays_packed(*node, arithmetic))
-      continue;
-    if (node->is(OpKind::dequantize) && node->attrs<DequantizeAttrs>().blocks.empty() &&
-        are_multiplied(constant->dtype(), arithmetic) && is_multiplied(node->output()))
-      continue;
-    ++weights;
-    stored += static_cast<int64_t>(constant->bytes());
-    floats += bytes_of(node->output()->dtype(), constant->volume()).value_or(0);
-  }
-  if (weights == 0) return;
+void warn_of_widened(const WidenedWeights& widened, Log& log) {
+  if (widened.count == 0) return;
   log.print(
       Severity::warning,
       "{} weights of 8-bit floats or of less than 8 bits ({:.1f} MB) are dequantised while building, for no kernel "
       "reads them as they are: the engine holds {:.1f} MB of floats in their place",
-      weights, static_cast<double>(stored) / 1e6, static_cast<double>(floats) / 1e6);
+      widened.count, static_cast<double>(widened.stored) / 1e6, static_cast<double>(widened.floats) / 1e6);
 }
 
 // Of each symbol over all profiles; where there is no largest value, what is tuned for.
@@ -179,7 +158,6 @@ Result<std::unique_ptr<BuiltPlan>> build_plan(SettledGraph settled, const BuildO
   const Arithmetic& arithmetic = options.traits.arithmetic;
   Log& log = options.log ? *options.log : null_log();
   if (options.optimize && !arithmetic.integer_products) warn_of_quantization(graph, arithmetic, log);
-  if (options.optimize) warn_of_storage_types(graph, arithmetic, log);
   std::vector<plan::RefitWeights> weights;
   if (options.refit.kind != plan::RefitKind::none) {
     LATHE_ASSIGN(weights, mark_weights(graph, options.refit));
@@ -187,11 +165,13 @@ Result<std::unique_ptr<BuiltPlan>> build_plan(SettledGraph settled, const BuildO
   LATHE_TRY(report_progress(options, "optimizing the graph", 0));
   const auto start = std::chrono::steady_clock::now();
   PassContext context = options.passes;
+  context.threads = static_cast<int>(std::min(options.tuner.most_threads, static_cast<size_t>(allowed_cpus())));
   if (options.optimize) {
     context.arithmetic = arithmetic;
     LATHE_TRY(apply_pins(graph, context));
     LATHE_TRY(optimize(graph, options, context, built->report));
     LATHE_TRY(report_unmet_pins(graph, context, log));
+    warn_of_widened(context.widened, log);
   }
   graph.erase_dead_nodes();
   built->report.seconds_passes = seconds_since(start);

@@ -108,7 +108,6 @@ class Joiner {
 
   // Groups whose launch does not compile, or which the device does not load, are separate steps as before, which do.
   Result<> part_failing() {
-    constexpr double kUnlimited = 1e9;
     std::vector<Group*> joined;
     for (Group& group : groups_)
       if (group.joined) joined.push_back(&group);

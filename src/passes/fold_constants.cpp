@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes what depends on constants alone, and shape arithmetic whose result the shape rules already know.
 #include <algorithm>
+#include <new>
+#include <unordered_set>
+#include <utility>
 
+#include "base/for_each_in_threads.h"
 #include "ir/known_content.h"
 #include "ops/rules.h"
 #include "passes/quantization.h"
@@ -73,22 +77,54 @@ Result<bool> replace_by_constant(ir::Graph& graph, ir::Node* node, ir::Value* va
   return true;
 }
 
-Result<bool> fold(ir::Graph& graph, ir::Node* node, const PassContext& context) {
-  if (stays_packed(*node, context.arithmetic)) return false;
+bool may_fold(const ir::Node& node, const PassContext& context) {
+  if (stays_packed(node, context.arithmetic)) return false;
   // Products of levels want quantised weights as they are; lower_quantization folds what they do not take.
-  if (node->is(OpKind::dequantize) && are_multiplied(node->input(0)->dtype(), context.arithmetic) &&
-      node->attrs<DequantizeAttrs>().blocks.empty())
-    return false;
-  std::vector<Known> results;
-  if (has_constant_inputs(*node) && !makes_sizes_of_weights(*node) && may_grow(*node, context) &&
-      is_cheap(*node, context)) {
-    std::vector<Known> inputs;
-    for (ir::Value* input : node->inputs()) inputs.push_back(input ? input->known() : Known());
-    Result<std::vector<Known>> computed = compute(node->attributes(), inputs, node->num_outputs());
-    // An operation that fails on its values (an index out of range) fails when it is run, if it is run.
-    if (computed) results = *std::move(computed);
+  return !node.is(OpKind::dequantize) || !are_multiplied(node.input(0)->dtype(), context.arithmetic) ||
+         !node.attrs<DequantizeAttrs>().blocks.empty();
+}
+
+// Of a node that may be folded.
+bool may_compute(const ir::Node& node, const PassContext& context) {
+  return has_constant_inputs(node) && !makes_sizes_of_weights(node) && may_grow(node, context) &&
+         is_cheap(node, context);
+}
+
+// Nothing where the operation fails on its values (an index out of range): it fails when it is run, if it is run.
+std::vector<Known> compute_outputs(const ir::Node& node) {
+  std::vector<Known> inputs;
+  for (ir::Value* input : node.inputs()) inputs.push_back(input ? input->known() : Known());
+  Result<std::vector<Known>> computed = compute(node.attributes(), inputs, node.num_outputs());
+  return computed ? *std::move(computed) : std::vector<Known>();
+}
+
+bool has_used_outputs(const ir::Node& node) {
+  for (size_t i = 0; i < node.num_outputs(); ++i)
+    if (is_used(*node.output(i))) return true;
+  return false;
+}
+
+int64_t bytes_of_outputs(const ir::Node& node) {
+  int64_t total = 0;
+  for (size_t i = 0; i < node.num_outputs(); ++i) {
+    const std::optional<int64_t> count = volume(node.output(i)->shape()).as_constant();
+    total += bytes_of(node.output(i)->dtype(), count.value_or(0)).value_or(0);
   }
+  return total;
+}
+
+void note_widened(const ir::Node& node, WidenedWeights& widened) {
+  if (!node.has_trait(kConverts) || !is_storage_only(node.input(0)->dtype())) return;
+  ++widened.count;
+  widened.stored += static_cast<int64_t>(node.input(0)->content()->bytes());
+  widened.floats += bytes_of_outputs(node);
+}
+
+// Replaces what is known of the node's outputs: `results`, or what the shape rules know where there are none.
+Result<bool> replace_outputs(ir::Graph& graph, ir::Node* node, const std::vector<Known>& results,
+                             PassContext& context) {
   bool changed = false;
+  if (!results.empty() && has_used_outputs(*node)) note_widened(*node, context.widened);
   for (size_t i = 0; i < node->num_outputs(); ++i) {
     ir::Value* output = node->output(i);
     if (!is_used(*output)) continue;
@@ -107,14 +143,75 @@ Result<bool> fold(ir::Graph& graph, ir::Node* node, const PassContext& context) 
   return changed;
 }
 
+Result<bool> fold(ir::Graph& graph, ir::Node* node, PassContext& context) {
+  if (!may_fold(*node, context)) return false;
+  return replace_outputs(graph, node, may_compute(*node, context) ? compute_outputs(*node) : std::vector<Known>(),
+                         context);
+}
+
+// Weights, each of which takes long: those of a round are computed at the same time, and no round is so large that
+// what it reads and what it makes need much memory together.
+class WeightsFolder {
+ public:
+  WeightsFolder(ir::Graph& graph, PassContext& context) : graph_(graph), context_(context) {}
+
+  Result<bool> run() {
+    bool changed = false;
+    for (std::vector<ir::Node*> nodes = next_round(); !nodes.empty(); nodes = next_round()) {
+      std::vector<std::vector<Known>> results(nodes.size());
+      for_each_in_threads(nodes.size(), context_.threads, [&](size_t i, size_t) {
+        try {
+          results[i] = compute_outputs(*nodes[i]);
+        } catch (const std::bad_alloc&) {  // folded by itself later, when others need no memory, or it fails there
+        }
+      });
+      for (size_t i = 0; i < nodes.size(); ++i) {
+        if (results[i].empty()) continue;
+        LATHE_ASSIGN(const bool replaced, replace_outputs(graph_, nodes[i], std::exchange(results[i], {}), context_));
+        changed |= replaced;
+      }
+    }
+    return changed;
+  }
+
+  // What run() has found to stay as it is: telling so may take a look at all its weights.
+  bool keeps(const ir::Node& node) const { return kept_.contains(&node); }
+
+ private:
+  static constexpr int64_t kLarge = 1 << 20, kMostOfRound = int64_t{512} << 20;  // bytes
+
+  std::vector<ir::Node*> next_round() {
+    std::vector<ir::Node*> nodes;
+    int64_t total = 0;
+    for (const auto& each : graph_.nodes()) {
+      ir::Node* node = each.get();
+      const int64_t bytes = bytes_of_outputs(*node);
+      if (node->is(OpKind::constant) || bytes < kLarge || !has_used_outputs(*node) || !has_constant_inputs(*node) ||
+          !seen_.insert(node).second)
+        continue;
+      if (!may_fold(*node, context_)) kept_.insert(node);
+      if (kept_.contains(node) || !may_compute(*node, context_)) continue;
+      nodes.push_back(node);
+      total += bytes;
+      if (total >= kMostOfRound) break;
+    }
+    return nodes;
+  }
+
+  ir::Graph& graph_;
+  PassContext& context_;
+  std::unordered_set<const ir::Node*> seen_, kept_;
+};
+
 }  // namespace
 
 Result<bool> fold_constants(ir::Graph& graph, PassContext& context) {
-  bool changed = false;
+  WeightsFolder weights(graph, context);
+  LATHE_ASSIGN(bool changed, weights.run());
   for (auto it = graph.nodes().begin(); it != graph.nodes().end();) {
     ir::Node* node = it->get();
     ++it;
-    if (node->is(OpKind::constant)) continue;
+    if (node->is(OpKind::constant) || weights.keeps(*node)) continue;
     LATHE_ASSIGN(const bool folded, fold(graph, node, context));
     changed |= folded;
   }

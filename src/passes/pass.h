@@ -23,6 +23,11 @@ struct PrecisionPin {
   std::vector<std::pair<size_t, DType>> outputs;  // types of its outputs, by index
 };
 
+// Constants of types that are for storage alone, and became floats while folding.
+struct WidenedWeights {
+  int64_t count = 0, stored = 0, floats = 0;  // the latter in bytes
+};
+
 struct PassContext {
   Log& log = null_log();
   bool fast_math = true;                // rewrites that change rounding in the last bits (reciprocals, reassociation)
@@ -32,8 +37,10 @@ struct PassContext {
   bool obey_pins = false;               // a pin that cannot be honoured is an error, not a warning
   std::vector<std::string> unmet_pins;  // found so far: what and why
   std::map<std::string, std::string> notes;  // by tensors' names: why something was not made of one
+  WidenedWeights widened;                    // so far
   int64_t max_folded_bytes = 64ll << 20;     // folding may not grow the network's constants by more than this per node
   int64_t max_folded_products = int64_t{1} << 26;  // nor spend longer than about 0.1 s on one by plain evaluation
+  int threads = 1;                                 // that compute constants at the same time
   std::vector<std::string> skip;                   // names of passes to leave out
   std::string dump_directory;  // where GraphDump writes the graph after each pass that changed it; empty = nowhere
   bool verify = false;         // verify after each change, not only at the end; so does a dump

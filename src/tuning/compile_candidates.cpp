@@ -9,7 +9,6 @@ namespace lathe {
 namespace {
 
 constexpr double kCompileShare = 0.6;  // of the budget's seconds
-constexpr double kUnlimited = 1e9;
 
 }  // namespace
 

@@ -19,7 +19,6 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-constexpr double kUnlimited = 1e9;
 constexpr int kRounds = 5;
 constexpr size_t kCheckedAtOnce = 64;     // problems whose operands and results are held: work for all cores
 constexpr double kOutOfTheRunning = 1.5;  // times the fastest: no noise makes up for that

@@ -109,6 +109,26 @@ TEST(StorageTypesOfWeights, BecomeFloatsWithOneWarning) {
   EXPECT_EQ(report.regions[0].kind, "kernel");
 }
 
+// Scales that passes still have to compute, as importers leave those of channels, are none of the reasons.
+TEST(StorageTypesOfWeights, NoneBecomesFloatsWhereScalesOfChannelsAreComputed) {
+  Warnings log;
+  BuildOptions options = native_options();
+  options.log = &log;
+  options.traits.arithmetic.integer_products = options.traits.arithmetic.packed_weights = true;
+  const std::string text = R"(graph g {
+  input %x: f32[2, 64]
+  %codes = constant{value=i4[64, 32]{~1}}()
+  %s = constant{value=f32[32]{~2}}()
+  %dims = constant{value=i64[2]{1, 32}}()
+  %scales = reshape(%s, %dims)
+  %w = dequantize(%codes, %scales)
+  %y = matmul(%x, %w)
+  output %y
+})";
+  ASSERT_TRUE(build_engine(text, options, 2));
+  EXPECT_EQ(log.lines, std::vector<std::string>());
+}
+
 // Where products take 8-bit floats, weights that are dequantised for them stay, moved or not; those by blocks do not.
 TEST(StorageTypesOfWeights, NoneBecomesFloatsWhereItIsMultiplied) {
   const auto warnings_of = [](const std::string& dequantize) {
