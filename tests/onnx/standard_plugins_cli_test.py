@@ -314,6 +314,70 @@ class StandardPlugins(unittest.TestCase):
                         constants={"w": weight, "b": bias}, stride=[2, 1], padding=[1, 0], dilation=[2, 1], group=groups,
                         deformable_group=offset_groups, plugin_version="2")
 
+    def test_disentangled_attention(self):
+        length, span = 23, 6  # distances on both sides of half of the span, and beyond it
+        scores, to, back = (self.random.normal(size=(2, length, n)).astype(np.float32) for n in (length, 2 * span, 2 * span))
+        middle = span // 2
+        y = np.zeros_like(scores)
+        for b, q, k in np.ndindex(y.shape):
+            bucket = q - k
+            if abs(bucket) > middle:
+                part = np.log(abs(bucket) / middle) / np.log((2 * span - 1) / middle)
+                bucket = int(np.sign(bucket) * (np.ceil(part * (middle - 1) * (1 - 1e-7)) + middle))
+            place = min(max(bucket + span, 0), 2 * span - 1)
+            y[b, q, k] = (scores[b, q, k] + to[b, q, place] + back[b, k, place]) * 0.25
+        self.expect("DisentangledAttention_TRT", {"scores": scores, "to": to, "back": back}, {"y": y}, span=span, factor=0.25,
+                    plugin_version="2")
+
+    def test_skip_layer_norm(self):
+        x, skip = (self.random.normal(size=(3, 2, 8, 1, 1)).astype(np.float32) for _ in range(2))
+        gamma, beta, bias = (self.random.normal(size=8).astype(np.float32) for _ in range(3))
+        for fields in ({}, {"bias": bias}):
+            total = (x + skip)[..., 0, 0].astype(np.float64) + fields.get("bias", np.zeros(8))
+            y = (total - total.mean(-1, keepdims=True)) / np.sqrt(total.var(-1, keepdims=True) + 2.0**-23) * gamma + beta
+            self.expect("CustomSkipLayerNormPluginDynamic", {"x": x, "skip": skip}, {"y": y[..., None, None].astype(np.float32)},
+                        type_id=0, ld=8, gamma=gamma.tolist(), beta=beta.tolist(), **{k: v.tolist() for k, v in fields.items()})
+
+    def test_qkv_to_context(self):
+        length, batch, heads, size = 5, 2, 3, 4
+        x = self.random.normal(size=(length, batch, heads, 3, size)).astype(np.float32)
+        y = np.zeros((length, batch, heads, size))
+        for b, h in np.ndindex(batch, heads):
+            q, k, v = (x[:, b, h, i].astype(np.float64) for i in range(3))
+            weights = np.exp(q @ k.T / np.sqrt(size))
+            y[:, b, h] = weights / weights.sum(-1, keepdims=True) @ v
+        shape = (length, batch, -1, 1, 1)
+        fields = dict(type_id=0, hidden_size=heads * size, num_heads=heads)
+        self.expect("CustomQKVToContextPluginDynamic", {"x": x.reshape(shape)}, {"y": y.reshape(shape).astype(np.float32)},
+                    has_mask=0, **fields)
+        self.refuse("CustomQKVToContextPluginDynamic", {"x": x.reshape(shape)}, "IAttention", has_mask=1, **fields)
+
+    def test_prior_boxes(self):
+        feature, image = np.zeros((2, 3, 2, 3), np.float32), np.zeros((2, 3, 40, 60), np.float32)
+        variance = [0.1, 0.1, 0.2, 0.2]
+        for most, clip in (([], 0), ([20.0, 50.0], 1)):
+            boxes = []
+            for i, j, size in np.ndindex(2, 3, 2):
+                least = (10.0, 30.0)[size]
+                extents = [(least, least)] + ([(np.sqrt(least * most[size]),) * 2] if most else [])
+                extents += [(least * np.sqrt(r), least / np.sqrt(r)) for r in (2, 0.5)]  # width, height
+                for w, h in extents:
+                    u, v = (j + 0.5) * 20, (i + 0.5) * 20
+                    boxes += [(u - w / 2) / 60, (v - h / 2) / 40, (u + w / 2) / 60, (v + h / 2) / 40]
+            boxes = np.clip(boxes, 0, 1) if clip else np.array(boxes)
+            y = np.stack([boxes, np.tile(variance, len(boxes) // 4)])[None, ..., None].repeat(2, 0).astype(np.float32)
+            self.expect("PriorBox_TRT", {"feature": feature, "image": image}, {"y": y}, minSize=[10.0, 30.0],
+                        aspectRatios=[1.0, 2.0], flip=1, clip=clip, variance=variance, offset=0.5, **({"maxSize": most} if most else {}))
+        self.refuse("PriorBox_TRT", {"feature": feature, "image": image}, "minSize", variance=variance)
+
+    def test_reorg(self):
+        x = self.random.normal(size=(2, 3, 4, 6)).astype(np.float32)
+        y = np.zeros((2, 12, 2, 3), np.float32)
+        for n, c, i, j in np.ndindex(y.shape):
+            block, channel = divmod(c, 3)
+            y[n, c, i, j] = x[n, channel, 2 * i + block // 2, 2 * j + block % 2]
+        self.expect("Reorg_TRT", {"x": x}, {"y": y}, stride=2, plugin_version="2")
+
     # S258: what is missing is named, with its library and what registers it.
     def test_refusals(self):
         x = np.zeros((1, 4, 4, 4), np.float32)
