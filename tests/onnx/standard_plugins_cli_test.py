@@ -370,6 +370,24 @@ class StandardPlugins(unittest.TestCase):
                         aspectRatios=[1.0, 2.0], flip=1, clip=clip, variance=variance, offset=0.5, **({"maxSize": most} if most else {}))
         self.refuse("PriorBox_TRT", {"feature": feature, "image": image}, "minSize", variance=variance)
 
+    def test_grid_anchors(self):
+        feature, ratios, variance = np.zeros((2, 3, 2, 2), np.float32), [1.0, 2.0, 0.5, 3.0], [0.1, 0.1, 0.2, 0.2]
+        expected, scales = {}, (0.2, 0.5, 0.8)
+        for level, (height, width) in enumerate(((2, 3), (2, 1), (1, 1))):
+            sizes = [(0.1, 1.0), (0.2, 2.0), (0.2, 0.5)]
+            if level:
+                sizes = [(scales[level], r) for r in ratios] + [(np.sqrt(scales[level] * (*scales, 1.0)[level + 1]), 1.0)]
+            boxes = []
+            for i, j in np.ndindex(height, width):
+                for size, r in sizes:
+                    u, v, w, h = (j + 0.5) / width, (i + 0.5) / height, size * np.sqrt(r), size / np.sqrt(r)
+                    boxes += [u - w / 2, v - h / 2, u + w / 2, v + h / 2]
+            boxes = np.stack([boxes, np.tile(variance, len(boxes) // 4)])[None, ..., None].repeat(2, 0)
+            expected[f"y{level}"] = boxes.astype(np.float32)
+        fields = dict(minSize=0.2, maxSize=0.8, aspectRatios=ratios, variance=variance, numLayers=3)
+        self.expect("GridAnchorRect_TRT", {"x": feature}, expected, featureMapShapes=[2, 3, 2, 1, 1, 1], **fields)
+        self.refuse("GridAnchor_TRT", {"x": feature}, "featureMapShapes", featureMapShapes=[2, 3], **fields)
+
     def test_reorg(self):
         x = self.random.normal(size=(2, 3, 4, 6)).astype(np.float32)
         y = np.zeros((2, 12, 2, 3), np.float32)
