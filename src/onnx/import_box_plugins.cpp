@@ -156,4 +156,68 @@ void import_reorg_plugin(NodeContext& c) {
   c.set_output(0, c.reshape(y, c.concat({c.shape_of(x, 0, 1), c.ints({-1}), height, width}, 0)));
 }
 
+// Regions of a pyramid of images, whose size says of which image: each is cut from all of them, and one is taken.
+void import_pyramid_roi_align_plugin(NodeContext& c) {
+  const int64_t size = c.integer("pooled_size", 7), scale = c.integer("fpn_scale", 224);
+  const int64_t transform = c.integer("roi_coords_transform", 2);
+  const bool absolute = c.flag("roi_coords_absolute", true), swapped = c.flag("roi_coords_swap", false);
+  const bool plus_one = c.flag("roi_coords_plusone", false);
+  const Ints image = c.integers("image_size", {1024, 1024});  // height, width
+  if (c.flag("legacy", false) || (transform != 1 && transform != 2))
+    return c.unsupported("legacy and roi_coords_transform {} are not supported; 1 and 2 are", transform);
+  if (size < 1 || scale < 1 || image.size() != 2 || image[0] < 1 || image[1] < 1)
+    return c.invalid("pooled_size is {}, fpn_scale {}, and image_size has {} numbers; expected some above 0, and 2",
+                     size, scale, image.size());
+  ir::Value* regions = c.require(0);
+  if (c.failed()) return;
+  if (regions->rank() != 3) return c.invalid("the regions have {} dimensions, expected 3", regions->rank());
+  const auto column = [&](int64_t i) { return c.slice(regions, 2, i, i + 1); };
+  ir::Value *from[2], *to[2], *area = nullptr;  // y, x, in parts of the image
+  for (const int64_t d : {0, 1}) {
+    const int64_t at = swapped ? d : 1 - d;
+    const double extent = absolute ? static_cast<double>(image[static_cast<size_t>(d)]) : 1;
+    const auto part = [&](ElementwiseOp op) {
+      ir::Value* corner = c.binary(op, column(at), column(at + 2));
+      corner = c.binary(ElementwiseOp::min, c.binary(ElementwiseOp::max, corner, 0.0), extent);
+      return c.binary(ElementwiseOp::div, corner, extent);
+    };
+    from[d] = part(ElementwiseOp::min);
+    to[d] = part(ElementwiseOp::max);
+    ir::Value* side = c.minus(to[d], from[d]);
+    if (plus_one) side = c.binary(ElementwiseOp::add, side, 1.0 / static_cast<double>(image[static_cast<size_t>(d)]));
+    area = area ? c.mul(area, side) : side;
+  }
+  // The image of each region: regions of one follow each other.
+  ir::Value* count = c.squeeze(c.shape_of(regions, 0, 1), {0});
+  ir::Value* images = c.unsqueeze(c.add(RangeAttrs{}, {c.integer_scalar(0), count, c.integer_scalar(1)}), {1});
+  images = c.reshape(c.expand(images, c.shape_of(regions, 0, 2)), Ints{-1});
+  RoiAlignAttrs attributes;
+  attributes.half_pixel = true;
+  attributes.height = attributes.width = size;
+  attributes.sampling_ratio = c.integer("sampling_ratio", 0);
+  double threshold = static_cast<double>(scale * scale) / static_cast<double>(image[0] * image[1]) / 4;
+  ir::Value* chosen = nullptr;
+  for (size_t level = 0; level < 4; ++level) {
+    ir::Value* map = c.require(1 + level);
+    const auto pixels = [&](ir::Value* part, int64_t d, double least) {
+      ir::Value* extent = c.cast(c.squeeze(c.shape_of(map, 2 + d, 3 + d), {0}), part->dtype());
+      return c.binary(ElementwiseOp::add, c.mul(part, extent), (transform == 1 ? 0.5 : 0.0) + least);
+    };
+    constexpr double kLeast = 1e-4;  // a region without an extent is sampled at its place
+    ir::Value* corners =
+        c.concat({pixels(from[1], 1, 0), pixels(from[0], 0, 0), pixels(to[1], 1, kLeast), pixels(to[0], 0, kLeast)}, 2);
+    ir::Value* cut = c.add(attributes, {map, c.reshape(corners, Ints{-1, 4}), images});
+    if (c.failed()) return;
+    if (level == 0) {
+      chosen = cut;
+      continue;
+    }
+    ir::Value* is_larger = c.binary(ElementwiseOp::greater, c.reshape(area, Ints{-1, 1, 1, 1}), threshold);
+    chosen = c.select(is_larger, cut, chosen);
+    threshold *= 4;
+  }
+  ir::Value* shape = c.concat({c.shape_of(regions, 0, 2), c.shape_of(chosen, 1)}, 0);
+  c.set_output(0, c.reshape(chosen, shape));
+}
+
 }  // namespace lathe::onnx

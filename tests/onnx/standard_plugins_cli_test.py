@@ -257,6 +257,30 @@ class StandardPlugins(unittest.TestCase):
         self.expect("ROIAlign_TRT", {"x": x}, {"y": y}, constants={"r": regions, "i": images}, output_height=2, output_width=4,
                     sampling_ratio=1, spatial_scale=0.5, mode=1, coordinate_transformation_mode=1, plugin_version="2")
 
+    def test_pyramid_roi_align(self):
+        maps = {f"p{i}": self.random.normal(size=(2, 3, n, n + 1)).astype(np.float32) for i, n in enumerate((12, 8, 5, 3))}
+        regions = np.array([[[2, 3, 12, 9], [0, 0, 60, 50], [30, 8, 5, 40]], [[1, 1, 100, 80], [9, 9, 9, 9], [-5, 70, 30, 200]]], np.float32)
+        for ratio, transform in ((2, 2), (0, 2), (0, 1)):
+            y, levels = np.zeros((2, 3, 3, 2, 2), np.float32), set()
+            for n, r in np.ndindex(2, 3):
+                x0, x1 = np.clip(sorted(regions[n, r, ::2]), 0, 96) / 96
+                y0, y1 = np.clip(sorted(regions[n, r, 1::2]), 0, 80) / 80
+                level = sum((y1 - y0) * (x1 - x0) > 32 * 32 / (96 * 80) / 4 * 4**i for i in range(3))
+                levels.add(level)
+                image = maps[f"p{level}"][n]
+                offset = 0.5 if transform == 2 else 0
+                u0, u1, v0, v1 = (e * image.shape[d] - offset for e, d in ((x0, 2), (x1, 2), (y0, 1), (y1, 1)))
+                du, dv = (u1 - u0) / 2, (v1 - v0) / 2
+                columns, rows = (ratio or max(1, int(np.ceil(d))) for d in (du, dv))
+                for c, i, j, a, b in np.ndindex(3, 2, 2, rows, columns):
+                    v = np.clip(v0 + dv * (i + (a + 0.5) / rows), 0, image.shape[1] - 1)
+                    u = np.clip(u0 + du * (j + (b + 0.5) / columns), 0, image.shape[2] - 1)
+                    y[n, r, c, i, j] += self.bilinear(image[c], v, u) / rows / columns
+            self.assertEqual(levels, {0, 1, 2, 3})
+            self.expect("PyramidROIAlign_TRT", {"r": regions, **maps}, {"y": y}, tolerance=1e-3, pooled_size=2, image_size=[80, 96],
+                        fpn_scale=32, sampling_ratio=ratio, roi_coords_transform=transform)
+        self.refuse("PyramidROIAlign_TRT", {"r": regions, **maps}, "roi_coords_transform", legacy=1)
+
     @staticmethod
     def bilinear(image, v, u):
         """Of an image that is 0 beyond its edges."""
