@@ -20,14 +20,6 @@ bool has_all(NodeContext& c, std::initializer_list<const char*> fields) {
   return true;
 }
 
-// A field's numbers, one for each channel.
-ir::Value* channels(NodeContext& c, std::string_view field, DType type) {
-  const std::vector<double> values = c.reals(field);
-  Result<Tensor> tensor = Tensor::allocate(type, {static_cast<int64_t>(values.size())});
-  if (tensor) from_doubles(values, *tensor);
-  return c.constant(std::move(tensor));
-}
-
 // Of the node's boxes, scores and anchors; without values after an error.
 Detections detect(NodeContext& c, const EfficientNms& how) {
   ir::Value *boxes = c.require(0), *scores = c.require(1);
@@ -144,7 +136,7 @@ void import_instance_norm_plugin(NodeContext& c) {
   InstanceNormalizationAttrs attributes;
   attributes.epsilon = c.real("epsilon", 0);
   ir::Value* x = c.require(0);
-  ir::Value* y = c.add(attributes, {x, channels(c, "scales", x->dtype()), channels(c, "bias", x->dtype())});
+  ir::Value* y = c.add(attributes, {x, field_numbers(c, "scales", x->dtype()), field_numbers(c, "bias", x->dtype())});
   const double slope = c.real("alpha", 0);
   c.set_output(0, c.flag("relu", false) ? c.activation(ActivationOp::leaky_relu, y, slope) : y);
 }

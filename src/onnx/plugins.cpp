@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "ops/rules.h"
+
 namespace lathe::onnx {
 namespace {
 
@@ -21,6 +23,13 @@ const StandardPlugin* find_plugin(std::string_view name) {
 }  // namespace
 
 std::span<const StandardPlugin> standard_plugins() { return kPlugins; }
+
+ir::Value* field_numbers(NodeContext& c, std::string_view field, DType type) {
+  const std::vector<double> values = c.reals(field);
+  Result<Tensor> tensor = Tensor::allocate(type, {static_cast<int64_t>(values.size())});
+  if (tensor) from_doubles(values, *tensor);
+  return c.constant(std::move(tensor));
+}
 
 bool is_standard_plugin(std::string_view name) { return find_plugin(name) != nullptr; }
 

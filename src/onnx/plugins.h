@@ -24,6 +24,9 @@ struct StandardPlugin {
 };
 std::span<const StandardPlugin> standard_plugins();
 
+// A constant of one dimension: the numbers of a field.
+ir::Value* field_numbers(NodeContext& c, std::string_view field, DType type);
+
 bool is_standard_plugin(std::string_view name);
 
 // Adds a warning, once for each model, where TensorRT has deprecated the standard plugin.

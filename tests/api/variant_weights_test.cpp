@@ -90,9 +90,10 @@ class VariantWeights : public RefitTest {
 
   static uint64_t derived_bytes(const IHostMemory& plan) {
     uint64_t bytes = 0;
-    for (size_t i = 0; i < 2; ++i)
-      for (const lathe::plan::WeightsWindow& piece : *lathe::plan::derived_weights_of(bytes_of(plan), i))
-        bytes += piece.bytes;
+    for (size_t i = 0; i < 2; ++i) {
+      const auto pieces = lathe::plan::derived_weights_of(bytes_of(plan), i);
+      for (const lathe::plan::WeightsWindow& piece : *pieces) bytes += piece.bytes;
+    }
     return bytes;
   }
 };

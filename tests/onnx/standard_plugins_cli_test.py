@@ -257,6 +257,30 @@ class StandardPlugins(unittest.TestCase):
         self.expect("ROIAlign_TRT", {"x": x}, {"y": y}, constants={"r": regions, "i": images}, output_height=2, output_width=4,
                     sampling_ratio=1, spatial_scale=0.5, mode=1, coordinate_transformation_mode=1, plugin_version="2")
 
+    def test_pyramid_roi_align(self):
+        maps = {f"p{i}": self.random.normal(size=(2, 3, n, n + 1)).astype(np.float32) for i, n in enumerate((12, 8, 5, 3))}
+        regions = np.array([[[2, 3, 12, 9], [0, 0, 60, 50], [30, 8, 5, 40]], [[1, 1, 100, 80], [9, 9, 9, 9], [-5, 70, 30, 200]]], np.float32)
+        for ratio, transform in ((2, 2), (0, 2), (0, 1)):
+            y, levels = np.zeros((2, 3, 3, 2, 2), np.float32), set()
+            for n, r in np.ndindex(2, 3):
+                x0, x1 = np.clip(sorted(regions[n, r, ::2]), 0, 96) / 96
+                y0, y1 = np.clip(sorted(regions[n, r, 1::2]), 0, 80) / 80
+                level = sum((y1 - y0) * (x1 - x0) > 32 * 32 / (96 * 80) / 4 * 4**i for i in range(3))
+                levels.add(level)
+                image = maps[f"p{level}"][n]
+                offset = 0.5 if transform == 2 else 0
+                u0, u1, v0, v1 = (e * image.shape[d] - offset for e, d in ((x0, 2), (x1, 2), (y0, 1), (y1, 1)))
+                du, dv = (u1 - u0) / 2, (v1 - v0) / 2
+                columns, rows = (ratio or max(1, int(np.ceil(d))) for d in (du, dv))
+                for c, i, j, a, b in np.ndindex(3, 2, 2, rows, columns):
+                    v = np.clip(v0 + dv * (i + (a + 0.5) / rows), 0, image.shape[1] - 1)
+                    u = np.clip(u0 + du * (j + (b + 0.5) / columns), 0, image.shape[2] - 1)
+                    y[n, r, c, i, j] += self.bilinear(image[c], v, u) / rows / columns
+            self.assertEqual(levels, {0, 1, 2, 3})
+            self.expect("PyramidROIAlign_TRT", {"r": regions, **maps}, {"y": y}, tolerance=1e-3, pooled_size=2, image_size=[80, 96],
+                        fpn_scale=32, sampling_ratio=ratio, roi_coords_transform=transform)
+        self.refuse("PyramidROIAlign_TRT", {"r": regions, **maps}, "roi_coords_transform", legacy=1)
+
     @staticmethod
     def bilinear(image, v, u):
         """Of an image that is 0 beyond its edges."""
@@ -313,6 +337,88 @@ class StandardPlugins(unittest.TestCase):
             self.expect("ModulatedDeformConv2d", {"x": x, "offset": offset, "mask": mask}, {"y": y.astype(np.float32)},
                         constants={"w": weight, "b": bias}, stride=[2, 1], padding=[1, 0], dilation=[2, 1], group=groups,
                         deformable_group=offset_groups, plugin_version="2")
+
+    def test_disentangled_attention(self):
+        length, span = 23, 6  # distances on both sides of half of the span, and beyond it
+        scores, to, back = (self.random.normal(size=(2, length, n)).astype(np.float32) for n in (length, 2 * span, 2 * span))
+        middle = span // 2
+        y = np.zeros_like(scores)
+        for b, q, k in np.ndindex(y.shape):
+            bucket = q - k
+            if abs(bucket) > middle:
+                part = np.log(abs(bucket) / middle) / np.log((2 * span - 1) / middle)
+                bucket = int(np.sign(bucket) * (np.ceil(part * (middle - 1) * (1 - 1e-7)) + middle))
+            place = min(max(bucket + span, 0), 2 * span - 1)
+            y[b, q, k] = (scores[b, q, k] + to[b, q, place] + back[b, k, place]) * 0.25
+        self.expect("DisentangledAttention_TRT", {"scores": scores, "to": to, "back": back}, {"y": y}, span=span, factor=0.25,
+                    plugin_version="2")
+
+    def test_skip_layer_norm(self):
+        x, skip = (self.random.normal(size=(3, 2, 8, 1, 1)).astype(np.float32) for _ in range(2))
+        gamma, beta, bias = (self.random.normal(size=8).astype(np.float32) for _ in range(3))
+        for fields in ({}, {"bias": bias}):
+            total = (x + skip)[..., 0, 0].astype(np.float64) + fields.get("bias", np.zeros(8))
+            y = (total - total.mean(-1, keepdims=True)) / np.sqrt(total.var(-1, keepdims=True) + 2.0**-23) * gamma + beta
+            self.expect("CustomSkipLayerNormPluginDynamic", {"x": x, "skip": skip}, {"y": y[..., None, None].astype(np.float32)},
+                        type_id=0, ld=8, gamma=gamma.tolist(), beta=beta.tolist(), **{k: v.tolist() for k, v in fields.items()})
+
+    def test_qkv_to_context(self):
+        length, batch, heads, size = 5, 2, 3, 4
+        x = self.random.normal(size=(length, batch, heads, 3, size)).astype(np.float32)
+        y = np.zeros((length, batch, heads, size))
+        for b, h in np.ndindex(batch, heads):
+            q, k, v = (x[:, b, h, i].astype(np.float64) for i in range(3))
+            weights = np.exp(q @ k.T / np.sqrt(size))
+            y[:, b, h] = weights / weights.sum(-1, keepdims=True) @ v
+        shape = (length, batch, -1, 1, 1)
+        fields = dict(type_id=0, hidden_size=heads * size, num_heads=heads)
+        self.expect("CustomQKVToContextPluginDynamic", {"x": x.reshape(shape)}, {"y": y.reshape(shape).astype(np.float32)},
+                    has_mask=0, **fields)
+        self.refuse("CustomQKVToContextPluginDynamic", {"x": x.reshape(shape)}, "IAttention", has_mask=1, **fields)
+
+    def test_prior_boxes(self):
+        feature, image = np.zeros((2, 3, 2, 3), np.float32), np.zeros((2, 3, 40, 60), np.float32)
+        variance = [0.1, 0.1, 0.2, 0.2]
+        for most, clip in (([], 0), ([20.0, 50.0], 1)):
+            boxes = []
+            for i, j, size in np.ndindex(2, 3, 2):
+                least = (10.0, 30.0)[size]
+                extents = [(least, least)] + ([(np.sqrt(least * most[size]),) * 2] if most else [])
+                extents += [(least * np.sqrt(r), least / np.sqrt(r)) for r in (2, 0.5)]  # width, height
+                for w, h in extents:
+                    u, v = (j + 0.5) * 20, (i + 0.5) * 20
+                    boxes += [(u - w / 2) / 60, (v - h / 2) / 40, (u + w / 2) / 60, (v + h / 2) / 40]
+            boxes = np.clip(boxes, 0, 1) if clip else np.array(boxes)
+            y = np.stack([boxes, np.tile(variance, len(boxes) // 4)])[None, ..., None].repeat(2, 0).astype(np.float32)
+            self.expect("PriorBox_TRT", {"feature": feature, "image": image}, {"y": y}, minSize=[10.0, 30.0],
+                        aspectRatios=[1.0, 2.0], flip=1, clip=clip, variance=variance, offset=0.5, **({"maxSize": most} if most else {}))
+        self.refuse("PriorBox_TRT", {"feature": feature, "image": image}, "minSize", variance=variance)
+
+    def test_grid_anchors(self):
+        feature, ratios, variance = np.zeros((2, 3, 2, 2), np.float32), [1.0, 2.0, 0.5, 3.0], [0.1, 0.1, 0.2, 0.2]
+        expected, scales = {}, (0.2, 0.5, 0.8)
+        for level, (height, width) in enumerate(((2, 3), (2, 1), (1, 1))):
+            sizes = [(0.1, 1.0), (0.2, 2.0), (0.2, 0.5)]
+            if level:
+                sizes = [(scales[level], r) for r in ratios] + [(np.sqrt(scales[level] * (*scales, 1.0)[level + 1]), 1.0)]
+            boxes = []
+            for i, j in np.ndindex(height, width):
+                for size, r in sizes:
+                    u, v, w, h = (j + 0.5) / width, (i + 0.5) / height, size * np.sqrt(r), size / np.sqrt(r)
+                    boxes += [u - w / 2, v - h / 2, u + w / 2, v + h / 2]
+            boxes = np.stack([boxes, np.tile(variance, len(boxes) // 4)])[None, ..., None].repeat(2, 0)
+            expected[f"y{level}"] = boxes.astype(np.float32)
+        fields = dict(minSize=0.2, maxSize=0.8, aspectRatios=ratios, variance=variance, numLayers=3)
+        self.expect("GridAnchorRect_TRT", {"x": feature}, expected, featureMapShapes=[2, 3, 2, 1, 1, 1], **fields)
+        self.refuse("GridAnchor_TRT", {"x": feature}, "featureMapShapes", featureMapShapes=[2, 3], **fields)
+
+    def test_reorg(self):
+        x = self.random.normal(size=(2, 3, 4, 6)).astype(np.float32)
+        y = np.zeros((2, 12, 2, 3), np.float32)
+        for n, c, i, j in np.ndindex(y.shape):
+            block, channel = divmod(c, 3)
+            y[n, c, i, j] = x[n, channel, 2 * i + block // 2, 2 * j + block % 2]
+        self.expect("Reorg_TRT", {"x": x}, {"y": y}, stride=2, plugin_version="2")
 
     # S258: what is missing is named, with its library and what registers it.
     def test_refusals(self):

@@ -55,7 +55,8 @@ TEST(DerivedWeights, AreStoredInOneOrder) {
   EXPECT_EQ(weights_of(merged), weights_of(plans[0]));  // the order of which most plans have it
   expect_variants(merged, plans);
   uint64_t derived = 0;
-  for (const WeightsWindow& piece : *derived_weights_of(merged, 2)) derived += piece.bytes;
+  const auto pieces = derived_weights_of(merged, 2);
+  for (const WeightsWindow& piece : *pieces) derived += piece.bytes;
   EXPECT_GT(derived, weights_of(plans[2]) - 1000);
   EXPECT_TRUE(derived_weights_of(merged, 0)->empty());
   EXPECT_FALSE(derived_weights_of(merged, 4));

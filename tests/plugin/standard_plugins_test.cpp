@@ -129,6 +129,28 @@ TEST_F(StandardPlugins, EfficientNmsIsThereAndDeprecated) {
   EXPECT_NE(messages.warnings.back().find("INMSLayer"), std::string::npos) << messages.warnings.back();
 }
 
+TEST_F(StandardPlugins, HaveAsManyOutputsAsAFieldSays) {
+  const float ratios[] = {1, 2, 0.5F}, variance[] = {0.1F, 0.1F, 0.2F, 0.2F};
+  const int32_t maps[] = {4, 2}, two = 2;
+  const auto with_layers = [&](const int32_t& count) {
+    return make_v2("GridAnchor_TRT", {{"aspectRatios", ratios, PluginFieldType::kFLOAT32, 3},
+                                      {"variance", variance, PluginFieldType::kFLOAT32, 4},
+                                      {"featureMapShapes", maps, PluginFieldType::kINT32, 2},
+                                      {"numLayers", &count, PluginFieldType::kINT32, 1}});
+  };
+  const V2 plugin = with_layers(two);
+  ASSERT_NE(plugin, nullptr);
+  EXPECT_EQ(plugin->getNbOutputs(), 2);
+  ITensor* x = network->addInput("x", DataType::kFLOAT, Dims4(3, 1, 4, 4));
+  const ILayer* layer = network->addPluginV2(&x, 1, *plugin);
+  ASSERT_NE(layer, nullptr) << messages.last();
+  ASSERT_EQ(layer->getNbOutputs(), 2);
+  const Dims dims = layer->getOutput(1)->getDimensions();  // of a map of 2 x 2, with a box more
+  EXPECT_EQ(std::vector(dims.d, dims.d + dims.nbDims), (std::vector<int64_t>{3, 2, 4 * 4 * 4, 1}));
+  EXPECT_EQ(make_v2("GridAnchor_TRT", {})->getNbOutputs(), 6);
+  EXPECT_EQ(with_layers(values.no), nullptr);
+}
+
 TEST_F(StandardPlugins, WrongFieldsAreRefused) {
   const std::vector<std::pair<PluginField, const char*>> wrong = {
       {{"slope", &values.slope, PluginFieldType::kFLOAT32, 1}, "no field 'slope'; it has f:negSlope"},

@@ -129,7 +129,6 @@ bool is_standard(const nv::IPluginCreatorInterface& creator) {
 StandardPluginNode::StandardPluginNode(const onnx::StandardPlugin& plugin, int version)
     : plugin_(plugin), version_(std::to_string(version)) {
   node_.op_type = plugin_.name;
-  node_.outputs.assign(plugin_.outputs, "wanted");
   onnx::Attribute& attribute = node_.attributes.emplace_back();
   attribute.name = "plugin_version";
   attribute.kind = AttributeKind::string;
@@ -139,12 +138,26 @@ StandardPluginNode::StandardPluginNode(const onnx::StandardPlugin& plugin, int v
 Result<StandardNode> StandardPluginNode::make(const onnx::StandardPlugin& plugin, int version,
                                               const nv::PluginFieldCollection* fields) {
   const std::shared_ptr<StandardPluginNode> node(new StandardPluginNode(plugin, version));
-  if (!fields) return StandardNode(node);
+  static constexpr nv::PluginFieldCollection kNone{};
+  if (!fields) fields = &kNone;
   if (fields->nbFields < 0 || (fields->nbFields > 0 && !fields->fields))
     return fail(ErrorCode::invalid_argument, "there are {} fields at {}", fields->nbFields,
                 static_cast<const void*>(fields->fields));
   for (int32_t i = 0; i < fields->nbFields; ++i) LATHE_TRY(node->add(fields->fields[i]));
+  LATHE_TRY(node->count_outputs());
   return StandardNode(node);
+}
+
+Result<> StandardPluginNode::count_outputs() {
+  constexpr int64_t kMost = 64;
+  int64_t count = plugin_.outputs > 0 ? static_cast<int64_t>(plugin_.outputs) : 6;
+  for (const onnx::Attribute& attribute : node_.attributes)
+    if (plugin_.outputs == 0 && attribute.name == "numLayers") count = attribute.integer;
+  if (count < 1 || count > kMost)
+    return fail(ErrorCode::attribute_invalid, "field 'numLayers' of plugin '{}' is {}, expected 1 to {}", plugin_.name,
+                count, kMost);
+  node_.outputs.assign(static_cast<size_t>(count), "wanted");
+  return {};
 }
 
 Result<> StandardPluginNode::add(const nv::PluginField& field) {

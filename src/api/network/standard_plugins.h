@@ -28,12 +28,14 @@ class StandardPluginNode {
 
   const onnx::StandardPlugin& plugin() const { return plugin_; }
   const char* version() const { return version_.c_str(); }
+  size_t num_outputs() const { return node_.outputs.size(); }
   // Adds its ops to the graph.
   Result<std::vector<ir::Value*>> lower(LayerLowering& lowering, const std::vector<ir::Value*>& inputs) const;
 
  private:
   StandardPluginNode(const onnx::StandardPlugin& plugin, int version);
   Result<> add(const nv::PluginField& field);
+  Result<> count_outputs();
 
   const onnx::StandardPlugin& plugin_;
   std::string version_;
@@ -49,7 +51,7 @@ class StandardPluginV2 final : public nv::IPluginV2 {
 
   const char* getPluginType() const noexcept override { return node_->plugin().name; }
   const char* getPluginVersion() const noexcept override { return node_->version(); }
-  int32_t getNbOutputs() const noexcept override { return static_cast<int32_t>(node_->plugin().outputs); }
+  int32_t getNbOutputs() const noexcept override { return static_cast<int32_t>(node_->num_outputs()); }
   nv::Dims getOutputDimensions(int32_t, const nv::Dims*, int32_t) noexcept override { return {-1, {}}; }
   bool supportsFormat(nv::DataType, nv::PluginFormat) const noexcept override { return false; }
   void configureWithFormat(const nv::Dims*, int32_t, const nv::Dims*, int32_t, nv::DataType, nv::PluginFormat,
@@ -107,7 +109,7 @@ class StandardPluginLayer final : public LayerOf<Interface, Implementation> {
     for (size_t i = 0; i < static_cast<size_t>(this->Layer::getNbInputs()); ++i) inputs.push_back(this->in(i));
     return plugin_.node()->lower(lowering, inputs);
   }
-  size_t num_outputs() const override { return plugin_.node()->plugin().outputs; }
+  size_t num_outputs() const override { return plugin_.node()->num_outputs(); }
 
   Plugin plugin_;
 };
