@@ -7,8 +7,9 @@
 
 namespace lathe {
 
-// A static object that threads and objects use which outlive main(). It lies in the library, so that nothing of it is
-// lost when that is unmapped, empty by then.
+// A static object whose destructor never runs: threads, engines and registrars that outlive main() use it. Its memory
+// is the library's own, so that unmapping the library leaks nothing, provided that the object owns no other memory by
+// then.
 template <class T>
 class NeverDestroyed {
  public:

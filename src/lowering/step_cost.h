@@ -16,8 +16,8 @@ double evaluated_share(const BuildReport& report);
 // One warning when that is more than a hundredth: what is evaluated, and that it may be slow.
 void warn_of_evaluations(const BuildReport& report, Log& log);
 
-// Where somebody may choose from the timing cache: what there is to choose from for each step, by the numbers that the
-// cache goes by, in the lines that tools for TensorRT read.
+// With an editable timing cache: logs each step's candidates, by the key and the hashes that ITimingCache::update()
+// takes, in the format that tools for TensorRT's log read.
 void log_editable_tactics(const BuildReport& report, Log& log);
 
 // The plan's metadata that holds the share.

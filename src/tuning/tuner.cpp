@@ -295,7 +295,7 @@ Result<> Tuner::check_candidate(const Job& job, const Candidate& candidate) {
   return fail(ErrorCode::no_tactic, "its result differs from the plain evaluation");
 }
 
-// Empty where nobody may choose from the cache.
+// Empty where the timing cache is not editable, or the job has no entry in it.
 std::string Tuner::entry_text(const Job& job) const {
   if (!options_.keeps_candidates || !(job.measured || job.choice.from_cache)) return {};
   const auto digits = [](uint64_t half) {  // as the bytes lie in the key

@@ -18,12 +18,13 @@ namespace {
 constexpr const char* kOwn = LIBRARY_FOLDER;
 constexpr const char* kLater = LIBRARY_FOLDER "/versions/later";  // reads no plans of this version
 
-// On a thread of its own, for a library stays as long as a thread has its last error.
+// A library stays mapped as long as a thread has an object of it, its last error, so each attempt has its own thread.
 lathe::Attempt attempt_alone(long n, const std::function<bool()>& operation) {
   const long live = lathe::live_blocks;
   lathe::Attempt result;
   std::thread([&] { result = lathe::attempt(n, operation); }).join();
-  // What the thread kept is unmapped, and its statics are destroyed, when a library is closed next; glibc has this one.
+  // glibc unmaps what the thread kept, and runs the destructors of its statics, only when some library is closed next:
+  // this one, which glibc itself brings.
   void* const other = dlopen("libresolv.so.2", RTLD_NOW | RTLD_LOCAL);
   EXPECT_EQ(other ? dlclose(other) : -1, 0);
   result.lost = lathe::live_blocks - live;

@@ -7,7 +7,8 @@
 
 namespace lathe::api {
 
-// Converts what ITensor::setType() says of. Between 8 bits and floats it goes by the tensor's range.
+// Converts inputs and outputs between the type that ITensor::setType() gave their memory and the network's: by casts,
+// and between INT8 and floats by the tensor's dynamic range, without which it fails.
 #if NV_TENSORRT_MAJOR < 11
 Result<> apply_bound_types(const NetworkDefinition& network, ir::Graph& graph);
 #else  // its networks are strongly typed

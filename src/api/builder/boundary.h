@@ -11,10 +11,10 @@ namespace lathe::api {
 
 using Conversion = std::function<ir::Value*(ir::GraphBuilder& b, ir::Value* value)>;
 
-// Makes `memory` the type of an input of the graph. What read the input, and the outputs that it was, take what
+// Makes `memory` the type of an input of the graph. All that read it, outputs of the graph among them, read what
 // `convert` makes of it.
 Result<> convert_input(ir::Graph& graph, ir::Value* input, ValueType memory, const Conversion& convert);
-// Makes what `convert` makes of it an output of the graph in its place.
+// Replaces an output of the graph by what `convert` makes of it.
 Result<> convert_output(ir::Graph& graph, size_t output, const Conversion& convert);
 
 }  // namespace lathe::api

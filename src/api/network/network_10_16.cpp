@@ -24,8 +24,8 @@ bool is_of_bound_memory(DType type) {
 
 }  // namespace
 
-// The types of a weakly typed network say what memory holds, not what is computed in: where layers read or make the
-// tensor already, these keep their types, and it is converted.
+// In a weakly typed network the type of a tensor that layers read or make already is that of its memory: the layers
+// keep theirs, and builds convert the tensor (api/builder/bound_types.h).
 void TensorView::setType(nv::DataType type) noexcept {
   static constinit Deprecation deprecation("ITensor::setType", "the type that INetworkDefinition::addInput() is given");
   deprecation.tell(network_.reporter());

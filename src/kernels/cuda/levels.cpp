@@ -10,12 +10,13 @@
 namespace lathe::cuda {
 namespace {
 
-// Goes back from a program's last instruction, each of which the next one alone reads.
+// Takes instructions from the end of a program, the last one first, as long as each is the first operand of the one
+// behind it.
 class End {
  public:
   explicit End(const Program& program) : program_(&program), left_(program.code.size()) {}
 
-  // The last instruction that is left, where it is of that kind and makes what was read of the ones behind it.
+  // The last instruction that is left, if it is of that kind and the one taken before reads it; else null.
   const Instruction* take(Opcode op) {
     const Instruction* last = maker(reg_.value_or(program_->num_inputs + left_ - 1));
     if (left_ == 0 || last != &program_->code[left_ - 1] || last->op != op) return nullptr;
@@ -38,7 +39,7 @@ class End {
 
 bool is_whole(float value) { return value == std::nearbyint(value); }
 
-// The number that the last instruction left divides by.
+// Takes a division by a positive constant, which it returns; nothing is taken if the end is something else.
 std::optional<float> take_quotient(End& end) {
   End before = end;
   const Instruction* quotient = before.take(Opcode::div);
@@ -50,7 +51,7 @@ std::optional<float> take_quotient(End& end) {
   return scale;
 }
 
-// What clips x before it is rounded clips the levels as well.
+// A relu or clip that makes x narrows the bounds, and x becomes what it reads.
 void take_bounds(const End& end, Levels& levels) {
   const Instruction* maker = end.maker(levels.x);
   if (!maker || (maker->op != Opcode::relu && maker->op != Opcode::clip)) return;
@@ -61,7 +62,7 @@ void take_bounds(const End& end, Levels& levels) {
   levels.low = std::max(levels.low, low), levels.high = std::min(levels.high, high);
 }
 
-// What remains of a program whose end is taken: levels are bounded as that says.
+// The levels of a program from whose end the rounding is taken; `levels` holds their bounds, before the scale.
 std::optional<Levels> levels_before(End end, Levels levels) {
   levels.scale = take_quotient(end);
   if (levels.scale) {

@@ -9,7 +9,7 @@
 
 namespace lathe::cuda {
 
-// What results have to be exact to: a float's last bits, or those of 16 bits at the most.
+// How exact an instruction has to be: to the last bits of a float, or enough for results of 16 bits at the most.
 enum class Exactness { full, bits16 };
 // One line per instruction of the program; register i is the variable r<i> of `type` (float or double).
 std::string program_lines(const Program& program, std::string_view type, std::string_view indent,

@@ -15,8 +15,9 @@ struct MapPlace {
   int at[R];
 };
 
-// The ring of panels, the barriers of its slots, whether they are filled, and whether they may be, and those of two
-// groups: whether the matrix units are for one.
+// The ring of panels and its phase barriers: for each slot, that it is filled, and that it is empty; for each of two
+// groups, that the matrix units are its own. The host counts their bytes, too (kSlotBarrierBytes, kTurnBytes of
+// tile_tactic.cpp).
 template <class Tile>
 struct PipelineMemory {
   char* shared;
@@ -40,14 +41,16 @@ struct Slot {
     at = 0;
     parity ^= 1;
   }
-  LATHE_DEVICE_MEMBER void skip(int slots) {
+  LATHE_DEVICE_MEMBER void skip(int slots) {  // what another group reads
     const int rounds = (at + slots) / Tile::kStages;
     at += slots - rounds * Tile::kStages;
     parity ^= rounds & 1;
   }
 };
 
-// Of two groups that multiply one after the other, the first one first.
+// Which of two groups multiplies; the first one begins, as its parity is that of the phase before the barrier's first.
+// Where groups skip slots, the wait for the turn must come before the one for a slot: only then no slot is more than a
+// phase behind, which its parity could not tell.
 template <class Tile>
 struct Turn {
   int group;
@@ -162,7 +165,8 @@ LATHE_DEVICE void release(uint64* empty) {
   }
 }
 
-// The other group's turn comes when the last of this one's products, of a tile or of a panel, have begun.
+// A turn is passed on when a group's last products, of a tile or of a panel, have begun, and not when they are done, so
+// that the matrix units do not wait.
 template <class Tile>
 LATHE_DEVICE void consume(Tile& tile, const PipelineMemory<Tile>& memory, Slot<Tile>& slot, Turn<Tile>& turn,
                           int blocks) {

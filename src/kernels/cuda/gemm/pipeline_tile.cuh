@@ -20,8 +20,8 @@ struct CopiedPanel {
   static constexpr int kStepBytes = kMnMajor ? 32 / static_cast<int>(sizeof(T)) * 128 : 32;
 };
 
-// kPeers blocks of a cluster have tiles below each other, and bring each other parts of B. kTurns: the matrix units are
-// for one of two groups, which takes a whole tile, while the other finishes the one before.
+// kPeers blocks of a cluster have tiles below each other, and bring each other parts of B. kTurns: each
+// of two groups takes whole tiles; while one multiplies, the other finishes the tile before (decision 0079).
 template <class T, int kM_, int kN_, int kStages_, int kPeers_, bool kMnMajorA_, bool kMnMajorB_, bool kTurns_>
 struct PipelineTile {
   using Element = T;
