@@ -217,6 +217,8 @@ def main():
                         help="for clang-tidy and parsing")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     arguments = parser.parse_args()
+    if not CLANG_TIDY.is_file():
+        sys.exit(f"lint: there is no {CLANG_TIDY}: run cmake/setup.sh build lint")
     build = arguments.build.resolve()
     results = [subprocess.run([sys.executable, ROOT / "cmake" / script]).returncode == 0
                for script in ("check_layers.py", "check_files.py", "check_calls.py")]

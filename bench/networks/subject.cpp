@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
+#include "base/atomic_file.h"
 #include "base/file.h"
 #include "device/launch.h"
 #include "onnx/import.h"

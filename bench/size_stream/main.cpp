@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
+#include "base/atomic_file.h"
 #include "base/file.h"
 #include "device/family.h"
 #include "runtime/context.h"

@@ -52,6 +52,22 @@ class Conformance(unittest.TestCase):
         self.assertEqual(failed, len(INEXACT))
         self.assertGreaterEqual(passed, FLOOR)
 
+    def test_no_number_will_do_where_infinity_is_wanted(self):
+        value = onnx.helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [2])
+        model = onnx.helper.make_model(onnx.helper.make_graph(
+            [onnx.helper.make_node("Neg", ["x"], ["y"])], "g", [value],
+            [onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [2])]),
+            opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8)
+        with tempfile.TemporaryDirectory() as name:
+            for case, wanted in (("right", [-np.inf, 1]), ("number", [-np.inf, np.inf]), ("sign", [np.inf, 1])):
+                data = pathlib.Path(name, "suite", case, "test_data_set_0")
+                data.mkdir(parents=True)
+                onnx.save(model, data.parent / "model.onnx")
+                for file, values in (("input_0.pb", [np.inf, -1]), ("output_0.pb", wanted)):
+                    (data / file).write_bytes(numpy_helper.from_array(np.array(values, np.float32)).SerializeToString())
+            verdicts, _ = results("runtime", [pathlib.Path(name, "suite")])
+        self.assertEqual(verdicts, {"suite/right": "passed", "suite/number": "FAILED", "suite/sign": "FAILED"})
+
     def test_inexact_cases_are_inexact(self):
         for case in INEXACT:
             [x], [y] = ([numpy_helper.to_array(onnx.load_tensor(file)) for file in (DATA / case).glob(f"test_data_set_0/{kind}_*.pb")

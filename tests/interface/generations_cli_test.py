@@ -136,7 +136,7 @@ class Generations(unittest.TestCase):
             "fast fp16: no", "fast int8: yes", "tf32: no",
             "precision is set at first: no", "precision is half: yes", "type of output 0 is set, not of 7: yes",
             "both are reset: yes", "range is set: yes", "range of NaN is set: no", "range is reset: yes",
-            "input is half: yes", "quantized is int8: yes", "fill is float: yes", "calibrator's algorithm: yes",
+            "input is half: yes", "a type that is refused leaves the one before: yes", "quantized is int8: yes", "fill is float: yes", "calibrator's algorithm: yes",
             "flags are set: yes", "a weakly typed network is built: yes",
             "a strongly typed one with flags is built: no", "implicit batch: no", "sizes agree: yes",
             "all shapes are specified: yes", "runs: yes",

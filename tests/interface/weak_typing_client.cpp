@@ -83,7 +83,10 @@ void networks(IBuilder& builder) {
   x.setType(DataType::kHALF);
   // Of its memory alone: the layer that reads it was added before.
   print("input is half", x.getType() == DataType::kHALF && y.getType() == DataType::kFLOAT);
+  y.setType(DataType::kHALF);
   y.setType(DataType::kINT32);
+  print("a type that is refused leaves the one before", y.getType() == DataType::kHALF);
+  y.setType(DataType::kFLOAT);
 
   ITensor* scale = built.network->addConstant(Dims{0, {}}, Weights{DataType::kHALF, "\0<", 1})->getOutput(0);
   IQuantizeLayer* quantize = built.network->addQuantize(y, *scale);

@@ -39,6 +39,7 @@ HostTensor in_width(const HostTensor& text, int64_t width) {
   HostTensor wide = text;
   const auto from = static_cast<size_t>(text.dims.back()), to = static_cast<size_t>(width);
   wide.dims.back() = width;
+  if (from == 0) throw Failure(fmt::format("the strings of '{}' have no bytes to be read from", text.name));
   wide.data.assign(text.data.size() / from * to, std::byte{0});
   for (size_t row = 0; row * from < text.data.size(); ++row)
     std::copy_n(text.data.begin() + static_cast<ptrdiff_t>(row * from), std::min(from, to),
@@ -66,7 +67,11 @@ void add_list(const std::vector<HostTensor>& tensors, const HostTensor& got, con
     std::vector<int64_t> own = tensor.dims;
     if (is_text) own.pop_back();
     elements.dims[0] += volume(own);
-    own.resize(std::max(own.size(), static_cast<size_t>(dims.dims.at(1))), -1);
+    const auto most_dims = static_cast<size_t>(dims.dims.at(1));
+    if (own.size() > most_dims)
+      throw Failure(
+          fmt::format("output '{}' is of tensors of {} dims at most instead of {}", got.name, most_dims, own.size()));
+    own.resize(most_dims, -1);
     all.insert(all.end(), own.begin(), own.end());
   }
   dims.dims[0] = static_cast<int64_t>(tensors.size());

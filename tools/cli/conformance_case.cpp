@@ -106,8 +106,9 @@ void compare(const HostTensor& got, const HostTensor& wanted, bool is_random) {
   int64_t wrong = 0, first = 0;
   for (int64_t i = 0; i < count; ++i) {
     const double a = element(got, i), b = element(wanted, i);
-    if (a == b || (std::isnan(a) && std::isnan(b)) || std::fabs(a - b) <= kAbsolute + kRelative * std::fabs(b))
-      continue;
+    const bool is_near =
+        std::isfinite(a) && std::isfinite(b) && std::fabs(a - b) <= kAbsolute + kRelative * std::fabs(b);
+    if (a == b || (std::isnan(a) && std::isnan(b)) || is_near) continue;
     if (wrong++ == 0) first = i;
   }
   if (wrong > 0)

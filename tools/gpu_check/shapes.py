@@ -202,14 +202,13 @@ def torch_work(shape):
         return lambda: torch._scaled_mm(a, b.t(), one, one, out_dtype=torch.bfloat16)
     if shape.kind == "gemm":
         a, b = tensor(n[0], n[2]), tensor(n[1], n[2])
-        if not shape.flags & {"weights", "transposed"}:
-            b = b.t().contiguous()
-            return lambda: a @ b
+        is_linear = bool(shape.flags & {"weights", "transposed"})
+        b = b if is_linear else b.t().contiguous()
         bias = tensor(n[1]) if "bias" in shape.flags else None
         residual = tensor(n[0], n[1]) if "residual" in shape.flags else None
 
         def product():
-            y = F.linear(a, b, bias)
+            y = F.linear(a, b, bias) if is_linear else a @ b if bias is None else a @ b + bias
             y = F.gelu(y) if "gelu" in shape.flags else y
             return y if residual is None else y + residual
         return product

@@ -22,16 +22,18 @@ Result<Conversion> reading(DType memory, DType network, const TensorScales& scal
   if (memory != DType::i8) return [=](ir::GraphBuilder& b, ir::Value* x) { return b.cast(x, network); };
   LATHE_ASSIGN(const float scale, scale_of(scales, tensor));
   return [=](ir::GraphBuilder& b, ir::Value* x) {
-    DequantizeAttrs attributes;
-    attributes.to = network;
-    return b.add(attributes, {x, b.scalar(scale, network)});
+    DequantizeAttrs attributes;  // by a scale of f32: narrower floats may have none that is so small
+    attributes.to = DType::f32;
+    return b.cast(b.add(attributes, {x, b.scalar(scale, DType::f32)}), network);
   };
 }
 
 Result<Conversion> writing(DType memory, DType network, const TensorScales& scales, const std::string& tensor) {
   if (memory != DType::i8) return [=](ir::GraphBuilder& b, ir::Value* x) { return b.cast(x, memory); };
   LATHE_ASSIGN(const float scale, scale_of(scales, tensor));
-  return [=](ir::GraphBuilder& b, ir::Value* x) { return b.add(QuantizeAttrs{}, {x, b.scalar(scale, network)}); };
+  return [=](ir::GraphBuilder& b, ir::Value* x) {
+    return b.add(QuantizeAttrs{}, {b.cast(x, DType::f32), b.scalar(scale, DType::f32)});
+  };
 }
 
 }  // namespace

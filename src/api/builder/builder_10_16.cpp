@@ -41,6 +41,11 @@ Result<> pin_layer(const Layer& layer, std::vector<PrecisionPin>& pins) {
   }
   for (const auto& [output, type] : layer.output_types()) {
     LATHE_ASSIGN(const DType dtype, to_dtype(type));
+    if (dtype != DType::f32 && pin.layer != layer.name())
+      return fail(ErrorCode::config_invalid,
+                  "layer '{}' is a part of the node '{}' of a model, whose results alone may be made {}: call "
+                  "setPrecision() instead",
+                  layer.name(), pin.layer, name_of(dtype));
     pin.outputs.emplace_back(static_cast<size_t>(output), dtype);
   }
   if (pin.precision || !pin.outputs.empty()) pins.push_back(std::move(pin));

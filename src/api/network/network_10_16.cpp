@@ -33,8 +33,10 @@ void TensorView::setType(nv::DataType type) noexcept {
     LATHE_ASSIGN(const DType dtype, to_dtype(type));
     LATHE_TRY(resolve());
     const bool is_bound = output_ || (isNetworkInput() && !value_->uses().empty());
-    bound_type_.reset();
-    if (dtype == value_->dtype()) return {};
+    if (dtype == value_->dtype()) {
+      bound_type_.reset();
+      return {};
+    }
     if (is_bound && !is_strongly_typed(network_) && is_floating(value_->dtype()) && is_of_bound_memory(dtype)) {
       bound_type_ = dtype;
       return {};
@@ -45,6 +47,7 @@ void TensorView::setType(nv::DataType type) noexcept {
                   "floats of a network that is not strongly typed are converted once markOutput() was called",
                   name_, name_of(dtype));
     Shape shape = value_->shape();
+    bound_type_.reset();
     network_.graph().set_input_type(value_, {dtype, std::move(shape)});
     return apply_input_type();
   });

@@ -267,7 +267,8 @@ void Source::declare_fusion(const Problem& problem, const Operand& output, const
   }
   std::vector<Operand> operands;
   for (const Operand& view : views) operands.push_back(broadcast(view, output));
-  const bool is_short = std::ranges::all_of(problem.outputs, [](const Operand& o) { return size_of(o.dtype) <= 2; });
+  const bool is_short = std::ranges::all_of(
+      problem.outputs, [](const Operand& o) { return is_floating(o.dtype) && size_of(o.dtype) <= 2; });
   declare_program({"Fusion", "fusion_", "Op"},
                   {program, problem.accumulators(), levels, is_short ? Exactness::bits16 : Exactness::full},
                   output.dims.size(), operands, first_input);
