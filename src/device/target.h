@@ -25,6 +25,7 @@ struct Target {
     int cluster = 1;                       // blocks of a cluster (Launch::cluster); 1 = there are none
     bool warpgroups = false;               // four warps may multiply together (wgmma)
     bool float8 = false;                   // matrix units multiply 8-bit floats
+    bool bfloat16 = true;                  // and floats of 16 bits other than f16
   } limits;
 
   // Multiplications with an addition that a core does in a clock.

@@ -8,13 +8,19 @@ namespace lathe::cuda {
 namespace {
 
 constexpr Architecture kArchitectures[] = {
-#define LATHE_CUDA_ARCHITECTURE(number, code, family, shared, threads, cluster, warpgroups, float8, least, sms, mhz,   \
-                                gb_s, mb, f32, f64, mma)                                                               \
-  {number,   code,                                                                                                     \
-   family,   {int64_t{shared} << 10, 1024, threads, 65536, int64_t{shared} << 10, cluster, warpgroups, (float8) != 0}, \
-   least,    sms,                                                                                                      \
-   mhz,      (gb_s)*1e3,                                                                                               \
-   (mb)*1e6, {f32, f64, mma, (warpgroups) ? 2 * (mma) : 0}},
+#define LATHE_CUDA_ARCHITECTURE(number, code, family, shared, threads, cluster, warpgroups, float8, least, sms, mhz, \
+                                gb_s, mb, f32, f64, mma)                                                             \
+  {number,                                                                                                           \
+   code,                                                                                                             \
+   family,                                                                                                           \
+   {int64_t{shared} << 10, 1024, threads, 65536, int64_t{shared} << 10, cluster, warpgroups, (float8) != 0,          \
+    (number) >= 80},                                                                                                 \
+   least,                                                                                                            \
+   sms,                                                                                                              \
+   mhz,                                                                                                              \
+   (gb_s)*1e3,                                                                                                       \
+   (mb)*1e6,                                                                                                         \
+   {f32, f64, mma, (warpgroups) ? 2 * (mma) : 0}},
 #include "device/cuda/architectures.def"
 #undef LATHE_CUDA_ARCHITECTURE
 };

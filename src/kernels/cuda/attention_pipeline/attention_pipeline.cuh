@@ -192,8 +192,9 @@ LATHE_DEVICE void run(long works, const Works& work_at, int shared_heads, const 
         attend<kLinear>(group, memory, ring, turns, logits, work);
       }
       group.finish(logits);
-      gemm::store_quads<8, true, Fusion::kShort>(group, HeadSink<Out, Fusion>{y, fusion, work.batch, work.head},
-                                                 work.query + warp() / 4 * 64, y.dim(2), 0, y.dim(3));
+      const long row = work.query + (Shape::kGroups > 1 ? warp() / 4 * 64 : 0);
+      gemm::store_quads<8, true, Fusion::kShort>(group, HeadSink<Out, Fusion>{y, fusion, work.batch, work.head}, row,
+                                                 y.dim(2), 0, y.dim(3));
     }
   } else {
     free_share<Shape>();

@@ -181,8 +181,9 @@ Extent extent_of(const Problem& problem, Major major_a, Major major_b) {
 bool has_tensor_core(const Problem& problem, Major major) {
   switch (problem.inputs[0].dtype) {
     case DType::f16:
-    case DType::bf16:
       return true;
+    case DType::bf16:
+      return problem.target.limits.bfloat16;
     case DType::i8:
       return major == Major::k;
     case DType::f8e4m3fn:

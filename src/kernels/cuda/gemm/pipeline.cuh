@@ -267,7 +267,8 @@ LATHE_DEVICE void store_quads(const Tile& tile, const Sink& sink, long row, long
   constexpr bool kFit = Tile::kRowTiles == 1 || W == 8;
   constexpr int kAtOnce = Sink::kAtOnce >= 4 && kFit && Tile::kN / 4 / W % 2 == 0 ? 2 : 1;
   const int place = lane() & 3;
-  row += warp() % 4 * 16 + lane() / 4;
+  const int warp_of_group = Tile::kGroups == 1 ? warp() : warp() % 4;  // no register to spare for what is 0
+  row += warp_of_group * 16 + lane() / 4;
   column += W == 8 ? place * 8 : W == 4 ? (place & 1) * 8 + (place & 2) * 2 : place * 2;
   if constexpr (kShort) {
     LATHE_UNROLL
