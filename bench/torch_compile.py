@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Times PyTorch, torch.compile's own backend and backend="lathe" beside each other on the CPU.
+"""Times PyTorch, torch.compile's own backend and backend="lathe" beside each other, on the CPU or on a GPU.
 
 The three take turns, so that a busy machine slows all of them; a figure is the shortest of all runs. Each model and number of
-threads is a process of its own, and none compiles while another one is timed. Needs what tools/exports/requirements.txt names, a C++ compiler for inductor, and the build
+threads is a process of its own, and none compiles while another one is timed. On a GPU models are in float16, inductor's figure is the better one of its
+default and of mode="reduce-overhead", which captures CUDA graphs, and a run ends when the GPU has done it. Needs what tools/exports/requirements.txt names, a C++ compiler for inductor, and the build
 in LATHE_BUILD_DIR.
 """
 import argparse
@@ -70,13 +71,35 @@ def take_the_processor():
         os.sched_setscheduler(int(thread), os.SCHED_FIFO, os.sched_param(1))
 
 
-def measure(name, threads, seconds, real_time):
+def on_device(model, given, device):
+    """The model and its inputs there."""
+    import torch
+    if device == "cpu":
+        return model.eval(), given
+    return (model.eval().to(device, torch.float16),
+            tuple(x.to(device, torch.float16 if x.is_floating_point() else x.dtype) for x in given))
+
+
+def finished(device, function, given):
+    """The function's result, when the device has computed it."""
+    import torch
+    result = function(*given)
+    if device != "cpu":
+        torch.cuda.synchronize()
+    return result
+
+
+def largest_error(have, want):
+    """By the largest output; of outputs that are all 0, the difference itself."""
+    return max(float((a.float() - b.float()).abs().max() / (b.float().abs().max() or 1)) for a, b in zip(have, want, strict=True))
+
+
+def measure(name, threads, seconds, real_time, device):
     """{"milliseconds": {backend: its shortest run}, "compiling": {backend: seconds}, "error": largest, against PyTorch's}"""
     import torch
     torch.set_num_threads(threads)
     torch.manual_seed(0)
-    model, given = MODELS[name]()
-    model.eval()
+    model, given = on_device(*MODELS[name](), device)
     functions, compiling, error = {"eager": model}, {"eager": 0.0}, 0.0
     with torch.no_grad():
         want = flat(model(*given))
@@ -85,21 +108,24 @@ def measure(name, threads, seconds, real_time):
                 import lathe.torch  # noqa: F401
                 if real_time:  # its search for kernels times them
                     take_the_processor()
-            torch._dynamo.reset()
             start = time.monotonic()
             functions[backend] = torch.compile(model, backend=backend)
-            have = flat(functions[backend](*given))
+            have = [x.clone() for x in flat(finished(device, functions[backend], given))]
             compiling[backend] = round(time.monotonic() - start, 1)
             if backend == "lathe":
-                error = max(float((a - b).abs().max() / b.abs().max()) for a, b in zip(have, want, strict=True))
+                error = largest_error(have, want)
+        if device != "cpu":
+            functions["inductor, graphs"] = torch.compile(model, mode="reduce-overhead")
+            finished(device, functions["inductor, graphs"], given)
         print("ready", flush=True)
         sys.stdin.readline()  # the machine is ours now
-        shortest, until = dict.fromkeys(BACKENDS, float("inf")), time.monotonic() + seconds
+        shortest, until = dict.fromkeys(functions, float("inf")), time.monotonic() + seconds
         while time.monotonic() < until:
             for backend, function in functions.items():
                 start = time.perf_counter()
-                function(*given)
+                finished(device, function, given)
                 shortest[backend] = min(shortest[backend], time.perf_counter() - start)
+    shortest["inductor"] = min(shortest["inductor"], shortest.pop("inductor, graphs", float("inf")))
     return {"milliseconds": {backend: 1000 * value for backend, value in shortest.items()}, "compiling": compiling, "error": error}
 
 
@@ -109,7 +135,8 @@ class Run:
     def __init__(self, name, threads, arguments):
         self.name, self.threads = name, threads
         self.errors = tempfile.TemporaryFile("w+")
-        command = [sys.executable, __file__, "--one", name, "--threads", str(threads), "--seconds", str(arguments.seconds)]
+        command = [sys.executable, __file__, "--one", name, "--threads", str(threads), "--seconds", str(arguments.seconds),
+                   "--device", arguments.device]
         self.process = subprocess.Popen(command + ["--real-time"] * arguments.real_time, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         stderr=self.errors, text=True)
 
@@ -133,6 +160,7 @@ class Run:
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", nargs="*", default=list(MODELS), help=f"of {', '.join(MODELS)}")
+    parser.add_argument("--device", default="cpu", help="cpu or cuda")
     parser.add_argument("--threads", nargs="+", type=int, default=[1, 2])
     parser.add_argument("--seconds", type=float, default=10, help="of running, for each model and number of threads")
     parser.add_argument("--jobs", type=int, default=1, help="models that compile at once; they run one after the other")
@@ -140,7 +168,7 @@ def main():
     parser.add_argument("--one", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.one:
-        print(json.dumps(measure(arguments.one, arguments.threads[0], arguments.seconds, arguments.real_time)))
+        print(json.dumps(measure(arguments.one, arguments.threads[0], arguments.seconds, arguments.real_time, arguments.device)))
         return
     print("| model | threads | PyTorch, ms | inductor, ms | lathe, ms | PyTorch / lathe | inductor / lathe | compiling, s: inductor, lathe "
           "| error |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- |", flush=True)

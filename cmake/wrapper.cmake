@@ -2,7 +2,7 @@
 # the CUDA driver, and no function of a runtime library. Of other folders it has what it uses.
 file(GLOB wrapper_sources CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} wrapper/*.cpp)
 list(APPEND wrapper_sources api/convert.cpp api/json.cpp api/report.cpp plugin/types.cpp)
-set(wrapper_device_sources base/dtype.cpp base/file.cpp base/file_lock.cpp base/format.cpp base/hash.cpp base/log.cpp base/result.cpp base/utf8.cpp
+set(wrapper_device_sources base/dtype.cpp base/atomic_file.cpp base/file.cpp base/file_lock.cpp base/format.cpp base/hash.cpp base/log.cpp base/result.cpp base/utf8.cpp
     device/cuda/captured_graph.cpp device/cuda/context.cpp device/cuda/device_properties.cpp device/cuda/driver.cpp
     device/cuda/memory.cpp device/cuda/order_event.cpp device/cuda/shared_library.cpp device/cuda/stream.cpp)
 

@@ -20,14 +20,16 @@ using namespace nvinfer1;
 constexpr int64_t kRows = 96, kInner = 256, kColumns = 64;
 
 // The builder tells in lines of log at INFO which tactics an entry of the cache may be changed to, the fastest first:
-//   [EditableTimingCache] key 0x<32 digits>: <problem>
-//   [EditableTimingCache]   tactic 0x<16 digits>: <time> ms, <name>
+//   [EditableTimingCache] Autotuning op <layer>(key: 0x<32 digits>): <problem>
+//   [EditableTimingCache] tactic_id, cost(in ms), cost/fastest_cost, prediction_correlation, kernel_name, tactic_hash
+//   [EditableTimingCache] 0, <time>, 1.00, <predicted time/time>, <name>, 0x<16 digits>
+//   [EditableTimingCache] The selected tactic is (tactic hash, cost(in ms)):0x<16 digits>, <time>
 class TacticLog final : public ILogger {
  public:
   void log(Severity severity, const char* message) noexcept override {
     if (severity <= Severity::kWARNING) std::fprintf(stderr, "%s\n", message);
     unsigned long long hash = 0;
-    if (std::sscanf(message, "[EditableTimingCache] tactic 0x%llx", &hash) != 1) return;
+    if (std::sscanf(message, "[EditableTimingCache] %*d, %*f, %*f, %*f, %*[^,], 0x%llx", &hash) != 1) return;
     std::printf("%s\n", message);
     tactics.push_back(hash);
   }

@@ -3,6 +3,7 @@
 
 #include "api/entry_point.h"
 #include "api/report.h"
+#include "base/never_destroyed.h"
 #include "plugin/registry.h"
 
 namespace lathe::api {
@@ -22,8 +23,8 @@ inline nv::ILoggerFinder* logger_finder() {
    public:
     nv::ILogger* findLogger() override { return first_logger(); }
   };
-  static Finder* const finder = new Finder;  // never destroyed: libraries may ask it at any time
-  return finder;
+  static NeverDestroyed<Finder> finder;  // for libraries, which may ask it at any time
+  return &*finder;
 }
 
 }  // namespace lathe::api

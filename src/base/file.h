@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files: read-only mappings and whole-file writes.
+// Read-only mappings of files.
 #pragma once
 
 #include <cstddef>
@@ -31,10 +31,5 @@ class MappedFile {
   const std::byte* data_ = nullptr;
   size_t size_ = 0;
 };
-
-// Writes to a temporary name beside `path` and renames it, so that readers see the old file or the new, never a part.
-Result<> write_file_atomically(const std::string& path, std::span<const std::byte> bytes);
-// Removes the temporary files that such writers of `path` left when they were killed. Nobody may be writing it.
-void remove_leftovers(const std::string& path);
 
 }  // namespace lathe

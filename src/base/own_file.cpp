@@ -2,38 +2,48 @@
 #include "base/own_file.h"
 
 #include <dlfcn.h>
+#include <unistd.h>
 
 #include <cinttypes>
 #include <climits>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
-#include <string>
 
 namespace lathe {
 
-namespace fs = std::filesystem;
-
 // /proc/self/maps has its absolute path; the name that dladdr() gives may be
 // relative to a folder that is no longer the working directory.
-fs::path file_of(const void* address) {
+std::string file_of(const void* address) {
   const auto here = reinterpret_cast<uintptr_t>(address);
-  fs::path found;
+  std::string found;
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> maps(std::fopen("/proc/self/maps", "re"), &std::fclose);
   for (char line[PATH_MAX + 100]; maps && found.empty() && std::fgets(line, sizeof(line), maps.get());) {
     uintptr_t begin = 0, end = 0;
     int path = 0;
     if (std::sscanf(line, "%" SCNxPTR "-%" SCNxPTR " %*s %*s %*s %*s %n", &begin, &end, &path) == 2 && path > 0 &&
         begin <= here && here < end)  // without a path where code was moved to anonymous memory
-      found = std::string(line + path, std::strcspn(line + path, "\n"));
+      found.assign(line + path, std::strcspn(line + path, "\n"));
   }
   Dl_info info{};
-  if (!found.is_absolute() && ::dladdr(address, &info) != 0 && info.dli_fname) found = info.dli_fname;
-  std::error_code error;
-  const fs::path whole = fs::canonical(found, error);
-  return error ? found : whole;
+  if (!found.starts_with('/') && ::dladdr(address, &info) != 0 && info.dli_fname) found = info.dli_fname;
+  const std::unique_ptr<char, decltype(&std::free)> whole(::realpath(found.c_str(), nullptr), &std::free);
+  if (whole) found = whole.get();
+  return found;
 }
 
-fs::path own_file() { return file_of(reinterpret_cast<const void*>(&own_file)); }
+std::string own_folder() {
+  std::string file = file_of(reinterpret_cast<const void*>(&own_folder));
+  file.resize(file.find_last_of('/') == std::string::npos ? 0 : file.find_last_of('/'));
+  return file;
+}
+
+std::string find_near(std::span<const char* const> folders, const char* name, int use) {
+  const std::string own = own_folder();
+  for (const char* folder : folders)
+    if (std::string path = own + "/" + folder + name; ::access(path.c_str(), use) == 0) return path;
+  return {};
+}
 
 }  // namespace lathe

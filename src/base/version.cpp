@@ -3,10 +3,8 @@
 
 #include <fmt/core.h>
 
-#include "base/library_note.h"
-
-// LATHE_VERSION comes from the project's version in CMakeLists.txt, LATHE_GENERATION says which generation of the
-// interface the library has. Tests link libraries of other versions, for which this file alone is compiled once more.
+// LATHE_VERSION comes from the project's version in CMakeLists.txt. Tests link libraries of other versions, for which
+// this file and own_note.cpp alone are compiled once more.
 
 namespace lathe {
 namespace {
@@ -17,12 +15,6 @@ constexpr FormatRange kRecords LATHE_RECORD_FORMATS;
 #else
 constexpr FormatRange kRecords = kRecordFormats;
 #endif
-
-// Readable without running the library: base/library_note.h.
-[[gnu::used, gnu::section(".note.lathe"), gnu::aligned(4)]] const LibraryNote kNote = {
-    .version = {kVersion.major, kVersion.minor, kVersion.patch, kVersion.build},
-    .generation = LATHE_GENERATION,
-    .interface_level = kInterfaceLevel};
 
 }  // namespace
 

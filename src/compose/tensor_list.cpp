@@ -17,17 +17,18 @@ ir::Value* product(ir::GraphBuilder& c, ir::Value* x, const Ints& axes, bool kee
 
 ir::Value* length(ir::GraphBuilder& c, const TensorList& list) { return c.shape_of(list.dims, 0, 1); }  // i64[1]
 
-// 0, and where each of these numbers of elements ends: i64[n + 1].
+// Where the elements of each tensor begin, and where the last one's end: prefix sums of counts, i64[n + 1].
 ir::Value* bounds_of(ir::GraphBuilder& c, ir::Value* counts) {
   return c.concat({c.ints({0}), c.add(CumulativeAttrs{}, {counts, number(c, 0)})}, 0);
 }
 
-// Elements of each tensor, i64[tensors]: what is -1 is no dimension.
+// Elements of each tensor, i64[tensors]. |-1| = 1 leaves out the dimensions that a tensor does not have.
 ir::Value* sizes_of(ir::GraphBuilder& c, const TensorList& list) {
   return product(c, c.unary(UnaryOp::abs, list.dims), {1}, false);
 }
 
-// A position counted from the start; one before it becomes one that is behind the end of any list of bounds.
+// A position counted from the start. One before the start becomes length + 2, which bounds_of(), of length + 1, does
+// not have either, so that looking it up fails.
 ir::Value* from_start(ir::GraphBuilder& c, const TensorList& list, ir::Value* position) {
   ir::Value* count = length_of(c, list);
   ir::Value* counted = c.select(c.binary(Op::less, position, number(c, 0)), c.plus(position, count), position);
@@ -69,8 +70,8 @@ ir::Value* common_dims(ir::GraphBuilder& c, const TensorList& list, int64_t axis
   return only_if_zero(c, first, c.reduce(ReduceOp::sum, wrong, {0, 1}, false));
 }
 
-// Tensors of `dims`, i64[rank], but for `extents` along the axis, of which the list has the elements and the joined
-// tensor a dimension.
+// A tensor that is cut along an axis: `dims`, i64[rank], whose entry at the axis is not read, and the `extents` of the
+// parts along it, i64[parts].
 struct Along {
   ir::Value *dims, *extents;
   int64_t axis;
@@ -79,7 +80,7 @@ struct Along {
   ir::Value* dims_behind(ir::GraphBuilder& c) const { return c.slice(dims, 0, axis + 1, INT64_MAX); }
 };
 
-// Where the elements of the joined tensor lie in the list, i64[all before, along, all behind].
+// The row of the list in which each element of the whole tensor lies, i64[outer, along, inner].
 ir::Value* places(ir::GraphBuilder& c, const Along& along) {
   ir::Value* ends = bounds_of(c, along.extents);
   ir::Value* total = c.reduce(ReduceOp::sum, along.extents, {0});

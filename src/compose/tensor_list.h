@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lists of tensors whose length only running tells, made of ops that all devices have. What is outside of a list, or
-// does not fit, is an error while running.
+// Lists of tensors whose length only running tells, made of ops that all devices have. Positions outside of a list, and
+// tensors that do not fit each other, are errors while running, of a gather whose index does not exist.
 #pragma once
 
 #include <optional>
@@ -16,18 +16,18 @@ struct TensorList {
   ir::Value *rows = nullptr, *dims = nullptr;
   bool is_text = false;
   bool is_mixed = false;  // tensors may have fewer dims than `rank`
-  bool is_empty = false;  // as is known, so that `rank` says nothing
+  bool is_empty = false;  // known to have no tensors, so that `rank` says nothing
 
   int64_t rank() const { return *dims->shape()[1].as_constant(); }
 };
 
-// x where the number, of no dimensions, is 0; else the index of what does not exist.
+// x where `number`, a scalar, is 0; else an error while running.
 ir::Value* only_if_zero(ir::GraphBuilder& c, ir::Value* x, ir::Value* number);
 
-// Without tensors. dtype: that of numbers, nothing for strings.
+// A list without tensors. dtype: of numbers; nothing for strings.
 TensorList empty_list(ir::GraphBuilder& c, std::optional<DType> dtype, int64_t rank);
 
-// The same list with dims for tensors of more dimensions.
+// The same list with `rank` columns of dims, which must not be fewer than it has unless it is known to be empty.
 TensorList of_rank(ir::GraphBuilder& c, TensorList list, int64_t rank);
 
 ir::Value* length_of(ir::GraphBuilder& c, const TensorList& list);  // i64[]
@@ -35,7 +35,7 @@ ir::Value* length_of(ir::GraphBuilder& c, const TensorList& list);  // i64[]
 // Positions are i64[], and negative ones count from the end. The tensors of `list` have one rank.
 ir::Value* element_at(ir::GraphBuilder& c, const TensorList& list, ir::Value* position);
 
-// Null positions: behind the last one; of the last one.
+// A null position is the end of the list for inserted(), and its last tensor for erased().
 TensorList inserted(ir::GraphBuilder& c, const TensorList& list, ir::Value* x, ir::Value* position);
 TensorList erased(ir::GraphBuilder& c, const TensorList& list, ir::Value* position);
 

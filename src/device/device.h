@@ -37,7 +37,7 @@ class DeviceMemory {
   size_t size() const { return size_; }
 
  private:
-  void swap(DeviceMemory& other) {
+  void swap(DeviceMemory& other) noexcept {
     std::swap(data_, other.data_);
     std::swap(size_, other.size_);
     std::swap(keeps_, other.keeps_);

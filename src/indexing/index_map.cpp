@@ -87,7 +87,7 @@ std::optional<Shape> broadcast_index(const Shape& operand, const Shape& result, 
 std::string to_string(const IndexMap& map, std::span<const std::string> names) {
   std::string text = "(";
   for (const Expr& e : map.index) text += (text.size() > 1 ? ", " : "") + e.to_string(names);
-  text += ")";
+  text += ')';
   const char* before = " where ";
   for (const Interval& each : map.domain) {
     text +=

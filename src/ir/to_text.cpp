@@ -54,7 +54,7 @@ std::string content_text(const Graph& graph, int64_t max_elements, const std::st
     }
     for (const auto& body : node->bodies())
       out += fmt::format(" body {{\n{}{}}}", content_text(*body, max_elements, indent + "  "), indent);
-    out += "\n";
+    out += '\n';
   }
   for (const Output& output : graph.outputs())
     out += fmt::format("{}output %{} {}\n", indent, name_text(output.value->name()), quoted_text(output.name));

@@ -202,6 +202,7 @@ Result<std::unique_ptr<BuiltPlan>> build_plan(SettledGraph settled, const BuildO
   Tuner tuner(tuning);
   LATHE_TRY(lower_graph(graph, profiles, tuner, options, *built));
   report_notes(context, log, built->report);
+  log_editable_tactics(built->report, log);
   if (options.refit.kind != plan::RefitKind::none) write_refit(*built, std::move(weights), options.refit);
   built->plan.target = options.target;
   built->plan.tuned_on = options.tuner.timing_key;

@@ -79,6 +79,7 @@ struct RegionReport {
   std::string op;                     // of a plain evaluation
   std::vector<std::string> refusals;  // "gemm: input is not f32"
   std::vector<Choice::Finalist> candidates;
+  std::string cache_entry;  // Choice::cache_entry
 };
 
 // Why a tensor of the network, as passes have left it, lies where it does.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 
+#include "base/tactic_value.h"
 #include "lowering/cost.h"
 #include "tuning/work.h"
 
@@ -105,7 +106,26 @@ RegionReport describe_step(const plan::Step& step, std::string kind, const Choic
   report.op = step.is<plan::Copy>() ? "copy" : step.op;
   report.refusals = choice.refusals;
   report.candidates = choice.finalists;
+  report.cache_entry = choice.cache_entry;
   return report;
+}
+
+void log_editable_tactics(const BuildReport& report, Log& log) {
+  for (const RegionReport& region : report.regions) {
+    if (region.cache_entry.empty()) continue;
+    const auto print = [&](const std::string& line) { log.print(Severity::info, "[EditableTimingCache] {}", line); };
+    print(fmt::format("Autotuning op {}{}", region.name, region.cache_entry));
+    print("tactic_id, cost(in ms), cost/fastest_cost, prediction_correlation, kernel_name, tactic_hash");
+    const double fastest = region.candidates.front().microseconds;
+    for (size_t i = 0; i < region.candidates.size(); ++i) {
+      const Choice::Finalist& one = region.candidates[i];
+      print(fmt::format("{}, {:.5f}, {:.2f}, {:.3f}, {}, 0x{:016x}", i, one.microseconds / 1000,
+                        one.microseconds / fastest, one.predicted_us / one.microseconds, one.tactic,
+                        tactic_value(one.tactic)));
+    }
+    print(fmt::format("The selected tactic is (tactic hash, cost(in ms)):0x{:016x}, {:.5f}",
+                      tactic_value(region.candidates.front().tactic), fastest / 1000));
+  }
 }
 
 double evaluated_share(const BuildReport& report) {

@@ -16,6 +16,10 @@ double evaluated_share(const BuildReport& report);
 // One warning when that is more than a hundredth: what is evaluated, and that it may be slow.
 void warn_of_evaluations(const BuildReport& report, Log& log);
 
+// With an editable timing cache: logs each step's candidates, by the key and the hashes that ITimingCache::update()
+// takes, in the format that tools for TensorRT's log read.
+void log_editable_tactics(const BuildReport& report, Log& log);
+
 // The plan's metadata that holds the share.
 inline constexpr std::string_view kEvaluatedShareKey = "evaluated_share";
 

@@ -8,7 +8,7 @@
 namespace lathe::onnx {
 namespace {
 
-constexpr int kMostForms = 8;  // ranks that grow with each round have no end
+constexpr int kMostForms = 8;  // attempts until forms no longer grow; a rank that grows in each round never ends
 
 bool is_known_true(NodeContext& c, const ir::Value* value) {
   const std::optional<double> known = c.constant_scalar(value);
@@ -32,8 +32,8 @@ void refuse_no_tensor(ir::GraphBuilder& inside, const ValueInfo& output) {
        {}});
 }
 
-// Slots whose forms are carried from round to round, or differ between branches. They grow until they hold all that
-// comes.
+// The forms of what a loop carries, or of what both branches yield. A body is imported again with larger forms until
+// they hold all of its slots: a fixed point.
 class Forms {
  public:
   Forms() = default;

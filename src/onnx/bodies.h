@@ -9,8 +9,8 @@ namespace lathe::onnx {
 // The edge of a body whose inputs from `first` on are the nested graph's, all of them and its outputs being tensors.
 BodyEdge edge_of_tensors(const GraphProto& proto, size_t first);
 
-// A loop of the IR, whose operands are all but what its body captures: its results. Nothing after an error, and where
-// the edge has added no outputs.
+// Adds a loop of the IR and returns its results. `operands` are those besides what the body captures. None after an
+// error, and where the edge has added no outputs to the body, because it wants another attempt.
 std::vector<ir::Value*> add_loop(NodeContext& c, const LoopAttrs& attrs, std::vector<ir::Value*> operands,
                                  const GraphProto& proto, const BodyEdge& edge);
 

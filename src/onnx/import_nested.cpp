@@ -6,14 +6,14 @@
 
 namespace lathe::onnx {
 
-// A value from outside comes into a body as one more input, unless it is known.
+// A value from outside becomes one more input of the body; a constant is copied into it.
 ir::Value* GraphImporter::capture_value(std::string_view name, ir::Value* value, Scope& scope) {
   if (const Tensor* content = value->constant())
     if (Result<ir::Value*> constant = scope.graph->add_constant(*content, std::string(name))) return *constant;
   return scope.captured->inside(value, *scope.graph);
 }
 
-// Of a sequence and an optional, all that they consist of does.
+// The slot with each of its tensors captured.
 Slot GraphImporter::captured(std::string_view name, Slot outside, Scope& scope) {
   if (outside.value) outside.value = capture_value(name, outside.value, scope);
   if (outside.text) outside.text = capture_value(name, outside.text, scope);

@@ -81,7 +81,8 @@ void GraphImporter::import_sequence_output(const ValueInfo& output, const Sequen
   import_parts_output(output, parts, sequence.is_text ? TypeProto() : output.type);
 }
 
-// What an output that is no tensor consists of: tensors of that type, if it tells one, by names that the model has not.
+// The tensors of an output that is a sequence or an optional, as outputs of the engine by these names, which nothing
+// else may have. `type` is what the model declares of them; a TypeProto without a type checks nothing.
 void GraphImporter::import_parts_output(const ValueInfo& output,
                                         const std::vector<std::pair<std::string, ir::Value*>>& parts,
                                         const TypeProto& type) {

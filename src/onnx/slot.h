@@ -20,8 +20,9 @@ struct Sequence {
 
 struct MaybeElement;
 
-// A tensor of numbers or of strings, a sequence, or an optional; one that has an element, as is known, is this element.
-// None of them where a function is called with an input left out. A blocked value comes from a faulty node.
+// One of these: a tensor of numbers (`value`) or of strings (`text`), a sequence (`sequence`, `open`), or an optional
+// (`maybe`, `is_empty_optional`). An optional that is known to have an element is that element. None is set where a
+// function is called with an input left out. `blocked`: a faulty node made it, and the fault has been reported.
 struct Slot {
   ir::Value* value = nullptr;
   bool blocked = false;
@@ -38,7 +39,7 @@ struct Slot {
 // An optional of which only running tells whether it has an element.
 struct MaybeElement {
   ir::Value* is_there;  // bool[]
-  Slot element;         // of no meaning where it is not
+  Slot element;         // if it has none, tensors of the same types whose content means nothing
 };
 
 inline Slot to_slot(ir::Value* value) {

@@ -42,7 +42,7 @@ ir::Value* nothing(ir::GraphBuilder& c, DType dtype, int rank) {
   return c.filled(0, dtype, Dims(static_cast<size_t>(rank), rank > 0 ? 1 : 0));
 }
 
-// Tensors in the place of an element that is not there.
+// The tensors of an optional without an element: their content means nothing.
 std::vector<ir::Value*> stand_ins(ir::GraphBuilder& c, const SlotForm& form) {
   const bool is_text = form.kind == Kind::text || form.is_text;
   if (form.kind == Kind::open) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which tensors stand for a name of a model where control flow hands it on: bodies take and yield tensors alone.
+// How a slot is passed into and out of bodies of control flow, which take and yield tensors alone.
 #pragma once
 
 #include <optional>
@@ -10,10 +10,12 @@
 
 namespace lathe::onnx {
 
+// A sequence is a `list` where its length is known, of one tensor for each element, and `open` where it is not: rows
+// and dims of a TensorList. `none` is an optional that never has an element.
 struct SlotForm {
   enum class Kind { tensor, text, list, open, none };
   Kind kind = Kind::none;
-  bool is_maybe = false;       // an optional: whether its element is there comes first
+  bool is_maybe = false;       // an optional: its first tensor tells whether it has an element, bool[]
   std::optional<DType> dtype;  // of numbers; nothing where an empty sequence's is not told
   bool is_text = false;        // of the elements of sequences
   std::vector<int> ranks;      // of the tensors; of a list one for each element
@@ -25,12 +27,13 @@ struct SlotForm {
 
 SlotForm form_of(const Slot& slot);
 
-// One that holds what either holds; nothing where there is none.
+// A form that holds slots of both forms; nothing where there is none.
 std::optional<SlotForm> joined_form(const SlotForm& a, const SlotForm& b);
 
 size_t num_tensors(const SlotForm& form);
 
-// `slot`, whose form joins with this one to this one, as tensors, and back.
+// The tensors of a slot in a form that holds it, joined_form(form, form_of(slot)) == form; and the slot of such
+// tensors.
 std::vector<ir::Value*> to_tensors(ir::GraphBuilder& c, const SlotForm& form, const Slot& slot);
 Slot from_tensors(const SlotForm& form, std::span<ir::Value* const> tensors);
 

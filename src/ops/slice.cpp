@@ -50,7 +50,7 @@ std::optional<Expr> slice_length(const InferContext& context, const Expr& extent
 Result<Expr> strict_length(InferContext& context, const Expr& extent, const Expr& start, const Expr& end,
                            int64_t step) {
   const bool to_front = step < 0 && end.as_constant().value_or(0) < 0;  // down to element 0
-  const Expr length = step > 0 ? ceildiv(end - start, step) : ceildiv(to_front ? start + 1 : start - end, -step);
+  Expr length = step > 0 ? ceildiv(end - start, step) : ceildiv(to_front ? start + 1 : start - end, -step);
   if (length == Expr(0)) return length;
   const Expr last = start + (length - 1) * step;
   if (context.assume(Relation::at_most, 0, start) &&

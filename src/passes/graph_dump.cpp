@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <system_error>
 
-#include "base/file.h"
+#include "base/atomic_file.h"
 
 namespace lathe {
 namespace {

@@ -240,18 +240,24 @@ void encode_prefix(const PlanPrefix& prefix, HeaderBytes& bytes) {
 }  // namespace
 
 Section named_section(std::string_view name) {
-  static const Section kKnown[] = {
-      {.name = std::string(kMetadata), .alignment = 8},
-      {.name = std::string(kCode), .trust = TrustClass::device_code, .alignment = kCodeAlignment},
-      {.name = std::string(kVariants), .trust = TrustClass::device_code, .alignment = kCodeAlignment},
-      {.name = std::string(kDerivedWeights), .alignment = 8},
-      {.name = std::string(kWeights), .alignment = kWeightsAlignment},
-      {.name = std::string(kSignature), .alignment = 8},
-      {.name = std::string(kLeanRuntime), .trust = TrustClass::host_code, .alignment = kHostCodeAlignment},
-      {.name = std::string(kPluginLibraries), .trust = TrustClass::host_code, .alignment = kHostCodeAlignment},
+  struct Known {
+    std::string_view name;
+    TrustClass trust;
+    uint32_t alignment;
   };
-  const auto* it = std::find_if(std::begin(kKnown), std::end(kKnown), [&](const Section& s) { return s.name == name; });
-  return it == std::end(kKnown) ? Section() : *it;
+  static constexpr Known kKnown[] = {
+      {kMetadata, TrustClass::data, 8},
+      {kCode, TrustClass::device_code, kCodeAlignment},
+      {kVariants, TrustClass::device_code, kCodeAlignment},
+      {kDerivedWeights, TrustClass::data, 8},
+      {kWeights, TrustClass::data, kWeightsAlignment},
+      {kSignature, TrustClass::data, 8},
+      {kLeanRuntime, TrustClass::host_code, kHostCodeAlignment},
+      {kPluginLibraries, TrustClass::host_code, kHostCodeAlignment},
+  };
+  for (const Known& known : kKnown)
+    if (known.name == name) return {.name = std::string(name), .trust = known.trust, .alignment = known.alignment};
+  return {};
 }
 
 const Section* PlanHeader::find(std::string_view name) const {

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <memory>
 
+#include "base/never_destroyed.h"
 #include "base/own_object.h"
 #include "plugin/types.h"
 #include "plugin/v2_plugin.h"
@@ -88,7 +89,7 @@ bool fits(const char* text) { return text && strnlen(text, kMaxName) < kMaxName;
 }  // namespace
 
 Registry& global_registry() {
-  static Registry* registry = new Registry(nullptr);  // never destroyed: static registrars may outlive anything
+  static NeverDestroyed<Registry> registry(nullptr);  // for static registrars, which may outlive anything
   return *registry;
 }
 
@@ -122,7 +123,7 @@ void Registry::tell(const char* where, const Error& error) const {
 Result<> Registry::set_parent(nv::IPluginRegistry* parent) {
   // Registries of other libraries end the walk: what they ask is not known.
   const auto own = [](nv::IPluginRegistry* registry) {
-    return registry ? own_object<Registry>(*registry).value_or(nullptr) : nullptr;
+    return registry && is_own<Registry>(*registry) ? static_cast<Registry*>(registry) : nullptr;
   };
   for (Registry* above = own(parent); above; above = own(above->parent_.load()))
     if (above == this)

@@ -157,13 +157,13 @@ std::string to_text(const Problem& problem) {
   for (const auto* list : {&problem.inputs, &problem.operands, &problem.outputs}) {
     text += list == &problem.outputs ? " -> " : " (";
     for (const Operand& operand : *list) text += operand_text(operand) + ",";
-    if (list != &problem.outputs) text += ")";
+    if (list != &problem.outputs) text += ')';
   }
   for (size_t i = 0; i < problem.inputs.size(); ++i) {
     if (!problem.inputs[i].is_computed()) continue;
     text += fmt::format(" after {}={{{}}} (", i, to_text(problem.inputs[i].program));
     for (const Operand& operand : problem.inputs[i].operands) text += operand_text(operand) + ",";
-    text += ")";
+    text += ')';
   }
   text += " {" + to_text(problem.program) + "} threads=" + std::to_string(problem.target.least_cores);
   if (problem.pairs) text += " pairs";

@@ -7,7 +7,6 @@
 #include <span>
 #include <unordered_set>
 
-#include "base/tactic_value.h"
 #include "tuning/all_cores.h"
 #include "tuning/cut_down.h"
 #include "tuning/needs.h"
@@ -297,20 +296,15 @@ Result<> Tuner::check_candidate(const Job& job, const Candidate& candidate) {
   return fail(ErrorCode::no_tactic, "its result differs from the plain evaluation");
 }
 
-// Where somebody may choose from the cache: what there is to choose from, by the numbers that the cache goes by.
-void Tuner::log_candidates(const Job& job) const {
+// Empty where the timing cache is not editable, or the job has no entry in it.
+std::string Tuner::entry_text(const Job& job) const {
+  if (!options_.keeps_candidates || !(job.measured || job.choice.from_cache)) return {};
   const auto digits = [](uint64_t half) {  // as the bytes lie in the key
     std::string text;
     for (int i = 0; i < 8; ++i) text += fmt::format("{:02x}", half >> 8 * i & 0xff);
     return text;
   };
-  options_.log->print(Severity::info, "[EditableTimingCache] key 0x{}{}: {}", digits(job.key.high), digits(job.key.low),
-                      job.text);
-  for (const Candidate& candidate : job.candidates) {
-    const std::string tactic = describe(*candidate.tactic, candidate.config);
-    options_.log->print(Severity::info, "[EditableTimingCache]   tactic 0x{:016x}: {:.4f} ms, {}", tactic_value(tactic),
-                        candidate.microseconds / 1000, tactic);
-  }
+  return fmt::format("(key: 0x{}{}): {}", digits(job.key.high), digits(job.key.low), job.text);
 }
 
 TimingCache::Entry Tuner::entry_of(const Job& job) const {
@@ -335,7 +329,7 @@ void Tuner::settle(Job& job) {
       job.choice.finalists.push_back(
           {describe(*candidate.tactic, candidate.config), candidate.config.predicted_us, candidate.microseconds});
     if (job.measured && options_.cache) options_.cache->insert(job.key, entry_of(job));
-    if (options_.keeps_candidates && (job.measured || job.choice.from_cache)) log_candidates(job);
+    job.choice.cache_entry = entry_text(job);
   }
   known_[job.text] = std::move(job.choice);
 }

@@ -42,6 +42,7 @@ struct Choice {
   double microseconds = 0;  // measured (also by an earlier build); 0 = not measured
   bool from_cache = false;
   std::vector<std::string> refusals;
+  std::string cache_entry;  // "(key: 0x<32 digits>): <problem>" where somebody may change it there; else empty
   // The chosen one, and those that it was chosen from.
   struct Finalist {
     std::string tactic;  // "conv: 6x64 kb512"
@@ -119,7 +120,7 @@ class Tuner {
   Result<> check(Job& job);
   Result<> check_candidate(const Job& job, const Candidate& candidate);
   TimingCache::Entry entry_of(const Job& job) const;
-  void log_candidates(const Job& job) const;
+  std::string entry_text(const Job& job) const;
   void drop_unbuildable(Job& job);
   void leave_out(Job& job, size_t candidate, const Error& error) const;
   void settle(Job& job);

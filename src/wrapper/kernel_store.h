@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "base/atomic_file.h"
 #include "base/file.h"
 #include "base/file_lock.h"
 #include "base/hash.h"

@@ -120,13 +120,13 @@ TEST_F(MemoryLog, ScratchLiesWhereActivationsLeaveRoom) {
 
 // S118, S134: two contexts work in one block by turns, and nothing that lies there in between matters.
 TEST_F(MemoryLog, ContextsMayShareTheApplicationsMemory) {
-  const auto plan = build(64);
+  const auto plan = build(16);
   ASSERT_TRUE(plan) << lathe::lastError();
   const auto engine = load(*plan);
   const auto size = static_cast<size_t>(engine->getDeviceMemorySizeV2());
   ASSERT_GT(size, 0u);
   const std::shared_ptr<void> block = context_memory(size);
-  std::vector<float> x(64 * 512), y(x.size());
+  std::vector<float> x(16 * 512), y(x.size());
   for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i % 7);
   const auto run = [&](IExecutionContext& context, int64_t rows) {
     std::fill(y.begin(), y.end(), -1.0F);
@@ -141,7 +141,7 @@ TEST_F(MemoryLog, ContextsMayShareTheApplicationsMemory) {
       std::unique_ptr<IExecutionContext>(engine->createExecutionContext(kUser)),
       std::unique_ptr<IExecutionContext>(engine->createExecutionContext(kUser))};
   for (const auto& context : contexts) context->setDeviceMemoryV2(block.get(), static_cast<int64_t>(size));
-  for (int64_t rows : {64, 1, 17, 64, 63})
+  for (int64_t rows : {16, 1, 7, 16, 15})
     for (const auto& context : contexts) {
       const std::vector<float> expected = run(*own, rows);
       if (!on_real_gpu()) std::memset(block.get(), 0xAB, size);

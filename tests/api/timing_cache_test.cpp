@@ -63,16 +63,20 @@ class EditableTimingCache : public testing::Test {
   }
   // By the key's digits, the hashes that the log offers.
   std::map<std::string, std::vector<uint64_t>> offers() const {
-    const std::regex key(R"(\[EditableTimingCache\] key 0x([0-9a-f]{32}): .+)");
-    const std::regex tactic(R"(\[EditableTimingCache\]   tactic 0x([0-9a-f]{16}): [0-9.]+ ms, .+)");
+    const std::regex key(R"(\[EditableTimingCache\] Autotuning op .+\(key: 0x([0-9a-f]{32})\): .+)");
+    const std::regex tactic(R"(\[EditableTimingCache\] \d+, [\d.]+, [\d.]+, [\d.]+, [^,]+, 0x([0-9a-f]{16}))");
+    const std::regex chosen(R"(\[EditableTimingCache\] The selected tactic is .*:0x([0-9a-f]{16}), [\d.]+)");
     std::map<std::string, std::vector<uint64_t>> offers;
     std::string last;
     std::smatch match;
     for (const std::string& line : logger_.lines)
-      if (std::regex_match(line, match, key))
+      if (std::regex_match(line, match, key)) {
         offers[last = match[1]];
-      else if (std::regex_match(line, match, tactic))
+      } else if (std::regex_match(line, match, tactic)) {
         offers[last].push_back(std::stoull(match[1], nullptr, 16));
+      } else if (std::regex_match(line, match, chosen)) {
+        EXPECT_EQ(std::stoull(match[1], nullptr, 16), offers[last].front());
+      }
     return offers;
   }
   static std::string digits(const TimingCacheKey& key) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/file.h"
+#include "base/atomic_file.h"
 
 #include <gtest/gtest.h>
 

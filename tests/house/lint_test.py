@@ -76,7 +76,7 @@ class Lint(unittest.TestCase):
     def test_what_it_looks_at(self):
         passed, ran, _ = self.check()
         self.assertTrue(passed)
-        tidied = sorted((pathlib.Path(command.split()[-1]) for command in ran if command.startswith("clang-tidy")),
+        tidied = sorted((pathlib.Path(command.split()[-1]) for command in ran if command.startswith(str(lint.CLANG_TIDY))),
                         key=lambda path: path.name)
         self.assertEqual(tidied[0].name, "hash.cpp")  # its names are others' words
         self.assertEqual(tidied[1].read_text(),

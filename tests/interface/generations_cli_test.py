@@ -105,7 +105,7 @@ class Generations(unittest.TestCase):
 
     # S20, S23, S179.
     def test_engines_of_a_runtime_of_the_other_generation(self):
-        leans = {10: BUILD / "lib/liblathe_lean_10.so.0", 11: BUILD / "lib/liblathe_lean.so.0"}
+        leans = {generation: library("nvinfer_lean", generation) for generation in GENERATIONS}
         answer = "y = -2 0 20, not zero at 0 2 of 2"
         refitted = "y = -10 0 150, not zero at 0 2 of 2"
         for generation, other in (GENERATIONS, GENERATIONS[::-1]):
@@ -150,6 +150,17 @@ class Generations(unittest.TestCase):
         for text, severity in told.items():
             with self.subTest(text):
                 self.assertEqual([line.split(":")[0] for line in log if text in line], [severity], log)
+
+    def test_memory_of_weakly_typed_networks_has_the_types_that_are_set(self):
+        *log, last = checked(BUILD / "bin/bound_types_client", DIGITS).splitlines()
+        self.assertEqual(last, "precisions of all layers are obeyed: yes")
+        refusal = log.pop(-2)
+        self.assertEqual(log, [
+            "halves: told yes, engine has them yes, y = 4000 4200 4400 bc00",
+            "bfloats to floats: told yes, engine has them yes, y = 2 3 4 -1",
+            "floats to halves: told yes, engine has them yes, y = 4000 4200 4400 bc00",
+            "levels: told yes, engine has them yes, y = 4 6 8 -2", "levels without ranges: told yes, no engine"])
+        self.assertRegex(refusal, r"^error: .*LATHE-3002.*'x' is of kINT8 in memory.*call ITensor::setDynamicRange")
 
     def test_batches_in_a_gpus_memory_calibrate_as_those_of_the_host(self):
         *cache, end = checked(BUILD / "bin/calibration_client", "device", device=EMULATED_GPU).splitlines()

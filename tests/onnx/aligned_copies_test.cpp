@@ -8,6 +8,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "base/atomic_file.h"
 #include "base/file.h"
 #include "onnx/model_bytes.h"
 #include "onnx/node_context.h"

@@ -5,7 +5,9 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <functional>
+#include <limits>
 #include <new>
 
 namespace lathe {
@@ -25,28 +27,44 @@ struct AllocationCounter {
   }
 };
 inline thread_local AllocationCounter allocation_counter;
+inline std::atomic<long> live_blocks = 0;  // of all threads
 
 enum class Outcome { done, refused, threw };
+
+struct Attempt {
+  Outcome outcome = Outcome::threw;
+  bool failed = false;  // an allocation did
+  long lost = 0;        // blocks that the thread did not give back
+};
+
+// With allocation `n` failing, if there are so many.
+inline Attempt attempt(long n, const std::function<bool()>& operation) {
+  Attempt result;
+  const long live = allocation_counter.live;
+  allocation_counter = {true, n, false, live};
+  try {
+    result.outcome = operation() ? Outcome::done : Outcome::refused;
+  } catch (const std::bad_alloc&) {
+  }
+  result.failed = allocation_counter.failed;
+  allocation_counter.armed = false;
+  result.lost = allocation_counter.live - live;
+  return result;
+}
 
 // `operation` says whether it succeeded. A failed allocation may end in an error or in std::bad_alloc, which the public
 // interface turns into an error; it may not crash, and it may not look like success with wrong data (`operation`
 // checks).
-inline long sweep_allocations(const std::function<bool()>& operation) {
-  EXPECT_TRUE(operation()) << "without failures";  // also warms up what is made once
-  EXPECT_TRUE(operation());
+inline long sweep_allocations(const std::function<bool()>& operation,
+                              Attempt (*attempt_with)(long, const std::function<bool()>&) = &attempt) {
+  constexpr long kNone = std::numeric_limits<long>::max();
+  for (int warm_up = 0; warm_up < 2; ++warm_up)  // of what is made once
+    EXPECT_EQ(attempt_with(kNone, operation).outcome, Outcome::done) << "without failures";
   for (long n = 0;; ++n) {
-    const long live = allocation_counter.live;
-    allocation_counter = {true, n, false, live};
-    Outcome outcome = Outcome::threw;
-    try {
-      outcome = operation() ? Outcome::done : Outcome::refused;
-    } catch (const std::bad_alloc&) {
-    }
-    const bool failed = allocation_counter.failed;
-    allocation_counter.armed = false;
-    EXPECT_EQ(allocation_counter.live, live) << "allocation " << n << " failed, and memory is lost";
-    if (!failed) {
-      EXPECT_EQ(outcome, Outcome::done);
+    const Attempt result = attempt_with(n, operation);
+    EXPECT_EQ(result.lost, 0) << "allocation " << n << " failed, and memory is lost";
+    if (!result.failed) {
+      EXPECT_EQ(result.outcome, Outcome::done);
       return n;
     }
     if (::testing::Test::HasFailure()) return n;

@@ -26,8 +26,12 @@ namespace {
 
 using lathe::allocation_counter;
 
+void count(long blocks) {
+  allocation_counter.live += blocks;
+  lathe::live_blocks += blocks;
+}
 void* counted(void* memory) {
-  if (memory) ++allocation_counter.live;
+  if (memory) count(1);
   return memory;
 }
 
@@ -62,7 +66,7 @@ thread_local AlignedBlocks aligned_blocks;
 }
 // Kept out of line: inlined into a replaced operator delete, g++ takes the call for a mismatch with operator new.
 [[gnu::noinline]] static void release(void* memory) noexcept {
-  if (memory) --allocation_counter.live;
+  if (memory) count(-1);
   __real_free(memory);
 }
 
@@ -101,7 +105,7 @@ void* __wrap_aligned_alloc(std::size_t alignment, std::size_t size) noexcept {  
 }
 
 void __wrap_free(void* memory) noexcept {  // NOLINT
-  if (memory && aligned_blocks.remove(memory)) --allocation_counter.live;
+  if (memory && aligned_blocks.remove(memory)) count(-1);
   __real_free(memory);
 }
 
@@ -112,13 +116,13 @@ void* __wrap_mmap(void* address, std::size_t size, int protection, int flags, in
     return MAP_FAILED;
   }
   void* memory = __real_mmap(address, size, protection, flags, file, offset);
-  if (memory != MAP_FAILED) ++allocation_counter.live;
+  if (memory != MAP_FAILED) count(1);
   return memory;
 }
 
 int __wrap_munmap(void* address, std::size_t size) noexcept {  // NOLINT
   const int result = __real_munmap(address, size);
-  if (result == 0) --allocation_counter.live;
+  if (result == 0) count(-1);
   return result;
 }
 
@@ -129,7 +133,7 @@ cpu_set_t* __wrap___sched_cpualloc(std::size_t count) noexcept {  // NOLINT
 }
 
 void __wrap___sched_cpufree(cpu_set_t* set) noexcept {  // NOLINT
-  if (set) --allocation_counter.live;
+  if (set) count(-1);
   __real___sched_cpufree(set);
 }
 }

@@ -6,7 +6,7 @@
   python3 tools/gpu_check/shapes.py torch              microseconds by line, as JSON: cuBLAS, cuDNN + separate epilogues
   python3 tools/gpu_check/shapes.py torch --list FILE  of that list, and not shapes.txt
 
-Epilogues: convolutions have a bias, the residual where the line says so, and ReLU or SiLU. Lines of i8 and f8 (e4m3) multiply
+Epilogues: convolutions have a bias, the residual where the line says so, and ReLU or SiLU; products what the line says. Lines of i8 and f8 (e4m3) multiply
 levels and make levels of the result (Q/DQ); PyTorch has products of those alone: of f8 to bf16, sums promoted to f32.
 """
 import argparse
@@ -128,7 +128,7 @@ class Writer:
                 b = self.node(shape, "Transpose", [self.input(shape, "b", [n[1], n[2]])], ".b", perm=[1, 0])
             else:
                 b = (self.weight if "weights" in shape.flags else self.input)(shape, "b", [n[2], n[1]])
-            y = self.node(shape, "MatMul", [a, b])
+            y = self.epilogue(shape, self.node(shape, "MatMul", [a, b]))
         elif shape.kind in ("conv", "depthwise"):
             y = self.add_convolution(shape)
         else:
@@ -139,6 +139,17 @@ class Writer:
             else:
                 y = self.node(shape, {"softmax": "Softmax", "gelu": "Gelu"}[shape.kind], [x])
         self.result(shape, y)
+
+    def epilogue(self, shape, y):
+        """Of a product: what its flags name, the bias first."""
+        m, n = shape.numbers[:2]
+        if "bias" in shape.flags:
+            y = self.node(shape, "Add", [y, self.weight(shape, "bias", [n])], ".bias")
+        if "gelu" in shape.flags:
+            y = self.node(shape, "Gelu", [y], ".gelu")
+        if "residual" in shape.flags:
+            y = self.node(shape, "Add", [y, self.input(shape, "r", [m, n])], ".add")
+        return y
 
     def add_convolution(self, shape):
         batch, c, h, w = shape.numbers[:4]
@@ -194,7 +205,14 @@ def torch_work(shape):
         if not shape.flags & {"weights", "transposed"}:
             b = b.t().contiguous()
             return lambda: a @ b
-        return lambda: F.linear(a, b)
+        bias = tensor(n[1]) if "bias" in shape.flags else None
+        residual = tensor(n[0], n[1]) if "residual" in shape.flags else None
+
+        def product():
+            y = F.linear(a, b, bias)
+            y = F.gelu(y) if "gelu" in shape.flags else y
+            return y if residual is None else y + residual
+        return product
     if shape.kind in ("conv", "depthwise"):
         batch, c, h, w = n[:4]
         k, (r, s) = (n[4], n[5:7]) if shape.kind == "conv" else (c, n[4:6])

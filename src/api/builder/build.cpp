@@ -2,6 +2,7 @@
 // From network and configuration to a plan.
 #include "lowering/build.h"
 
+#include "api/builder/bound_types.h"
 #include "api/builder/branches.h"
 #include "api/builder/builder.h"
 #include "api/builder/builder_config.h"
@@ -294,6 +295,7 @@ Result<std::vector<std::byte>> Builder::build_for(const DefaultTarget& target, N
   LATHE_ASSIGN(options.refit, refit_options(settings, definition, settled.graph));
   LATHE_TRY(force_sparsity(settings, settled.graph, options));
   LATHE_TRY(quantize_implicitly(settings, types.int8, definition, settled.graph, options));
+  LATHE_TRY(apply_bound_types(definition, settled.graph));
   LATHE_ASSIGN(const auto formats, apply_formats(definition, settled.graph, options.profiles));
   LATHE_TRY(settle_plugins(definition, settled.graph, options,
                            settings.getPreviewFeature(nv::PreviewFeature::kALIASED_PLUGIN_IO_10_03)));

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What builders and their configurations of generation 10 have besides, and weak typing, as Lathe's own settings say
 // it.
+#include <algorithm>
+
 #include "api/builder/builder.h"
 #include "api/builder/builder_config.h"
 #include "api/builder/layer_types.h"
@@ -24,9 +26,16 @@ constexpr std::pair<BuilderFlag, const char*> kWeakFlags[] = {
     {BuilderFlag::kOBEY_PRECISION_CONSTRAINTS, "kOBEY_PRECISION_CONSTRAINTS"},
     {BuilderFlag::kPREFER_PRECISION_CONSTRAINTS, "kPREFER_PRECISION_CONSTRAINTS"}};
 
+// By which name the passes know a layer: of several that one node of a model became, by the node's.
+const std::string& known_name(const Layer& layer) {
+  const std::vector<std::string>& origin = layer.nodes().back()->origin();
+  return std::ranges::find(origin, layer.name()) != origin.end() ? layer.name() : origin.front();
+}
+
 Result<> pin_layer(const Layer& layer, std::vector<PrecisionPin>& pins) {
+  if (layer.nodes().empty()) return {};  // a setting of a layer without nodes has nothing to speak of
   PrecisionPin pin;
-  pin.layer = layer.name();
+  pin.layer = known_name(layer);
   if (layer.precisionIsSet()) {
     LATHE_ASSIGN(pin.precision, to_dtype(layer.getPrecision()));
   }
@@ -34,8 +43,7 @@ Result<> pin_layer(const Layer& layer, std::vector<PrecisionPin>& pins) {
     LATHE_ASSIGN(const DType dtype, to_dtype(type));
     pin.outputs.emplace_back(static_cast<size_t>(output), dtype);
   }
-  const bool computes = !layer.nodes().empty();  // a setting of a layer without nodes has nothing to speak of
-  if (computes && (pin.precision || !pin.outputs.empty())) pins.push_back(std::move(pin));
+  if (pin.precision || !pin.outputs.empty()) pins.push_back(std::move(pin));
   return {};
 }
 

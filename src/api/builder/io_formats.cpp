@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "api/builder/boundary.h"
 #include "api/builder/reformat.h"
 
 namespace lathe::api {
@@ -42,25 +43,14 @@ Result<> convert_profiles(std::vector<ProfileShapes>& profiles, const std::strin
   return {};
 }
 
-Result<> convert_input(ir::Graph& graph, ir::Value* input, const MemoryFormat& format) {
-  const std::vector<ir::Use> uses = input->uses();
-  graph.set_input_type(input, {input->dtype(), format.in_memory(input->shape())});
-  ir::Node* const first = graph.nodes().empty() ? nullptr : graph.nodes().front().get();
-  ir::GraphBuilder b(graph, {fmt::format("reformat {}", input->name()), {}, {}}, first);
-  ir::Value* const value = read_memory(b, input, format);
-  if (b.failed()) return fail(b.error().value_or(Error{ErrorCode::internal, "an input cannot be reformatted", {}}));
-  for (const ir::Use& use : uses) LATHE_TRY(graph.set_input(use.node, use.index, value));
-  for (size_t i = 0; i < graph.outputs().size(); ++i)
-    if (graph.outputs()[i].value == input) graph.set_output(i, value);
-  return {};
+Result<> reformat_input(ir::Graph& graph, ir::Value* input, const MemoryFormat& format) {
+  return convert_input(graph, input, {input->dtype(), format.in_memory(input->shape())},
+                       [&](ir::GraphBuilder& b, ir::Value* memory) { return read_memory(b, memory, format); });
 }
 
-Result<> convert_output(ir::Graph& graph, size_t output, const MemoryFormat& format) {
-  ir::GraphBuilder b(graph, {fmt::format("reformat {}", graph.outputs()[output].name), {}, {}});
-  ir::Value* const value = write_memory(b, graph.outputs()[output].value, format);
-  if (b.failed()) return fail(b.error().value_or(Error{ErrorCode::internal, "an output cannot be reformatted", {}}));
-  graph.set_output(output, value);
-  return {};
+Result<> reformat_output(ir::Graph& graph, size_t output, const MemoryFormat& format) {
+  return convert_output(graph, output,
+                        [&](ir::GraphBuilder& b, ir::Value* value) { return write_memory(b, value, format); });
 }
 
 }  // namespace
@@ -77,7 +67,7 @@ Result<std::vector<std::pair<std::string, std::string>>> apply_formats(const Net
     if (!layout || it == graph.inputs().end()) continue;
     LATHE_ASSIGN(const MemoryFormat format, format_of(*layout, **it, name));
     LATHE_TRY(convert_profiles(profiles, name, format));
-    LATHE_TRY(convert_input(graph, *it, format));
+    LATHE_TRY(reformat_input(graph, *it, format));
     formats.emplace_back(name, format.to_text());
   }
   for (int32_t i = 0; i < definition.getNbOutputs(); ++i) {
@@ -88,7 +78,7 @@ Result<std::vector<std::pair<std::string, std::string>>> apply_formats(const Net
     LATHE_ASSIGN(const MemoryFormat format, format_of(*layout, *it->value, name));
     if (static_cast<const TensorView*>(definition.getOutput(i))->is_debug())
       return fail(ErrorCode::config_invalid, kDebugFormats, name);
-    LATHE_TRY(convert_output(graph, static_cast<size_t>(it - graph.outputs().begin()), format));
+    LATHE_TRY(reformat_output(graph, static_cast<size_t>(it - graph.outputs().begin()), format));
     formats.emplace_back(name, format.to_text());
   }
   return formats;

@@ -12,6 +12,7 @@
 #include "api/other_generation.h"
 #include "base/file.h"
 #include "base/inflate.h"
+#include "base/never_destroyed.h"
 #include "plan/limits.h"
 
 namespace lathe::api::guest {
@@ -24,14 +25,14 @@ std::string loader_text() {
   return text ? text : "the loader says no more";
 }
 
-// Images of plans that are mapped now. Never destroyed: engines may outlive main().
+// Images of plans that are mapped now.
 struct Images {
-  std::mutex mutex;
+  std::recursive_mutex mutex;  // where mapping one fails, it is unmapped by the thread that has the mutex
   std::map<Digest, std::weak_ptr<const Library>> mapped;
 };
 Images& images() {
-  static auto& all = *new Images;
-  return all;
+  static NeverDestroyed<Images> all;  // for engines
+  return *all;
 }
 
 }  // namespace
@@ -63,9 +64,9 @@ Result<std::shared_ptr<const Library>> Library::open(const std::string& path) {
   Result<LibraryNote> note = read_library_note(file->bytes());
   if (!note) return fail(with_context(std::move(note).error(), what));
   LATHE_TRY(check_note(*note, what));
-  void* const handle = ::dlopen(whole.get(), RTLD_NOW | RTLD_LOCAL);
+  Mapped handle(::dlopen(whole.get(), RTLD_NOW | RTLD_LOCAL));
   if (!handle) return fail(ErrorCode::library_refused, "{} cannot be loaded: {}", what, loader_text());
-  return std::shared_ptr<const Library>(new Library(*note, handle, nullptr));
+  return std::shared_ptr<const Library>(new Library(*note, std::move(handle), nullptr));
 }
 
 Result<std::shared_ptr<const Library>> Library::map_image(std::span<const std::byte> compressed, const Version& version,
@@ -80,18 +81,17 @@ Result<std::shared_ptr<const Library>> Library::map_image(std::span<const std::b
   if (note.library_version() != version)
     return fail(ErrorCode::library_refused, "the plan is of Lathe {} and holds a runtime of Lathe {}; build it again",
                 version.to_string(), note.library_version().to_string());
-  void* const handle = ::dlopen(file->path().c_str(), RTLD_NOW | RTLD_LOCAL);
+  Mapped handle(::dlopen(file->path().c_str(), RTLD_NOW | RTLD_LOCAL));
   if (!handle)
     return fail(ErrorCode::library_refused, "{} cannot be loaded from '{}': {}", what, file->path(), loader_text());
   file->hide();
-  return std::shared_ptr<const Library>(new Library(note, handle, std::move(file)));
+  return std::shared_ptr<const Library>(new Library(note, std::move(handle), std::move(file)));
 }
 
 Result<std::shared_ptr<const Library>> Library::open_image(std::span<const std::byte> compressed, const Digest& digest,
                                                            const Version& version, const ImagePolicy& policy) {
   Images& all = images();
   const std::lock_guard lock(all.mutex);
-  std::erase_if(all.mapped, [](const auto& image) { return image.second.expired(); });
   if (const auto known = all.mapped.find(digest); known != all.mapped.end())
     if (std::shared_ptr<const Library> library = known->second.lock()) return library;
   LATHE_ASSIGN(std::shared_ptr<const Library> library, map_image(compressed, version, policy));
@@ -100,11 +100,16 @@ Result<std::shared_ptr<const Library>> Library::open_image(std::span<const std::
 }
 
 Library::~Library() {
+  if (file_) {
+    const std::lock_guard lock(images().mutex);
+    std::erase_if(images().mapped, [](const auto& image) { return image.second.expired(); });
+  }
   // Devices that are kept open hold threads and memory, which nothing would give back afterwards.
   if (auto* const release = function<void()>("_ZN5lathe18releaseIdleDevicesEv")) release();
-  ::dlclose(handle_);
 }
 
-void* Library::symbol(const char* name) const { return ::dlsym(handle_, name); }
+void Library::Unmapper::operator()(void* handle) const { ::dlclose(handle); }
+
+void* Library::symbol(const char* name) const { return ::dlsym(handle_.get(), name); }
 
 }  // namespace lathe::api::guest

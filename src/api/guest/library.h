@@ -39,15 +39,19 @@ class Library {
   }
 
  private:
-  Library(const LibraryNote& note, void* handle, std::unique_ptr<PrivateFile> file)
-      : note_(note), handle_(handle), file_(std::move(file)) {}
+  struct Unmapper {
+    void operator()(void* handle) const;
+  };
+  using Mapped = std::unique_ptr<void, Unmapper>;
+  Library(const LibraryNote& note, Mapped handle, std::unique_ptr<PrivateFile> file)
+      : note_(note), file_(std::move(file)), handle_(std::move(handle)) {}
   static Result<std::shared_ptr<const Library>> map_image(std::span<const std::byte> compressed, const Version& version,
                                                           const ImagePolicy& policy);
   void* symbol(const char* name) const;
 
   LibraryNote note_;
-  void* handle_;
   std::unique_ptr<PrivateFile> file_;  // of an image; closed behind the library
+  Mapped handle_;
 };
 
 }  // namespace lathe::api::guest

@@ -11,17 +11,39 @@
 
 namespace lathe::api {
 
+namespace {
+
+bool is_strongly_typed(const NetworkDefinition& network) {
+  return network.getFlag(nv::NetworkDefinitionCreationFlag::kSTRONGLY_TYPED);
+}
+
+// Whether memory of a weakly typed network's float tensor may have the type.
+bool is_of_bound_memory(DType type) {
+  return type == DType::f32 || type == DType::f16 || type == DType::bf16 || type == DType::i8;
+}
+
+}  // namespace
+
+// In a weakly typed network the type of a tensor that layers read or make already is that of its memory: the layers
+// keep theirs, and builds convert the tensor (api/builder/bound_types.h).
 void TensorView::setType(nv::DataType type) noexcept {
   static constinit Deprecation deprecation("ITensor::setType", "the type that INetworkDefinition::addInput() is given");
   deprecation.tell(network_.reporter());
   guarded(network_.entry(), "ITensor::setType", [&]() -> Result<> {
     LATHE_ASSIGN(const DType dtype, to_dtype(type));
-    if (!isNetworkInput()) {
-      if (type == getType()) return {};
-      return fail(ErrorCode::invalid_argument,
-                  "tensor '{}' is computed by a layer, whose result has another type than {}: addCast() converts it",
-                  name_, name_of(dtype));
+    LATHE_TRY(resolve());
+    const bool is_bound = output_ || (isNetworkInput() && !value_->uses().empty());
+    bound_type_.reset();
+    if (dtype == value_->dtype()) return {};
+    if (is_bound && !is_strongly_typed(network_) && is_floating(value_->dtype()) && is_of_bound_memory(dtype)) {
+      bound_type_ = dtype;
+      return {};
     }
+    if (!isNetworkInput())
+      return fail(ErrorCode::invalid_argument,
+                  "tensor '{}' is computed by a layer, whose result has another type than {}: addCast() converts it; "
+                  "floats of a network that is not strongly typed are converted once markOutput() was called",
+                  name_, name_of(dtype));
     Shape shape = value_->shape();
     network_.graph().set_input_type(value_, {dtype, std::move(shape)});
     return apply_input_type();
@@ -42,7 +64,7 @@ bool TensorView::setDynamicRange(float min, float max) noexcept {
 namespace {
 
 Result<> check_weak_typing(const NetworkDefinition& network) {
-  if (!network.getFlag(nv::NetworkDefinitionCreationFlag::kSTRONGLY_TYPED)) return {};
+  if (!is_strongly_typed(network)) return {};
   return fail(ErrorCode::config_invalid, "the network is strongly typed; say types with addCast()");
 }
 

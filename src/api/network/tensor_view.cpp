@@ -95,7 +95,7 @@ nv::DataType TensorView::getType() const noexcept {
   return guarded(network_.entry(Exclusive::Call::looks), "ITensor::getType", nv::DataType::kFLOAT,
                  [&]() -> Result<nv::DataType> {
                    LATHE_TRY(resolve());
-                   return to_nv(value_->dtype());
+                   return to_nv(bound_type());
                  });
 }
 

@@ -32,6 +32,13 @@ class TensorView final : public nvinfer1::ITensor, public nvinfer1::apiv::VTenso
   Result<> resolve() const;  // brings the value up to date with its layer's settings
   bool is_output() const { return output_; }
   void set_output(bool output) { output_ = output; }
+  // Of the memory that applications bind; the network computes in the value's type.
+  DType bound_type() const {
+#if NV_TENSORRT_MAJOR < 11
+    if (bound_type_ && (isNetworkInput() || output_)) return *bound_type_;
+#endif
+    return value_->dtype();
+  }
   bool is_debug() const { return debug_; }
   void set_debug(bool debug) { debug_ = debug; }
 
@@ -66,6 +73,7 @@ class TensorView final : public nvinfer1::ITensor, public nvinfer1::apiv::VTenso
 #if NV_TENSORRT_MAJOR < 11
   static constexpr float kNoRange = std::numeric_limits<float>::quiet_NaN();
   std::optional<std::pair<float, float>> range_;
+  std::optional<DType> bound_type_;  // of an input or output of a weakly typed network; none: the value's
 #endif
   Result<> apply_input_type();
 

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 
+#include "base/atomic_file.h"
 #include "base/file.h"
 #include "base/file_lock.h"
 

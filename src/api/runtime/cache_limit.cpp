@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/runtime/cache_limit.h"
+#include "base/never_destroyed.h"
 
 #include <map>
 #include <mutex>
@@ -14,8 +15,8 @@ struct Shares {
   std::map<std::string, size_t, std::less<>> bytes;
 };
 Shares& shares() {
-  static auto& all = *new Shares;  // for contexts that outlive main()
-  return all;
+  static NeverDestroyed<Shares> all;  // for contexts
+  return *all;
 }
 
 }  // namespace

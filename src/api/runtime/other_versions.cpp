@@ -75,7 +75,8 @@ Result<nv::IRuntime*> Runtime::guest_of(const std::shared_ptr<const guest::Libra
   if (!runtime) {
     LATHE_ASSIGN(runtime, start(library));
     if (!runtime) return nullptr;
-    guests_.emplace_back(library, runtime);
+    std::unique_ptr<nv::IRuntime> owned(runtime);
+    guests_.emplace_back(library, std::move(owned));
   }
   pass_settings(*runtime, *library);
   return runtime;

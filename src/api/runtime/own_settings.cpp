@@ -5,7 +5,7 @@
 #include "api/runtime/devices.h"
 #include "api/runtime/runtime.h"
 #include "api/runtime/runtime_config.h"
-#include "base/file.h"
+#include "base/atomic_file.h"
 #include "base/own_object.h"
 #include "lathe.h"
 #include "ops/random_seed.h"

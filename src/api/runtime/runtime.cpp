@@ -8,7 +8,10 @@
 
 namespace lathe::api {
 
-Runtime::~Runtime() noexcept { warn_of_living_products(*core_->reporter, "IRuntime", core_.use_count() > 1); }
+Runtime::~Runtime() noexcept {
+  guests_.clear();  // which hold the core as what they make does
+  warn_of_living_products(*core_->reporter, "IRuntime", core_.use_count() > 1);
+}
 
 nv::ICudaEngine* Runtime::deserializeCudaEngine(const void* blob, std::size_t size) noexcept {
   return guarded(*core_->reporter, "IRuntime::deserializeCudaEngine", static_cast<nv::ICudaEngine*>(nullptr),

@@ -6,6 +6,7 @@
 #include <map>
 #include <mutex>
 
+#include "base/never_destroyed.h"
 #include "device/cuda/architecture.h"
 #include "device/cuda/known_numbers.h"
 #include "device/cuda/link_assembly.h"
@@ -23,8 +24,8 @@ struct Compilers {
 };
 
 Compilers& compilers() {
-  static auto& all = *new Compilers;  // for threads that outlive main()
-  return all;
+  static NeverDestroyed<Compilers> all;  // for threads
+  return *all;
 }
 
 Result<std::shared_ptr<NvrtcCompiler>> compiler_for(std::string_view target, const CompilerOptions& options) {

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <cstdlib>
-#include <filesystem>
 
 #include "base/own_file.h"
 #include "device/cuda/toolchain.h"
@@ -14,19 +13,16 @@ namespace {
 constexpr const char* kProgram = "lathe-compiler";
 // Relative to the folder of the file that holds this code: the library, installed or in a build tree, or a program that
 // is linked statically.
-constexpr const char* kFolders[] = {".", "../libexec/lathe", "../../libexec/lathe", "../bin", "../../bin"};
+constexpr const char* kFolders[] = {"", "../libexec/lathe/", "../../libexec/lathe/", "../bin/", "../../bin/"};
 
 }  // namespace
 
 Result<std::string> compiler_program(const std::optional<std::string>& given) {
   if (given) return *given;
   if (const char* variable = std::getenv("LATHE_COMPILER")) return variable;
-  const std::filesystem::path folder = own_file().parent_path();
-  for (const char* below : kFolders)
-    if (const std::string path = (folder / below / kProgram).lexically_normal(); ::access(path.c_str(), X_OK) == 0)
-      return path;
+  if (std::string path = find_near(kFolders, kProgram, X_OK); !path.empty()) return path;
   return fail(ErrorCode::invalid_state, "{} is neither in '{}' nor in bin or libexec/lathe beside it", kProgram,
-              folder.string());
+              own_folder());
 }
 
 }  // namespace lathe::cuda

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <filesystem>
 
-#include "base/file.h"
+#include "base/atomic_file.h"
 #include "base/folder.h"
 #include "base/hex.h"
 

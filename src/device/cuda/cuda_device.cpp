@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/never_destroyed.h"
 #include "device/cuda/adapt_code.h"
 #include "device/cuda/architecture.h"
 #include "device/cuda/captured_graph.h"
@@ -230,10 +231,10 @@ Result<std::shared_ptr<Device>> open_current_device() {
 }
 
 Result<std::shared_ptr<Device>> open_device(int ordinal) {
-  static auto& devices = *new SharedTable<int, CudaDevice>;  // for engines that outlive main()
+  static NeverDestroyed<SharedTable<int, CudaDevice>> devices;  // for engines
   LATHE_ASSIGN(const Driver* opened, driver());
   LATHE_ASSIGN(std::shared_ptr<CudaDevice> device,
-               devices.get(ordinal, [&] { return start_device(*opened, ordinal); }));
+               (*devices).get(ordinal, [&] { return start_device(*opened, ordinal); }));
   LATHE_TRY(device->usable());
   return device;
 }

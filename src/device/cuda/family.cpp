@@ -5,6 +5,7 @@
 #include <mutex>
 #include <set>
 
+#include "base/never_destroyed.h"
 #include "device/cuda/adapt_code.h"
 #include "device/cuda/architecture.h"
 #include "device/cuda/cuda_device.h"
@@ -25,8 +26,8 @@ struct KeptDevices {
 };
 
 KeptDevices& kept_devices() {
-  static auto& kept = *new KeptDevices;  // for threads that outlive main()
-  return kept;
+  static NeverDestroyed<KeptDevices> kept;  // for threads
+  return *kept;
 }
 
 void release_devices() {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <mutex>
 
+#include "base/never_destroyed.h"
 #include "device/cuda/toolchain.h"
 
 namespace lathe::cuda {
@@ -8,8 +9,8 @@ namespace {
 
 // One kernel at a time, because NVRTC has crashed in processes in which several threads called it (decision 0013).
 std::mutex& nvrtc_turn() {
-  static auto& mutex = *new std::mutex;
-  return mutex;
+  static NeverDestroyed<std::mutex> mutex;
+  return *mutex;
 }
 
 class InProcess final : public Toolchain {

@@ -46,8 +46,8 @@ Result<std::unique_ptr<const Nvrtc>> open_nvrtc(std::span<const std::string> nam
 #define LATHE_NVRTC_FUNCTION(name, parameters) LATHE_TRY(resolve(*library, #name, nvrtc->name));
 #include "device/cuda/nvrtc.def"
 #undef LATHE_NVRTC_FUNCTION
-  if (const auto file = file_of(reinterpret_cast<const void*>(nvrtc->nvrtcVersion)); !file.empty())
-    nvrtc->path = file.string();  // a name such as libnvrtc.so.13 may lead to another file tomorrow
+  if (std::string file = file_of(reinterpret_cast<const void*>(nvrtc->nvrtcVersion)); !file.empty())
+    nvrtc->path = std::move(file);  // a name such as libnvrtc.so.13 may lead to another file tomorrow
   LATHE_TRY(read_version(*nvrtc));
   return nvrtc;
 }

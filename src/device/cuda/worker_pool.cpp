@@ -6,6 +6,7 @@
 #include <mutex>
 #include <optional>
 
+#include "base/never_destroyed.h"
 #include "base/processors.h"
 #include "device/cuda/compiler_worker.h"
 
@@ -64,8 +65,8 @@ class WorkerPool final : public Toolchain {
     std::map<std::pair<std::string, std::vector<std::string>>, NvrtcInfo> by_names;
   };
   static Known& known_nvrtc() {
-    static auto& known = *new Known;  // never destroyed: threads may outlive main()
-    return known;
+    static NeverDestroyed<Known> known;  // for threads
+    return *known;
   }
 
   void remember(const NvrtcInfo& nvrtc) const {

@@ -4,18 +4,19 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/cuda/source.h"
+#include "kernels/cuda/program_lines.h"
 #include "ops/quantization.h"
 
 namespace lathe::cuda {
 namespace {
 
-// Goes back from a program's last instruction, each of which the next one alone reads.
+// Takes instructions from the end of a program, the last one first, as long as each is the first operand of the one
+// behind it.
 class End {
  public:
   explicit End(const Program& program) : program_(&program), left_(program.code.size()) {}
 
-  // The last instruction that is left, where it is of that kind and makes what was read of the ones behind it.
+  // The last instruction that is left, if it is of that kind and the one taken before reads it; else null.
   const Instruction* take(Opcode op) {
     const Instruction* last = maker(reg_.value_or(program_->num_inputs + left_ - 1));
     if (left_ == 0 || last != &program_->code[left_ - 1] || last->op != op) return nullptr;
@@ -38,7 +39,7 @@ class End {
 
 bool is_whole(float value) { return value == std::nearbyint(value); }
 
-// The number that the last instruction left divides by.
+// Takes a division by a positive constant, which it returns; nothing is taken if the end is something else.
 std::optional<float> take_quotient(End& end) {
   End before = end;
   const Instruction* quotient = before.take(Opcode::div);
@@ -50,7 +51,7 @@ std::optional<float> take_quotient(End& end) {
   return scale;
 }
 
-// What clips x before it is rounded clips the levels as well.
+// A relu or clip that makes x narrows the bounds, and x becomes what it reads.
 void take_bounds(const End& end, Levels& levels) {
   const Instruction* maker = end.maker(levels.x);
   if (!maker || (maker->op != Opcode::relu && maker->op != Opcode::clip)) return;
@@ -61,12 +62,20 @@ void take_bounds(const End& end, Levels& levels) {
   levels.low = std::max(levels.low, low), levels.high = std::min(levels.high, high);
 }
 
-}  // namespace
+// The levels of a program from whose end the rounding is taken; `levels` holds their bounds, before the scale.
+std::optional<Levels> levels_before(End end, Levels levels) {
+  levels.scale = take_quotient(end);
+  if (levels.scale) {
+    levels.low *= *levels.scale, levels.high *= *levels.scale;
+    if (!std::isfinite(levels.low) || !std::isfinite(levels.high)) return std::nullopt;
+  }
+  levels.x = end.reg();
+  levels.instructions = end.left();
+  take_bounds(end, levels);
+  return levels;
+}
 
-std::optional<Levels> levels_of(const Program& program, DType output) {
-  if (program.outputs.size() != 1 || program.code.empty() || (output != DType::i8 && output != DType::u8) ||
-      program.outputs[0] != program.num_inputs + program.code.size() - 1)
-    return std::nullopt;
+std::optional<Levels> integers_of(const Program& program, DType output) {
   End end(program);
   const Instruction* clip = end.take(Opcode::clip);
   if (!clip) return std::nullopt;
@@ -83,15 +92,34 @@ std::optional<Levels> levels_of(const Program& program, DType output) {
   }
   if (!end.take(Opcode::round)) return std::nullopt;
   levels.low = low - static_cast<float>(levels.zero), levels.high = high - static_cast<float>(levels.zero);
-  levels.scale = take_quotient(end);
-  if (levels.scale) {
-    levels.low *= *levels.scale, levels.high *= *levels.scale;
-    if (!std::isfinite(levels.low) || !std::isfinite(levels.high)) return std::nullopt;
+  return levels_before(end, levels);
+}
+
+std::optional<Levels> floats_of(const Program& program, Opcode rounding, float largest) {
+  End end(program);
+  if (!end.take(rounding)) return std::nullopt;
+  Levels levels;
+  levels.low = -largest, levels.high = largest;
+  return levels_before(end, levels);
+}
+
+}  // namespace
+
+std::optional<Levels> levels_of(const Program& program, DType output) {
+  if (program.outputs.size() != 1 || program.code.empty() ||
+      program.outputs[0] != program.num_inputs + program.code.size() - 1)
+    return std::nullopt;
+  switch (output) {
+    case DType::i8:
+    case DType::u8:
+      return integers_of(program, output);
+    case DType::f8e4m3fn:
+      return floats_of(program, Opcode::round_e4m3, 448);
+    case DType::f8e5m2:
+      return floats_of(program, Opcode::round_e5m2, 57344);
+    default:
+      return std::nullopt;
   }
-  levels.x = end.reg();
-  levels.instructions = end.left();
-  take_bounds(end, levels);
-  return levels;
 }
 
 std::string unrounded(const Levels& levels) {

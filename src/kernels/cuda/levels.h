@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs that end in levels: clip(round(x / scale) + zero, low, high). As rounding keeps the order, x may be clipped
-// first, to what the bounds are worth; what is left is done as the result is stored: one instruction rounds, and makes
-// an integer of it.
+// Programs that end in levels: clip(round(x / scale) + zero, low, high), or 8-bit floats: round_e4m3(x / scale), which
+// the largest of them bound. As rounding keeps the order, x may be clipped first, to what the bounds are worth; what is
+// left is done as the result is stored: one instruction rounds, and makes an integer, or an 8-bit float, of it.
 #pragma once
 
 #include <optional>

@@ -3,7 +3,6 @@
 #include "shape/broadcast.h"
 
 #include <algorithm>
-#include <cmath>
 
 namespace lathe::cuda {
 namespace {
@@ -19,50 +18,6 @@ std::string join(const std::vector<std::string>& texts, std::string_view separat
   for (const std::string& part : texts) text.append(text.empty() ? "" : separator).append(part);
   return text;
 }
-
-// The number by which the instruction that makes the register divides what is rounded next.
-std::optional<float> scale_of_levels(const Program& program, size_t reg) {
-  const size_t i = reg - program.num_inputs;
-  if (program.code[i].op != Opcode::div || i + 1 == program.code.size()) return std::nullopt;
-  const Instruction &next = program.code[i + 1], &division = program.code[i];
-  if (!is_rounding(next.op) || next.operands[0] != reg || division.operands[1] < program.num_inputs)
-    return std::nullopt;
-  const Instruction& divisor = program.code[division.operands[1] - program.num_inputs];
-  const float scale = divisor.immediates[0];
-  if (divisor.op != Opcode::constant || !std::isnormal(scale) || !std::isnormal(1 / scale)) return std::nullopt;
-  return scale;
-}
-
-}  // namespace
-
-std::string literal(float value) {
-  if (std::isnan(value)) return "not_a_number()";
-  if (std::isinf(value)) return value < 0 ? "-infinity()" : "infinity()";
-  return fmt::format("{:a}f", value);
-}
-
-std::string program_lines(const Program& program, std::string_view type, std::string_view indent) {
-  std::string text;
-  size_t target = program.num_inputs;
-  for (const Instruction& instruction : program.code) {
-    if (const std::optional<float> scale = type == "float" ? scale_of_levels(program, target) : std::nullopt) {
-      text += fmt::format("{}const float r{} = math::divided_by(r{}, {}, {});\n", indent, target++,
-                          instruction.operands[0], literal(*scale), literal(1 / *scale));
-      continue;
-    }
-    const OpcodeInfo* info = opcode_info(static_cast<int>(instruction.op));
-    std::vector<std::string> arguments;
-    for (int i = 0; i < info->operands; ++i)
-      arguments.push_back(fmt::format("r{}", instruction.operands[static_cast<size_t>(i)]));
-    for (int i = 0; i < info->immediates; ++i)
-      arguments.push_back(fmt::format("{}({})", type, literal(instruction.immediates[static_cast<size_t>(i)])));
-    text += fmt::format("{}const {} r{} = instruction::{}({});\n", indent, type, target++, info->name,
-                        join(arguments, ", "));
-  }
-  return text;
-}
-
-namespace {
 
 // Whether an operand is the same wherever neighbours along dimension D begin at the same place: as the condition on D
 // in device code, or "".
@@ -111,7 +66,7 @@ std::string operand_loads(std::span<const Operand> operands, bool may_be_held) {
 
 // The function that loads the operands of W elements and runs the program on each.
 std::string program_function(const Program& program, size_t accumulators, const std::optional<Levels>& levels,
-                             std::span<const Operand> operands) {
+                             Exactness exactness, std::span<const Operand> operands) {
   const bool may_be_held = accumulators == 1;
   std::string text = may_be_held ? columns_function(operands) : "";
   text += "  template <int D, int W>\n  LATHE_DEVICE_MEMBER void ";
@@ -127,7 +82,7 @@ std::string program_function(const Program& program, size_t accumulators, const 
     text += fmt::format("      const float r{} = o{}[i];\n", k + accumulators, k);
   Program before = program;
   if (levels) before.code.resize(levels->instructions);
-  text += program_lines(before, "float", "      ");
+  text += program_lines(before, "float", "      ", exactness);
   for (size_t k = 0; k < program.outputs.size(); ++k)
     text += levels             ? fmt::format("      v[i] = {};\n", unrounded(*levels))
             : accumulators > 0 ? fmt::format("      v[i] = r{};\n", program.outputs[k])
@@ -312,8 +267,10 @@ void Source::declare_fusion(const Problem& problem, const Operand& output, const
   }
   std::vector<Operand> operands;
   for (const Operand& view : views) operands.push_back(broadcast(view, output));
-  declare_program({"Fusion", "fusion_", "Op"}, {program, problem.accumulators(), levels}, output.dims.size(), operands,
-                  first_input);
+  const bool is_short = std::ranges::all_of(problem.outputs, [](const Operand& o) { return size_of(o.dtype) <= 2; });
+  declare_program({"Fusion", "fusion_", "Op"},
+                  {program, problem.accumulators(), levels, is_short ? Exactness::bits16 : Exactness::full},
+                  output.dims.size(), operands, first_input);
 }
 
 void Source::prologue(const Program& program, const std::vector<Operand>& views, size_t first_input,
@@ -346,7 +303,8 @@ void Source::declare_program(const ProgramNames& names, const ProgramText& text,
   declarations_ += fmt::format("  static constexpr bool kIdentity = {};\n", program.is_identity());
   declarations_ += fmt::format("  static constexpr bool kRounds = {};\n  static constexpr int kZero = {};\n",
                                text.levels.has_value(), text.levels ? text.levels->zero : 0);
-  declarations_ += members + program_function(program, text.accumulators, text.levels, operands) + "};\n";
+  declarations_ +=
+      members + program_function(program, text.accumulators, text.levels, text.exactness, operands) + "};\n";
   objects_ += fmt::format("  const {} {}{{{}}};\n", names.type, names.object, join(objects, ", "));
 }
 

@@ -12,6 +12,7 @@
 #pragma once
 
 #include "kernels/cuda/levels.h"
+#include "kernels/cuda/program_lines.h"
 #include "tuning/tactic.h"
 
 namespace lathe::cuda {
@@ -26,10 +27,6 @@ int vector_width(const Operand& operand);
 Operand broadcast(const Operand& operand, const Operand& to);
 std::string_view device_type(DType dtype);  // its name in lib/types.cuh
 DType raw_type(DType dtype);                // the unsigned integer of its size: bits that are moved as they are
-
-// One line per instruction of the program; register i is the variable r<i> of `type` (float or double).
-std::string program_lines(const Program& program, std::string_view type, std::string_view indent);
-std::string literal(float value);
 
 class Source {
  public:
@@ -71,6 +68,7 @@ class Source {
     const Program& program;
     size_t accumulators;           // of the kernel, which its first registers hold
     std::optional<Levels> levels;  // that it leaves to be rounded
+    Exactness exactness = Exactness::full;
   };
   void declare_fusion(const Problem& problem, const Operand& output, const std::vector<Operand>& views,
                       size_t first_input, const std::optional<Levels>& levels);

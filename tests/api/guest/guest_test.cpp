@@ -34,7 +34,7 @@ class GuestRuntime : public EngineTest {
  protected:
   void SetUp() override {
     EngineTest::SetUp();
-    const std::string path = lathe::own_file().parent_path().parent_path() / "lib/versions/later/liblathe.so.0";
+    const std::string path = lathe::own_folder() + "/../lib/versions/later/liblathe.so.0";
     library_ = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     ASSERT_NE(library_, nullptr) << dlerror();
     later.reset(make_later());
@@ -102,6 +102,19 @@ TEST_F(GuestRuntime, PlansShareTheirRuntime) {
   EXPECT_EQ(mapped_runtimes(), before + 1);
   engines.pop_back();
   EXPECT_EQ(mapped_runtimes(), before + 1) << "the other runtime may load more";
+}
+
+// A runtime's own guests are nothing that the application has left.
+TEST_F(GuestRuntime, EndsWithoutAWarningBehindItsEngines) {
+  const std::unique_ptr<IHostMemory> plan = build_compatible();
+  later->setEngineHostCodeAllowed(true);
+  std::unique_ptr<ICudaEngine> engine = load_by(*later, *plan);
+  ASSERT_NE(engine, nullptr) << logger.last();
+  logger.text.clear();
+  logger.most = ILogger::Severity::kWARNING;
+  engine.reset();
+  later.reset();
+  EXPECT_TRUE(logger.text.empty()) << logger.last();
 }
 
 // S15: false at first, of one runtime, and of what is loaded later.

@@ -49,6 +49,12 @@ class GemmPipeline : public testing::Test {
             .choice = TileShape{TileShape::pipeline, m, n, 128 / static_cast<int64_t>(size_of(type)), 16, n, 1,
                                 wide ? 3 : 4, splits, false, peers}};
   }
+  // Whose groups have tiles of their own.
+  static Config turns_of(int64_t m, int64_t n, int64_t peers, int64_t splits = 1, DType type = DType::f16) {
+    auto tile = config_of(m, n, peers, splits, type).as<TileShape>();
+    tile.warp_m = m / 4, tile.turns = true;
+    return {.text = fmt::format("{}x{} peers={} splits={} turns", m, n, peers, splits), .choice = tile};
+  }
 
   static void check(Problem problem, const Config& config, CheckOptions options = {}) {
     problem.target = small_device();
@@ -112,7 +118,10 @@ TEST_F(GemmPipeline, SplitsAddUp) {
   problem.program = *parse_program("in=2; r2=add r0 r1; r3=relu r2; out r3");
   CheckOptions options;
   options.tolerance = 1e-4;  // of sums of a thousand products
-  for (int64_t peers : {1, 2}) check(problem, config_of(128, 128, peers, 3), options);
+  for (int64_t peers : {1, 2}) {
+    check(problem, config_of(128, 128, peers, 3), options);
+    check(problem, turns_of(128, 128, peers, 3), options);
+  }
 }
 
 TEST_F(GemmPipeline, ProgramsRunOnTheSums) {
@@ -128,8 +137,10 @@ TEST_F(GemmPipeline, ProgramsRunOnTheSums) {
     CheckOptions options;
     options.tolerance = 8e-3;
     check(problem, config_of(128, 128, 2), options);
+    check(problem, turns_of(128, 128, 2), options);
     problem.inputs[1].constant = problem.inputs[1].weights = &w;
     check(problem, config_of(128, 64, 1), options);
+    check(problem, turns_of(64, 128, 1), options);
   }
 }
 
@@ -151,6 +162,7 @@ TEST_F(GemmPipeline, IntegersAreRequantized) {
       options.operands = {small_scales({n})};
       check(problem, config_of(128, 128, 2, splits, DType::i8), options);
       check(problem, config_of(64, 64, 1, splits, DType::i8), options);
+      check(problem, turns_of(64, 128, 1, splits, DType::i8), options);
     }
 }
 
@@ -185,6 +197,7 @@ TEST_F(GemmPipeline, ColumnsNeedNotFillVectors) {
       problem.outputs[0].dtype = type;
       if (type == DType::i8) problem.program = *parse_program("in=1; r1=affine r0 0.25 -0; r2=round r1; out r2");
       check(problem, config_of(64, 64, 1), exact(problem));
+      check(problem, turns_of(128, 64, 1), exact(problem));
     }
 }
 
@@ -195,6 +208,7 @@ TEST_F(GemmPipeline, BatchesBroadcast) {
                                        {operand(DType::f32, std::move(c))});
     check(problem, config_of(64, 64, 1), exact(problem));
     check(problem, config_of(128, 128, 2), exact(problem));
+    check(problem, turns_of(64, 64, 1), exact(problem));
   };
   batched({2, 3, 72, 80}, {2, 3, 80, 72}, {2, 3, 72, 72});
   batched({2, 1, 72, 80}, {3, 80, 72}, {2, 3, 72, 72});
@@ -212,6 +226,7 @@ TEST_F(GemmPipeline, SizesMayBeSymbolic) {
     CheckOptions options = exact(rows);
     options.symbols = symbols;
     check(rows, config_of(128, 128, 2), options);
+    check(rows, turns_of(128, 128, 2), options);
   }
   // Both a batch and K that change: rows of K are aligned nonetheless.
   const std::vector<int64_t> symbols = {2, 5};
@@ -235,6 +250,21 @@ TEST_F(GemmPipeline, HeadsAreWrittenWhereTheyBelong) {
   CheckOptions options;
   options.tolerance = 4e-3;
   check(problem, config_of(64, 64, 1), options);
+}
+
+// What follows the sums of a tile is overlapped with the products of the next one where it takes long.
+TEST_F(GemmPipeline, TurnsWhereFinishingTakesLong) {
+  const auto takes_turns = [](int64_t functions) {
+    gemm::Extent extent;
+    extent.dtype = extent.output = DType::f16;
+    extent.copied = true;
+    extent.target = test_target();
+    extent.functions = functions;
+    extent.m = 12288, extent.n = 4096, extent.k = 1024;
+    return gemm::configs(extent).front().as<TileShape>().turns;
+  };
+  EXPECT_TRUE(takes_turns(1));
+  EXPECT_TRUE(takes_turns(2));
 }
 
 TEST_F(GemmPipeline, WhatTheCopyEngineCannotRead) {

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <limits>
 #include <random>
 
 #include "fixtures/ask_tactic.h"
 #include "kernels/cuda/emulated_device.h"
 #include "kernels/cuda/kernel_check.h"
+#include "ops/rules.h"
 
 namespace lathe::cuda {
 
@@ -187,6 +189,43 @@ TEST_F(Pointwise, EveryInstruction) {
     if (++instructions == kMaxProgramOutputs) flush();
   }
   if (instructions > 0) flush();
+}
+
+// Of every number of 16 bits, to little more than the rounding alone: a cheaper formula than that of f32.
+TEST_F(Pointwise, GelusOf16Bits) {
+  struct Type {
+    DType dtype;
+    int mantissa, least_exponent;
+    double ulps;
+  };
+  for (const Type& type : {Type{DType::f16, 10, -14, 0.6}, Type{DType::bf16, 7, -126, 0.52}}) {
+    std::vector<double> values;
+    const double largest = type.dtype == DType::f16 ? 65504 : 1e30, least = std::ldexp(1.0, type.least_exponent);
+    for (double a = least; a <= largest; a += std::ldexp(1.0, std::ilogb(a) - type.mantissa))
+      for (const int sign : {1, -1}) values.push_back(sign * a);
+    constexpr double kInfinity = std::numeric_limits<double>::infinity();
+    values.insert(values.end(), {0, kInfinity, std::numeric_limits<double>::quiet_NaN()});
+    const Dims dims = {static_cast<int64_t>(values.size())};
+    const Problem problem =
+        pointwise_problem("in=1; r1=gelu_erf r0; out r1", {operand(type.dtype, dims)}, {operand(type.dtype, dims)});
+    const Config config = configs_of(pointwise_tactic(), problem).at(0);
+    Tensor in = *Tensor::allocate(type.dtype, dims);
+    from_doubles(values, in);
+    const auto got = run_kernel(test_backend(), pointwise_tactic(), problem, config, {}, {in}, {});
+    ASSERT_TRUE(got) << got.error().to_string();
+    const std::vector<double> results = to_doubles((*got)[0]);
+    constexpr double kLeast = 2e-37;  // 13 times the smallest power of two that the device's function has
+    double worst = 0;
+    for (size_t i = 0; i < values.size() - 2; ++i) {
+      const double a = values[i], want = a / 2 * std::erfc(-a / std::sqrt(2.0));
+      const double ulp =
+          std::ldexp(1.0, std::max(want == 0 ? -1000 : std::ilogb(want), type.least_exponent) - type.mantissa);
+      worst = std::max(worst, (std::abs(results[i] - want) - kLeast) / ulp);
+    }
+    EXPECT_LE(worst, type.ulps) << name_of(type.dtype);
+    EXPECT_EQ(results[values.size() - 2], kInfinity);
+    EXPECT_TRUE(std::isnan(results.back()));
+  }
 }
 
 TEST_F(Pointwise, RefusesWhatF32CannotHold) {

@@ -50,6 +50,15 @@ TEST(Source, LevelsAreDividedByReciprocals) {
     EXPECT_EQ(lines(other).find("divided_by"), std::string::npos) << other;
 }
 
+// Where results are of 16 bits, what costs less is exact enough.
+TEST(Source, GelusAreAsExactAsTheirResults) {
+  const auto lines = [](Exactness exactness) {
+    return program_lines(*parse_program("in=1; r1=gelu_erf r0; out r1"), "float", "", exactness);
+  };
+  EXPECT_EQ(lines(Exactness::full), "const float r1 = instruction::gelu_erf(r0);\n");
+  EXPECT_EQ(lines(Exactness::bits16), "const float r1 = math::gelu_erf_16(r0);\n");
+}
+
 // What is left of a program when the store rounds: x, and the bounds that its levels are worth.
 TEST(Source, LevelsAreClippedBeforeTheyAreRounded) {
   const auto left = [](std::string_view text, DType type = DType::i8) {
@@ -72,6 +81,12 @@ TEST(Source, LevelsAreClippedBeforeTheyAreRounded) {
         "in=1; r1=round r0; r2=clip r1 -128 127; out r2, r1"})
     EXPECT_EQ(left(other), "") << other;
   EXPECT_EQ(left("in=1; r1=round r0; r2=clip r1 -128 127; out r2", DType::f16), "");
+  EXPECT_EQ(left("in=1; r1=constant 0.5; r2=div r0 r1; r3=round_e4m3 r2; out r3", DType::f8e4m3fn),
+            "1 of math::quotient_within(math::within(r0, -0x1.cp+7f, 0x1.cp+7f), 0x1p-1f, 0x1p+1f), 0");
+  EXPECT_EQ(left("in=1; r1=relu r0; r2=round_e5m2 r1; out r2", DType::f8e5m2),
+            "1 of math::within(r0, 0x0p+0f, 0x1.cp+15f), 0");
+  for (const std::string_view other : {"in=1; r1=round_e5m2 r0; out r1", "in=1; r1=round_e4m3 r0; r2=relu r1; out r2"})
+    EXPECT_EQ(left(other, DType::f8e4m3fn), "") << other;
 }
 
 TEST(Source, BroadcastAlignsAtTheLastDimension) {

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <set>
 
+#include "base/atomic_file.h"
 #include "base/folder.h"
 #include "base/hash.h"
 #include "base/hex.h"

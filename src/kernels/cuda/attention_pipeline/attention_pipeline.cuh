@@ -193,7 +193,7 @@ LATHE_DEVICE void run(long works, const Works& work_at, int shared_heads, const 
       }
       group.finish(logits);
       gemm::store_quads<8, true, Fusion::kShort>(group, HeadSink<Out, Fusion>{y, fusion, work.batch, work.head},
-                                                 work.query, y.dim(2), 0, y.dim(3));
+                                                 work.query + warp() / 4 * 64, y.dim(2), 0, y.dim(3));
     }
   } else {
     free_share<Shape>();

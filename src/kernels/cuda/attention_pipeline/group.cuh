@@ -96,7 +96,7 @@ template <class Shape>
 struct Group {
   using T = typename Shape::T;
   using Accumulator = float;
-  static constexpr int kN = Shape::kValueColumns, kKeys = Shape::kKeys;
+  static constexpr int kN = Shape::kValueColumns, kKeys = Shape::kKeys, kRowTiles = 1;
 
   Accumulator acc[1][kN / 8][4];    // sums of weighed values: of the rows lane / 4 and lane / 4 + 8 of a warp's 16
   unsigned weights[kKeys / 16][4];  // of a tile of keys

@@ -174,6 +174,7 @@ Extent extent_of(const Problem& problem, Major major_a, Major major_b) {
   e.major_a = major_a, e.major_b = major_b;
   e.target = problem.target;
   e.operands = whole_operands(problem);
+  e.functions = dear_functions(problem.program);
   return e;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products by blocks that stay: one warp asks the copy engine for panels, groups of four warps multiply them, and all
-// go from tile to tile, so that the panels of the next are on their way while the sums of one are finished.
+// go from tile to tile, so that the panels of the next are on their way while the sums of one are finished. Two groups
+// may take tiles in turns: one multiplies while the other finishes ("ping-pong" in CUTLASS).
 #pragma once
 
 #include "gemm/gemm.cuh"
@@ -14,7 +15,9 @@ struct MapPlace {
   int at[R];
 };
 
-// The ring of panels, and the barriers of its slots: whether they are filled, and whether they may be.
+// The ring of panels and its phase barriers: for each slot, that it is filled, and that it is empty; for each of two
+// groups, that the matrix units are its own. The host counts their bytes, too (kSlotBarrierBytes, kTurnBytes of
+// tile_tactic.cpp).
 template <class Tile>
 struct PipelineMemory {
   char* shared;
@@ -25,6 +28,7 @@ struct PipelineMemory {
     return reinterpret_cast<uint64*>(shared + Tile::kStages * kStageBytes<Tile>) + slot;
   }
   LATHE_DEVICE_MEMBER uint64* empty(int slot) const { return filled(slot) + Tile::kStages; }
+  LATHE_DEVICE_MEMBER uint64* turn(int group) const { return filled(group) + 2 * Tile::kStages; }
 };
 
 // A place in the ring; `parity` is that of the round.
@@ -36,6 +40,28 @@ struct Slot {
     if (++at < Tile::kStages) return;
     at = 0;
     parity ^= 1;
+  }
+  LATHE_DEVICE_MEMBER void skip(int slots) {  // what another group reads
+    const int rounds = (at + slots) / Tile::kStages;
+    at += slots - rounds * Tile::kStages;
+    parity ^= rounds & 1;
+  }
+};
+
+// Which of two groups multiplies; the first one begins, as its parity is that of the phase before the barrier's first.
+// Where groups skip slots, the wait for the turn must come before the one for a slot: only then no slot is more than a
+// phase behind, which its parity could not tell.
+template <class Tile>
+struct Turn {
+  int group;
+  uint32 parity = group == 0 ? 1 : 0;
+
+  LATHE_DEVICE_MEMBER void wait(const PipelineMemory<Tile>& memory) {
+    phase_barrier_wait(memory.turn(group), parity);
+    parity ^= 1;
+  }
+  LATHE_DEVICE_MEMBER void pass(const PipelineMemory<Tile>& memory) const {
+    if (lane() == 0) phase_barrier_arrive(memory.turn(1 - group));
   }
 };
 
@@ -138,17 +164,25 @@ LATHE_DEVICE void release(uint64* empty) {
   }
 }
 
+// A turn is passed on when a group's last products, of a tile or of a panel, have begun, and not when they are done, so
+// that the matrix units do not wait.
 template <class Tile>
-LATHE_DEVICE void consume(Tile& tile, const PipelineMemory<Tile>& memory, Slot<Tile>& slot, int blocks) {
+LATHE_DEVICE void consume(Tile& tile, const PipelineMemory<Tile>& memory, Slot<Tile>& slot, Turn<Tile>& turn,
+                          int blocks) {
+  const int first = Tile::kTurns ? 0 : turn.group * 64;
   int before = 0;
+  if constexpr (Tile::kTurns) turn.wait(memory);
   for (int i = 0; i < blocks; ++i) {
     phase_barrier_wait(memory.filled(slot.at), slot.parity);
-    tile.multiply(memory.a(slot.at), memory.b(slot.at), warp() / 4);
+    if constexpr (Tile::kTurnsByPanel) turn.wait(memory);
+    tile.multiply(memory.a(slot.at), memory.b(slot.at), first);
+    if constexpr (Tile::kTurnsByPanel) turn.pass(memory);
     wait_for_panels<1>(tile);
     if (i > 0) release<Tile>(memory.empty(before));
     before = slot.at;
     slot.next();
   }
+  if constexpr (Tile::kTurns) turn.pass(memory);
   wgmma_wait<0>();
   if (blocks > 0) release<Tile>(memory.empty(before));
 }
@@ -202,14 +236,15 @@ LATHE_DEVICE void exchange(Sum* a, Sum* b, int bit) {
 template <int W, bool kWhole, int kAtOnce, class Tile, class Sink>
 LATHE_DEVICE void store_groups(const Tile& tile, int first, const Sink& sink, long row, long rows, long column,
                                long columns) {
-  constexpr int kTiles = W / 2;
+  constexpr int kTiles = W / 2, kGroups = Tile::kN / 8 / kTiles;  // of 64 rows
   typename Tile::Accumulator v[2 * kAtOnce][W];
   LATHE_UNROLL
-  for (int i = 0; i < Tile::kN / 8 / kTiles; ++i) {  // registers have no index
+  for (int i = 0; i < Tile::kRowTiles * kGroups; ++i) {  // registers have no index
     if (i / kAtOnce * kAtOnce != first) continue;
     LATHE_UNROLL
     for (int t = 0; t < kTiles; ++t) LATHE_UNROLL
-    for (int e = 0; e < 4; ++e) v[i % kAtOnce * 2 + e / 2][t * 2 + e % 2] = tile.acc[0][i * kTiles + t][e];
+    for (int e = 0; e < 4; ++e)
+      v[i % kAtOnce * 2 + e / 2][t * 2 + e % 2] = tile.acc[i / kGroups][i % kGroups * kTiles + t][e];
   }
   LATHE_UNROLL
   for (int k = 0; k < 2 * kAtOnce; ++k) {
@@ -217,17 +252,19 @@ LATHE_DEVICE void store_groups(const Tile& tile, int first, const Sink& sink, lo
     for (int pair = 0; pair < W / 4; ++pair) exchange<2>(v[k] + pair * 4, v[k] + pair * 4 + 2, 1);
     if constexpr (W == 8) exchange<4>(v[k], v[k] + 4, 2);
   }
-  sink_vectors<kWhole>(sink, v, row, rows, column + first * 8 * kTiles, columns, 8 * kTiles);
+  sink_vectors<kWhole>(sink, v, row + first / kGroups * 64, rows, column + first % kGroups * 8 * kTiles, columns,
+                       8 * kTiles);
 }
 
-// Gives a tile's sums to the sink. The program stands in the code for each part of them when it is short; operands of
-// several parts are on the way at the same time.
+// Gives the sums that a group has, from `row` on, to the sink. The program stands in the code for each part of them
+// when it is short; operands of several parts are on the way at the same time.
 template <int W, bool kWhole, bool kShort, class Tile, class Sink>
 LATHE_DEVICE void store_quads(const Tile& tile, const Sink& sink, long row, long rows, long column, long columns) {
   static_assert(W == 2 || W == 4 || W == 8, "what two, or four, threads have of a row");
-  constexpr int kGroups = Tile::kN / 4 / W, kAtOnce = Sink::kAtOnce >= 4 ? 2 : 1;
+  constexpr int kGroups = Tile::kRowTiles * Tile::kN / 4 / W;
+  constexpr int kAtOnce = Sink::kAtOnce >= 4 && Tile::kN / 4 / W % 2 == 0 ? 2 : 1;
   const int place = lane() & 3;
-  row += warp() * 16 + lane() / 4;
+  row += warp() % 4 * 16 + lane() / 4;
   column += W == 8 ? place * 8 : W == 4 ? (place & 1) * 8 + (place & 2) * 2 : place * 2;
   if constexpr (kShort) {
     LATHE_UNROLL
@@ -245,8 +282,9 @@ LATHE_DEVICE void init_barriers(const PipelineMemory<Tile>& memory) {
   if (thread_x() == 0) {
     for (int slot = 0; slot < Tile::kStages; ++slot) {
       phase_barrier_init(memory.filled(slot), 1);
-      phase_barrier_init(memory.empty(slot), Tile::kConsumers * Tile::kPeers);
+      phase_barrier_init(memory.empty(slot), Tile::kReaders * Tile::kPeers);
     }
+    for (int group = 0; group < 2; ++group) phase_barrier_init(memory.turn(group), 4);
     phase_barrier_fence();
   }
   if constexpr (Tile::kPeers > 1) {
@@ -257,8 +295,8 @@ LATHE_DEVICE void init_barriers(const PipelineMemory<Tile>& memory) {
   }
 }
 
-// `finish` gets each tile with its block. Registers go from the warps that ask for
-// panels to those that hold sums.
+// `finish` gets each tile with its block, from the group's rows on. Registers go from the warps that ask for panels to
+// those that hold sums.
 template <class Tile, bool kWeightsFirst, class Product, class Finish>
 LATHE_DEVICE void run_pipeline(const Product& product, char* shared, const Finish& finish) {
   const PipelineMemory<Tile> memory{shared};
@@ -267,12 +305,21 @@ LATHE_DEVICE void run_pipeline(const Product& product, char* shared, const Finis
     if constexpr (Tile::kGroups == 2) take_registers<232>();
     const unsigned step = static_cast<unsigned>(grid_x()) / Tile::kPeers;
     Slot<Tile> slot;
+    Turn<Tile> turn{warp() / 4};
     Tile tile;
+    int taker = 0;
     dependency_wait();
     for (unsigned work = static_cast<unsigned>(block_x()) / Tile::kPeers; work < product.works; work += step) {
-      const Block block = product.work(work);
+      Block block = product.work(work);
+      const bool is_own = !Tile::kTurns || taker == turn.group;
+      taker ^= 1;
+      if (!is_own) {
+        slot.skip(block.blocks);
+        continue;
+      }
       tile.clear();
-      consume(tile, memory, slot, block.blocks);
+      consume(tile, memory, slot, turn, block.blocks);
+      if constexpr (!Tile::kTurns) block.row += turn.group * 64;
       finish(tile, block);
     }
   } else {

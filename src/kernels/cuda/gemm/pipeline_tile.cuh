@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tile of a product whose panels the copy engine brings: groups of four warps multiply 64 rows each, and one warp
-// of a further group asks for panels (gemm/pipeline.cuh).
+// The tile of a product whose panels the copy engine brings: groups of four warps multiply 64 rows each, or have tiles
+// of their own, and one warp of a further group asks for panels (gemm/pipeline.cuh).
 #pragma once
 
 #include "gemm/promotion.cuh"
@@ -20,36 +20,47 @@ struct CopiedPanel {
   static constexpr int kStepBytes = kMnMajor ? 32 / static_cast<int>(sizeof(T)) * 128 : 32;
 };
 
-// kPeers blocks of a cluster have tiles below each other, and bring each other parts of B.
-template <class T, int kM_, int kN_, int kStages_, int kPeers_, bool kMnMajorA_, bool kMnMajorB_>
+// kPeers blocks of a cluster have tiles below each other, and bring each other parts of B. kTurns: each
+// of two groups takes whole tiles; while one multiplies, the other finishes the tile before (decision 0079).
+template <class T, int kM_, int kN_, int kStages_, int kPeers_, bool kMnMajorA_, bool kMnMajorB_, bool kTurns_>
 struct PipelineTile {
   using Element = T;
   using Accumulator = typename MatrixSum<T>::Type;
   static constexpr int kM = kM_, kN = kN_, kK = 128 / static_cast<int>(sizeof(T)), kStages = kStages_, kPeers = kPeers_;
-  static constexpr bool kMnMajorA = kMnMajorA_, kMnMajorB = kMnMajorB_;
-  static constexpr int kGroups = kM / 64, kConsumers = 4 * kGroups;  // warps that multiply
+  static constexpr bool kMnMajorA = kMnMajorA_, kMnMajorB = kMnMajorB_, kTurns = kTurns_;
+  static constexpr int kGroups = kTurns ? 2 : kM / 64, kConsumers = 4 * kGroups;  // warps that multiply
+  static constexpr int kReaders = kTurns ? 4 : kConsumers;                        // warps that read a panel
+  static constexpr int kRowTiles = kTurns ? kM / 64 : 1;
+  // Two groups that wait for each panel multiply it one after the other, so that one adds while the other multiplies.
+  static constexpr bool kTurnsByPanel = kPromotes<T> && kGroups == 2;
   using PanelA = CopiedPanel<T, kM, kMnMajorA>;
   using PanelB = CopiedPanel<T, kN, kMnMajorB>;
   static_assert(kM % 64 == 0 && kN % 32 == 0, "what the instruction takes");
   static_assert(kPeers == 1 || kN / kPeers % (kMnMajorB ? 64 : 8) == 0, "peers bring whole blocks");
 
-  Accumulator acc[1][kN / 8][4];
+  static_assert(!kTurns || !kPromotes<T>, "a group that waits for each panel does not keep the matrix units busy");
+
+  Accumulator acc[kRowTiles][kN / 8][4];
   typename PanelSumsOf<T, kN>::Type panel;
 
   LATHE_DEVICE_MEMBER void clear() { clear_sums(acc); }
 
-  // Begins to add the panels' product: a group of work.
-  LATHE_DEVICE_MEMBER void multiply(const char* a, const char* b, int group) {
+  // Begins to add the panels' product, of the rows from `first` on: a group of work.
+  LATHE_DEVICE_MEMBER void multiply(const char* a, const char* b, int first) {
     constexpr int kSteps = 4;
-    a += group * PanelA::kGroupBytes;
+    a += first / 64 * PanelA::kGroupBytes;
     wgmma_fence();
     LATHE_UNROLL
     for (int step = 0; step < kSteps; ++step) {
       const char *from_a = a + step * PanelA::kStepBytes, *from_b = b + step * PanelB::kStepBytes;
-      if constexpr (kPromotes<T>)
+      if constexpr (kPromotes<T>) {
         panel.multiply(from_a, from_b, step == 0);
-      else
-        wgmma<kN, kMnMajorA, kMnMajorB, PanelA::kBlockBytes, PanelB::kBlockBytes>(acc[0], from_a, from_b, T{});
+      } else {
+        LATHE_UNROLL
+        for (int i = 0; i < kRowTiles; ++i)
+          wgmma<kN, kMnMajorA, kMnMajorB, PanelA::kBlockBytes, PanelB::kBlockBytes>(
+              acc[i], from_a + i * PanelA::kGroupBytes, from_b, T{});
+      }
     }
     wgmma_commit();
   }

@@ -22,6 +22,8 @@ constexpr double kClusterMicroseconds = 0.9, kClusterShare = 0.5625;
 // Clocks: of a block until its first panel is there; of its end, by itself and for each of its sums; of each sum of a
 // thread, and of each element that it reads for it; of an access.
 constexpr double kStartClocks = 1330, kEndClocks = 440, kEndSumClocks = 0.25, kSumClocks = 35, kOperandClocks = 72;
+// Of each function of a sum, by a GELU behind a product of 12,288 rows and 4096 columns.
+constexpr double kEndFunctionClocks = 0.2, kFunctionClocks = 67;
 constexpr double kAccessClocks = 690, kWarpgroupAccessClocks = 310;
 
 // Multiplications and additions per clock of a multiprocessor, and of a warp alone.
@@ -82,7 +84,8 @@ double clocks_alone(const TileShape& tile, const Extent& e, double panels, doubl
   const double wait = tile.unit == TileShape::warpgroup ? kWarpgroupAccessClocks / (ahead - 1) : kAccessClocks / ahead;
   const double sums = static_cast<double>(tile.m * tile.n) / static_cast<double>(threads(tile));
   return kStartClocks + panels * std::max(0.8 * panel, wait) +
-         sums * (kSumClocks + kOperandClocks * static_cast<double>(e.operands));
+         sums * (kSumClocks + kOperandClocks * static_cast<double>(e.operands) +
+                 kFunctionClocks * static_cast<double>(e.functions));
 }
 
 double clocks(const TileShape& tile, const Extent& e) {
@@ -92,7 +95,8 @@ double clocks(const TileShape& tile, const Extent& e) {
                                      kRegistersPerMultiprocessor / (registers(tile, e) * threads(tile)),
                                      e.target.limits.core_threads / threads(tile)});
   const double panel = panel_clocks(tile, e);
-  const double busy = panel * panels + kEndClocks + kEndSumClocks * static_cast<double>(tile.m * tile.n);
+  const double end = kEndSumClocks + kEndFunctionClocks * static_cast<double>(e.functions);
+  const double busy = panel * panels + kEndClocks + end * static_cast<double>(tile.m * tile.n);
   return std::max(
       static_cast<double>(each) * busy,
       static_cast<double>(ceil_div(each, std::max<int64_t>(resident, 1))) * clocks_alone(tile, e, panels, panel));
@@ -109,10 +113,16 @@ double pipeline_clocks(const TileShape& tile, const Extent& e) {
                                 filled / (kFilledShare * e.target.cache_clock_bytes));
   const auto panels = static_cast<double>(ceil_div(ceil_div(e.k, tile.k), tile.splits));
   const double sums = static_cast<double>(tile.warp_m * tile.warp_n) / 32;
-  const double finish = sums * (kSumClocks + kOperandClocks * static_cast<double>(e.operands));
+  const double finish = sums * (kSumClocks + kOperandClocks * static_cast<double>(e.operands) +
+                                kFunctionClocks * static_cast<double>(e.functions));
   const auto clusters = static_cast<int64_t>(e.target.cores) / tile.peers;
-  const auto each = static_cast<double>(ceil_div(works(tile, e), std::max<int64_t>(clusters, 1)));
-  return kStartClocks + (tile.peers > 1 ? kClusterClocks : 0) + each * (panels * panel + finish);
+  const int64_t works = ceil_div(gemm::works(tile, e), std::max<int64_t>(clusters, 1));
+  const auto each = static_cast<double>(works);
+  const double start = kStartClocks + (tile.peers > 1 ? kClusterClocks : 0), multiply = panels * panel;
+  if (!tile.turns) return start + each * (multiply + finish);
+  // The second group begins when the first has multiplied a tile; the slower of the matrix units and of a group counts.
+  const double group = (works % 2 == 0 ? multiply : 0) + static_cast<double>(ceil_div(works, 2)) * (multiply + finish);
+  return start + std::max(each * multiply + finish, group);
 }
 
 }  // namespace

@@ -13,6 +13,7 @@ namespace lathe::cuda::gemm {
 namespace {
 
 constexpr size_t kMaxConfigs = 10;
+constexpr int64_t kSlotBarrierBytes = 16, kTurnBytes = 16;  // of a pipeline's memory (gemm/pipeline.cuh)
 
 // K in bytes, so that one list serves all types. Stages at the most.
 struct Shape {
@@ -102,9 +103,11 @@ constexpr auto kSparseShapes = std::to_array<Shape>({
 });
 // clang-format on
 
-// Groups of four warps multiply 64 rows each, of what the copy engine brings: as many panels as there is room for.
+// Groups of four warps multiply 64 rows each, or a whole tile in turns, of what the copy engine brings: as many panels
+// as there is room for.
 struct PipelineShape {
   int64_t m, n, peers;
+  bool turns = false;
 };
 constexpr auto kPipelineShapes = std::to_array<PipelineShape>({
     {128, 256, 1},
@@ -117,6 +120,14 @@ constexpr auto kPipelineShapes = std::to_array<PipelineShape>({
     {64, 256, 1},
     {64, 128, 1},
     {64, 64, 1},
+    {128, 160, 2, true},
+    {128, 128, 1, true},
+    {128, 128, 2, true},
+    {64, 256, 1, true},
+    {64, 256, 2, true},
+    {64, 192, 2, true},
+    {64, 128, 1, true},
+    {64, 128, 2, true},
 });
 
 // A warp of 4 x 8 threads: warp_m / 4 x warp_n / 8 elements each.
@@ -185,7 +196,8 @@ std::vector<int64_t> stage_counts(const Shape& shape, const TileShape& tile, con
 
 std::string text_of(const TileShape& t) {
   if (t.unit == TileShape::pipeline)
-    return fmt::format("tma {}x{}x{} stages={} peers={} splits={}", t.m, t.n, t.k, t.stages, t.peers, t.splits);
+    return fmt::format("tma {}x{}x{} stages={} peers={} splits={}{}", t.m, t.n, t.k, t.stages, t.peers, t.splits,
+                       t.turns ? " turns" : "");
   constexpr std::array<std::string_view, 5> kUnits = {"mma", "fma", "wgmma", "tma", "mma.sp"};
   return fmt::format("{} {}x{}x{} warp={}x{}x{} stages={} {}={}", kUnits[t.unit], t.m, t.n, t.k, t.warp_m, t.warp_n,
                      t.k / t.slices, t.stages, t.cluster ? "cluster" : "splits", t.splits);
@@ -213,16 +225,18 @@ void add_tiles(TileShape::Unit unit, std::span<const Shape> shapes, const Extent
 }
 
 void add_pipelines(const Extent& e, std::vector<Config>& configs) {
-  constexpr int64_t kRowBytes = 128, kMostStages = 8, kBarrierBytes = 16;
+  constexpr int64_t kRowBytes = 128, kMostStages = 8;
   for (const PipelineShape& s : kPipelineShapes) {
     // Parts of an MN-major B are whole blocks of 64 columns.
     if (e.major_b == Major::mn && s.n / s.peers % 64 != 0) continue;
-    TileShape t{TileShape::pipeline, s.m, s.n, kRowBytes / static_cast<int64_t>(size_of(e.dtype)), 16, s.n};
-    t.peers = s.peers;
-    t.stages = std::min(kMostStages, e.target.limits.shared_bytes / ((s.m + s.n) * kRowBytes + kBarrierBytes));
+    const int64_t k = kRowBytes / static_cast<int64_t>(size_of(e.dtype)), warp_m = s.turns ? s.m / 4 : 16;
+    TileShape t{TileShape::pipeline, s.m, s.n, k, warp_m, s.n};
+    t.peers = s.peers, t.turns = s.turns;
+    t.stages = std::min(kMostStages,
+                        (e.target.limits.shared_bytes - kTurnBytes) / ((s.m + s.n) * kRowBytes + kSlotBarrierBytes));
     if (t.peers > e.target.limits.cluster || t.peers > e.target.cores) continue;
     constexpr int64_t kMostTwice = 192;  // columns whose sums fit registers beside those of a panel
-    if (is_factor_float8(e.dtype) && s.n > kMostTwice) continue;
+    if (is_factor_float8(e.dtype) && (s.n > kMostTwice || s.turns)) continue;
     for (const int64_t splits : split_counts(t, e)) {
       t.splits = splits;
       configs.push_back({.text = text_of(t), .predicted_us = predict(t, e), .choice = t});
@@ -238,6 +252,17 @@ int64_t whole_operands(const Problem& problem) {
     for (size_t d = 0; d < dims.size(); ++d)
       if (dims[d] > 1 && (d >= operand.opt_strides.size() || operand.opt_strides[d] == 0)) return false;
     return true;
+  });
+}
+
+int64_t dear_functions(const Program& program) {
+  static constexpr std::array kDear = {
+      Opcode::div,  Opcode::pow,      Opcode::exp,       Opcode::log,         Opcode::sqrt,       Opcode::recip,
+      Opcode::sin,  Opcode::cos,      Opcode::erf,       Opcode::sigmoid,     Opcode::tanh,       Opcode::elu,
+      Opcode::selu, Opcode::celu,     Opcode::softsign,  Opcode::softplus,    Opcode::silu,       Opcode::swish,
+      Opcode::mish, Opcode::gelu_erf, Opcode::gelu_tanh, Opcode::scaled_tanh, Opcode::round_e4m3, Opcode::round_e5m2};
+  return std::ranges::count_if(program.code, [](const Instruction& instruction) {
+    return std::ranges::find(kDear, instruction.op) != kDear.end();
   });
 }
 
@@ -274,7 +299,7 @@ int64_t b_bytes(const TileShape& tile, DType dtype) {
 int64_t threads(const TileShape& tile) {
   constexpr int64_t kProducers = 128;
   const int64_t multiplying = tile.m / tile.warp_m * (tile.n / tile.warp_n) * tile.slices * 32;
-  return multiplying + (tile.unit == TileShape::pipeline ? kProducers : 0);
+  return multiplying * (tile.turns ? 2 : 1) + (tile.unit == TileShape::pipeline ? kProducers : 0);
 }
 
 int64_t works(const TileShape& tile, const Extent& e) {
@@ -305,8 +330,7 @@ int64_t slabs(const TileShape& tile, DType dtype) {
 }
 
 int64_t shared_bytes(const TileShape& tile, DType dtype) {
-  constexpr int64_t kBarrierBytes = 16;  // of a slot
-  if (tile.unit == TileShape::pipeline) return ring_bytes(tile, dtype) + tile.stages * kBarrierBytes;
+  if (tile.unit == TileShape::pipeline) return ring_bytes(tile, dtype) + tile.stages * kSlotBarrierBytes + kTurnBytes;
   return std::max(ring_bytes(tile, dtype), staging_bytes(tile, dtype, slabs(tile, dtype)));
 }
 
@@ -322,8 +346,8 @@ std::string tile_type(const TileShape& t, DType dtype, Major major_a, Major majo
   if (t.unit == TileShape::warpgroup)
     return fmt::format("gemm::WgmmaTile<{}, {}, {}, {}>", device_type(dtype), t.m, t.n, t.stages);
   if (t.unit == TileShape::pipeline)
-    return fmt::format("gemm::PipelineTile<{}, {}, {}, {}, {}, {}, {}>", device_type(dtype), t.m, t.n, t.stages,
-                       t.peers, mn_major_a, mn_major_b);
+    return fmt::format("gemm::PipelineTile<{}, {}, {}, {}, {}, {}, {}, {}>", device_type(dtype), t.m, t.n, t.stages,
+                       t.peers, mn_major_a, mn_major_b, t.turns);
   if (t.unit == TileShape::sparse)
     return fmt::format("gemm::SparseTile<{}, {}, {}, {}, {}, {}, {}, {}, {}>", device_type(dtype), t.m, t.n, t.k,
                        t.warp_m, t.warp_n, t.slices, t.stages, mn_major_a);

@@ -21,6 +21,7 @@ struct TileShape {
   int64_t splits = 1;              // of K
   bool cluster = false;            // the splits are blocks of a cluster, which add up their sums
   int64_t peers = 1;               // of a pipeline: blocks of a cluster, below each other, that share B
+  bool turns = false;              // of a pipeline: two groups of warps have tiles of their own, and multiply in turns
   bool adds_sums() const { return cluster || slices > 1; }  // of several warps or blocks, in the epilogue
   bool operator==(const TileShape&) const = default;
 };
@@ -36,12 +37,14 @@ struct Extent {
   bool copied = false;    // the copy engine may bring both operands (gemm/pipeline.cuh)
   bool sparse = false;    // tiles are of sparse weights (gemm_sparse/gemm_sparse.cuh)
   Target target;
-  int64_t taps = 1;      // how often A's elements are read, as parts of different rows
-  int64_t operands = 0;  // of the program, that have an element for each of the output's
+  int64_t taps = 1;       // how often A's elements are read, as parts of different rows
+  int64_t operands = 0;   // of the program, that have an element for each of the output's
+  int64_t functions = 0;  // of the program, that take as long as an exponential does
   int64_t m = 1, n = 1, k = 1, batch = 1;
 };
 
 int64_t whole_operands(const Problem& problem);  // Extent::operands
+int64_t dear_functions(const Program& program);  // Extent::functions
 
 // Whose choice is a TileShape. Best first by the cost model; never empty.
 std::vector<Config> configs(const Extent& extent);

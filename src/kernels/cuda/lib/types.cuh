@@ -242,19 +242,6 @@ LATHE_DEVICE T saturate(Float value) {
   return static_cast<T>(value);
 }
 
-// The nearest integer, half to even, and kZero more, which the type holds; NaN gives 0.
-template <class T, int kZero>
-LATHE_DEVICE T level_of(float value) {
-  int32 level;
-#ifdef LATHE_EMULATED
-  level = value != value ? 0 : static_cast<int32>(__builtin_rintf(value));
-#else
-  asm("cvt.rni.s32.f32 %0, %1;" : "=r"(level) : "f"(value));
-#endif
-  if constexpr (kZero != 0) level = value != value ? 0 : level + kZero;
-  return static_cast<T>(level);
-}
-
 template <class T>
 LATHE_DEVICE T from_float(float value) {
   if constexpr (is_same<T, float> || is_same<T, double>)
@@ -271,6 +258,23 @@ LATHE_DEVICE T from_float(float value) {
     return value != 0;
   else
     return saturate<T>(value);
+}
+
+// The nearest integer, half to even, and kZero more, which the type holds; NaN gives 0. The nearest 8-bit float.
+template <class T, int kZero>
+LATHE_DEVICE T level_of(float value) {
+  if constexpr (is_float8<T>) {
+    return from_float<T>(value);
+  } else {
+    int32 level;
+#ifdef LATHE_EMULATED
+    level = value != value ? 0 : static_cast<int32>(__builtin_rintf(value));
+#else
+    asm("cvt.rni.s32.f32 %0, %1;" : "=r"(level) : "f"(value));
+#endif
+    if constexpr (kZero != 0) level = value != value ? 0 : level + kZero;
+    return static_cast<T>(level);
+  }
 }
 
 // Two 16-bit floats in a register.
