@@ -27,12 +27,14 @@ ir::Value* sizes_of(ir::GraphBuilder& c, const TensorList& list) {
   return product(c, c.unary(UnaryOp::abs, list.dims), {1}, false);
 }
 
-// A position counted from the start. One before the start becomes length + 2, which bounds_of(), of length + 1, does
-// not have either, so that looking it up fails.
-ir::Value* from_start(ir::GraphBuilder& c, const TensorList& list, ir::Value* position) {
+// A position in [-length, length + `beyond`), counted from the start. It is looked up in a list of all that there are,
+// so that others fail whatever is read of the result; one before the start is looked up behind the end.
+ir::Value* from_start(ir::GraphBuilder& c, const TensorList& list, ir::Value* position, int64_t beyond = 0) {
   ir::Value* count = length_of(c, list);
+  ir::Value* limit = c.plus(count, number(c, beyond));
   ir::Value* counted = c.select(c.binary(Op::less, position, number(c, 0)), c.plus(position, count), position);
-  return c.select(c.binary(Op::less, counted, number(c, 0)), c.plus(count, number(c, 2)), counted);
+  counted = c.select(c.binary(Op::less, counted, number(c, 0)), limit, counted);
+  return c.gather(count_up(c, c.unsqueeze(limit, {0})), counted, 0);
 }
 
 // Rows [begin, end), which are i64[].
@@ -154,7 +156,7 @@ TensorList inserted(ir::GraphBuilder& c, const TensorList& list, ir::Value* x, i
     longer.dims = c.concat({longer.dims, dims}, 0);
     return longer;
   }
-  ir::Value* at = from_start(c, list, position);
+  ir::Value* at = from_start(c, list, position, 1);
   ir::Value* place = c.gather(bounds_of(c, sizes_of(c, list)), at, 0);
   longer.rows = c.concat({rows_before(c, longer.rows, place), rows, rows_from(c, longer.rows, place)}, 0);
   longer.dims = c.concat({rows_before(c, longer.dims, at), dims, rows_from(c, longer.dims, at)}, 0);

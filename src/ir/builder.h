@@ -101,6 +101,7 @@ class GraphBuilder {
 
  protected:
   static Value* placeholder();
+  void forget_error() { failed_ = false, error_.reset(); }
 
   Graph& graph_;
   NodeName name_;

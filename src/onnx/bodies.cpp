@@ -8,7 +8,8 @@
 namespace lathe::onnx {
 namespace {
 
-constexpr int kMostForms = 8;  // attempts until forms no longer grow; a rank that grows in each round never ends
+constexpr int64_t kMostRanks = 5;  // that a sequence without tensors is taken to have
+constexpr int kMostForms = 8;      // attempts until forms no longer grow; a rank that grows in each round never ends
 
 bool is_known_true(NodeContext& c, const ir::Value* value) {
   const std::optional<double> known = c.constant_scalar(value);
@@ -178,7 +179,9 @@ struct SlotLoop {
 std::vector<Slot> run_slot_loop(NodeContext& c, ir::Value* trips, ir::Value* condition, const std::vector<Slot>& begins,
                                 const GraphProto& proto, const SlotLoop& loop) {
   Forms forms(begins);
+  const Branches branches = c.branches();
   for (int attempt = 0; attempt < kMostForms && !c.failed(); ++attempt) {
+    c.branches() = branches;  // ranks of an attempt before are no reason to take one branch only
     std::vector<ir::Value*> operands = {trips, condition};
     const std::vector<ir::Value*> carried = forms.tensors(c, begins);
     operands.insert(operands.end(), carried.begin(), carried.end());
@@ -221,8 +224,16 @@ std::vector<Slot> run_slot_loop(NodeContext& c, ir::Value* trips, ir::Value* con
   return {};
 }
 
+bool begins_empty(const Slot& slot) {
+  const SlotForm form = form_of(slot);
+  return form.is_empty && !form.is_maybe && (form.dtype || form.is_text);
+}
+
 }  // namespace
 
+// A sequence that begins without tensors has no rank, but what the body does with its tensors may need one. The
+// declared one is tried first, then others, until the body can be imported; from there on, run_slot_loop() finds the
+// rank of what comes. Where all fail, the errors of the first are reported.
 void add_slot_loop(NodeContext& c, const GraphProto& body, size_t num_carried) {
   std::vector<Slot> begins;
   for (size_t i = 0; i < num_carried; ++i) begins.push_back(c.require_slot(2 + i));
@@ -230,7 +241,23 @@ void add_slot_loop(NodeContext& c, const GraphProto& body, size_t num_carried) {
   const SlotLoop loop = {
       [](ir::GraphBuilder&, const std::vector<Slot>& arguments) { return arguments; },
       [](ir::GraphBuilder&, const std::vector<Slot>&, const std::vector<Slot>& outputs) { return outputs; }};
-  const std::vector<Slot> results = run_slot_loop(c, c.input(0), c.input(1), begins, body, loop);
+  std::vector<Slot> results;
+  const auto run = [&](std::optional<int64_t> rank) {
+    std::vector<Slot> ranked = begins;
+    for (size_t i = 0; i < num_carried; ++i) {
+      if (!begins_empty(begins[i])) continue;
+      const std::vector<TypeProto>& declared = body.inputs[2 + i].type.inner;
+      const size_t own = declared.empty() ? 0 : declared[0].dims.size();
+      ranked[i] = to_slot(empty_list(c, form_of(begins[i]).dtype, rank.value_or(static_cast<int64_t>(own))));
+    }
+    results = run_slot_loop(c, c.input(0), c.input(1), ranked, body, loop);
+    return !c.failed();
+  };
+  const bool is_guess = std::ranges::any_of(begins, begins_empty);
+  bool is_final = is_guess && c.attempt([&] { return run({}); });
+  for (int64_t rank = 0; is_guess && !is_final && rank < kMostRanks; ++rank)
+    is_final = c.attempt([&] { return run(rank); });
+  if (!is_final) run({});
   for (size_t i = 0; i < results.size(); ++i) c.set_output(i, results[i]);
 }
 
@@ -248,10 +275,11 @@ void add_map_loop(NodeContext& c, const GraphProto& body) {
   }
   const size_t num_inputs = begins.size();
   for (const ValueInfo& output : body.outputs) {
-    const std::optional<DType> dtype = to_dtype(output.type.element);
-    if (!dtype && output.type.element != ElementType::string)
-      return c.unsupported("its graph's output '{}' is declared {}", output.name, name_of(output.type.element));
-    begins.push_back(to_slot(empty_list(c, dtype, 0)));
+    const ElementType type = output.type.element;
+    const std::optional<DType> dtype = to_dtype(type);
+    if (!dtype && type != ElementType::string && type != ElementType::undefined)
+      return c.unsupported("its graph's output '{}' is declared {}", output.name, name_of(type));
+    begins.push_back(to_slot(Sequence{{}, dtype, type == ElementType::string}));
   }
   if (c.failed()) return;
   if (!begins[0].open) return c.invalid("its input 0 is no sequence, but must be");
@@ -265,13 +293,16 @@ void add_map_loop(NodeContext& c, const GraphProto& body) {
       [&](ir::GraphBuilder& inside, const std::vector<Slot>& arguments, const std::vector<Slot>& outputs) {
         std::vector<Slot> next(arguments.begin() + 1, arguments.end());
         for (size_t i = 0; i < outputs.size(); ++i) {
-          Slot& list = next[1 + num_inputs + i];
-          ir::Value* tensor = outputs[i].text ? outputs[i].text : outputs[i].value;
-          if (!tensor || list.open->is_text != (outputs[i].text != nullptr)) {
+          const bool is_text = outputs[i].text != nullptr;
+          ir::Value* tensor = is_text ? outputs[i].text : outputs[i].value;
+          if (!tensor) {
             refuse_no_tensor(inside, body.outputs[i]);
             return next;
           }
-          list = to_slot(inserted(inside, *list.open, tensor, nullptr));
+          TensorList list = *next[1 + num_inputs + i].open;
+          if (list.is_empty)  // of the type that comes, as its own may not be told
+            list = empty_list(inside, is_text ? std::nullopt : std::optional(tensor->dtype()), 0);
+          next[1 + num_inputs + i] = to_slot(inserted(inside, list, tensor, nullptr));
         }
         return next;
       }};

@@ -51,6 +51,8 @@ class GraphImporter {
   void import_inputs(Scope& scope);
   void import_outputs(Scope& scope);
   void import_output(const TypeProto& type, const std::string& name, ir::Value* value);
+  void add_output(const std::string& name, ir::Value* value);
+  void check_output_type(const TypeProto& type, const std::string& name, const ir::Value& tensor, bool is_text);
   void import_text_output(const TypeProto& type, const std::string& name, ir::Value* rows);
   void import_slot_output(const ValueInfo& output, const Slot& slot);
   void import_sequence_output(const ValueInfo& output, const Sequence& sequence);
@@ -71,6 +73,7 @@ class GraphImporter {
                                                std::string prefix, Scope& outer);
   bool fill_body(const GraphProto& proto, ir::GraphBuilder& inside, ir::Captured& captured, const BodyEdge& edge,
                  std::string prefix, Scope& outer);
+  bool attempt(const std::function<bool()>& work);  // see Attempt
   std::optional<std::vector<Slot>> import_nodes(const GraphProto& body, Scope& scope);
   bool is_custom(const NodeProto& node) const;
   const FunctionProto* find_function(const NodeProto& node) const;

@@ -148,7 +148,8 @@ bool GraphImporter::import_operator(const NodeProto& node, const std::string& na
                              const BodyEdge& edge) {
     return fill_body(proto, inside, captured, edge, name + "/", scope);
   };
-  NodeContext context(node, name, version, *scope.graph, inputs, scope.call, {inline_graph, make_body},
+  const auto attempt = [&](const std::function<bool()>& work) { return this->attempt(work); };
+  NodeContext context(node, name, version, *scope.graph, inputs, scope.call, {inline_graph, make_body, attempt},
                       report_.branches, int64_);
   if (plugin) warn_of_deprecated(node.op_type, report_.warnings);
   if (custom)

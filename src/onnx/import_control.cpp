@@ -116,6 +116,23 @@ bool is_worth_a_branch(const GraphProto& graph) {
          });
 }
 
+// A branch for outputs of which one at least is no tensor, so that nothing can select them.
+void add_only_branch(NodeContext& c, ir::Value* condition, const GraphProto& then_graph, const GraphProto& else_graph) {
+  if (then_graph.outputs.size() != else_graph.outputs.size())
+    return c.invalid("its branches differ in their number of outputs");
+  if (!add_branch(c, condition, then_graph, else_graph))
+    c.unsupported(
+        "one of its outputs is a tensor of another rank in one branch than in the other, or no tensor there, and its "
+        "condition is not known");
+}
+
+// Nothing where one of them is no tensor of numbers.
+std::optional<std::vector<ir::Value*>> tensors_of(const std::vector<Slot>& slots) {
+  std::vector<ir::Value*> tensors;
+  for (const Slot& slot : slots) tensors.push_back(slot.value);
+  return std::ranges::count(tensors, nullptr) == 0 ? std::optional(tensors) : std::nullopt;
+}
+
 }  // namespace
 
 void import_if(NodeContext& c) {
@@ -127,15 +144,8 @@ void import_if(NodeContext& c) {
     for (size_t i = 0; i < chosen.size() && !c.failed(); ++i) c.pass_on(i, chosen[i]);
     return;
   }
-  if (yields_no_tensor(*then_graph) || yields_no_tensor(*else_graph)) {
-    if (then_graph->outputs.size() != else_graph->outputs.size())
-      return c.invalid("its branches differ in their number of outputs");
-    if (!add_branch(c, condition, *then_graph, *else_graph))
-      c.unsupported(
-          "one of its outputs is a tensor of another rank in one branch than in the other, or no tensor there, and its "
-          "condition is not known");
-    return;
-  }
+  if (yields_no_tensor(*then_graph) || yields_no_tensor(*else_graph))
+    return add_only_branch(c, condition, *then_graph, *else_graph);
   if (const auto taken = c.branches().find(c.name()); taken != c.branches().end())
     return choose_one(c, condition, taken->second, c.run_graph(taken->second ? then_graph : else_graph, {}));
   if (then_graph->outputs.size() == else_graph->outputs.size() &&
@@ -143,9 +153,14 @@ void import_if(NodeContext& c) {
       add_branch(c, condition, *then_graph, *else_graph))
     return;
   const auto num_before = static_cast<ptrdiff_t>(c.graph().num_nodes());
-  const std::vector<ir::Value*> yes = c.run_graph(then_graph, {}), no = c.run_graph(else_graph, {});
+  const auto then_tensors = tensors_of(c.run_graph(*then_graph, std::vector<Slot>()));
+  const auto else_tensors = tensors_of(c.run_graph(*else_graph, std::vector<Slot>()));
+  if (c.failed()) return;
+  if (!then_tensors || !else_tensors)  // as types that are not declared did not tell
+    return add_only_branch(c, condition, *then_graph, *else_graph);
+  const std::vector<ir::Value*>&yes = *then_tensors, &no = *else_tensors;
   const auto reads_text = [](const auto& node) { return node->is(OpKind::from_text); };
-  if (!c.failed() && yes.size() == no.size() &&
+  if (yes.size() == no.size() &&
       std::any_of(std::next(c.graph().nodes().begin(), num_before), c.graph().nodes().end(), reads_text) &&
       add_branch(c, condition, *then_graph, *else_graph))
     return;  // the condition may guard against text that is no number; what both have been made of is dead

@@ -112,6 +112,16 @@ bool GraphImporter::fill_body(const GraphProto& proto, ir::GraphBuilder& inside,
   return outputs && !inside.failed();
 }
 
+// Too many nodes are final: others would not be imported, either.
+bool GraphImporter::attempt(const std::function<bool()>& work) {
+  const auto num_before = static_cast<ptrdiff_t>(problems_.size());
+  const std::optional<NodeSupport> support = support_ ? std::optional(*support_) : std::nullopt;
+  if (work() || num_nodes_ > max_nodes_) return true;
+  problems_.erase(problems_.begin() + num_before, problems_.end());
+  if (support_) *support_ = *support;
+  return false;
+}
+
 std::optional<std::vector<Slot>> GraphImporter::import_nodes(const GraphProto& body, Scope& scope) {
   for (const TensorData& tensor : body.initializers) scope.initializers[tensor.name] = &tensor;
   bool good = true;

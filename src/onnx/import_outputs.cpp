@@ -24,6 +24,7 @@ void GraphImporter::import_slot_output(const ValueInfo& output, const Slot& slot
     import_parts_output(output, {{name + "_is_there", slot.maybe->is_there}}, TypeProto());
     import_slot_output(output, slot.maybe->element);
   } else if (slot.open) {
+    check_output_type(output.type, name, *slot.open->rows, slot.open->is_text);
     import_parts_output(output, {{name + "_elements", slot.open->rows}, {name + "_dims", slot.open->dims}},
                         TypeProto());
   } else if (slot.sequence) {
@@ -41,30 +42,42 @@ void GraphImporter::import_slot_output(const ValueInfo& output, const Slot& slot
   }
 }
 
+// A type that the model declares, which it need not, must be that of the tensors that come.
+void GraphImporter::check_output_type(const TypeProto& type, const std::string& name, const ir::Value& tensor,
+                                      bool is_text) {
+  const TypeProto* held = &type;  // by an optional or a sequence
+  while (!held->inner.empty()) held = &held->inner[0];
+  const bool is_declared_text = held->element == ElementType::string;
+  const std::optional<DType> declared = to_dtype(held->element);
+  const bool fits = is_text ? is_declared_text : !is_declared_text && (!declared || *declared == tensor.dtype());
+  if (fits || held->element == ElementType::undefined) return;
+  problem(Error{ErrorCode::type_mismatch,
+                fmt::format("output '{}' is declared {}, but its node yields {}; correct the type that the model "
+                            "declares",
+                            name, name_of(held->element), is_text ? "strings" : name_of(tensor.dtype())),
+                {}});
+}
+
 void GraphImporter::import_output(const TypeProto& type, const std::string& name, ir::Value* value) {
-  const TypeProto* tensor = &type;  // of an optional or a sequence, what it holds
-  while (!tensor->inner.empty()) tensor = &tensor->inner[0];
-  const std::optional<DType> declared = to_dtype(tensor->element);
-  if (declared && *declared != value->dtype())
-    problem(Error{ErrorCode::type_mismatch,
-                  fmt::format("output '{}' is declared {}, but its node yields {}", name, name_of(*declared),
-                              name_of(value->dtype())),
-                  {}});
+  check_output_type(type, name, *value, /*is_text=*/false);
   if (auto warning = contradiction(name, type, value->shape())) report_.warnings.push_back(*std::move(warning));
+  add_output(name, value);
+}
+
+// A value has one name as an engine's input or output, so that what has one already is copied for another.
+void GraphImporter::add_output(const std::string& name, ir::Value* value) {
+  const auto is_it = [&](const ir::Output& other) { return other.value == value; };
+  if (!value->producer() || std::ranges::any_of(graph_.outputs(), is_it))
+    value = ir::GraphBuilder(graph_, {name, {name}, {}}).identity(value);
   if (Result<> added = int64_.add_output(graph_, name, value); !added) problem(std::move(added).error());
 }
 
 // Strings are bytes of the engine, with one dimension more.
 void GraphImporter::import_text_output(const TypeProto& type, const std::string& name, ir::Value* rows) {
-  const TypeProto& tensor = type.kind == TypeKind::optional && !type.inner.empty() ? type.inner[0] : type;
-  if (tensor.kind == TypeKind::tensor && tensor.element != ElementType::string)
-    problem(Error{ErrorCode::type_mismatch,
-                  fmt::format("output '{}' is declared {}, but its node yields strings", name, name_of(tensor.element)),
-                  {}});
+  check_output_type(type, name, *rows, /*is_text=*/true);
   const Shape shape(rows->shape().begin(), rows->shape().end() - 1);
   if (auto warning = contradiction(name, type, shape)) report_.warnings.push_back(*std::move(warning));
-  if (!rows->producer()) rows = ir::GraphBuilder(graph_, {name, {name}, {}}).identity(rows);  // an input
-  if (Result<> added = int64_.add_output(graph_, name, rows); !added) problem(std::move(added).error());
+  add_output(name, rows);
 }
 
 // Element i of sequence `y` is the engine's output `y_i`.
@@ -75,6 +88,7 @@ void GraphImporter::import_sequence_output(const ValueInfo& output, const Sequen
                                      "from the model's outputs",
                                      output.name),
                          {}});
+  if (sequence.is_text) check_output_type(output.type, std::string(output.name), *sequence.elements[0], true);
   std::vector<std::pair<std::string, ir::Value*>> parts;
   for (size_t i = 0; i < sequence.elements.size(); ++i)
     parts.emplace_back(fmt::format("{}_{}", output.name, i), sequence.elements[i]);
@@ -98,9 +112,7 @@ void GraphImporter::import_parts_output(const ValueInfo& output,
                             "but another input or output has this name; rename one of them",
                             output.name, name),
                 {}});
-    const auto is_it = [value = part](const ir::Output& other) { return other.value == value; };
-    const bool is_own = part->producer() && std::ranges::none_of(graph_.outputs(), is_it);  // neither in- nor output
-    import_output(type, name, is_own ? part : ir::GraphBuilder(graph_, {name, {name}, {}}).identity(part));
+    import_output(type, name, part);
   }
 }
 

@@ -38,22 +38,31 @@ bool require_one_rank(NodeContext& c, const TensorList& list) {
   return !c.failed();
 }
 
+void require_int(NodeContext& c, const char* what, const ir::Value* value) {
+  if (!c.failed() && value->dtype() != DType::i32 && value->dtype() != DType::i64)
+    c.invalid("its {} is {}, but must be an int32 or int64", what, name_of(value->dtype()));
+}
+
 ir::Value* scalar_index(NodeContext& c, ir::Value* position) {
-  if (!c.failed() && position->dtype() != DType::i32 && position->dtype() != DType::i64)
-    c.invalid("its position is {}, but must be an int32 or int64", name_of(position->dtype()));
+  require_int(c, "position", position);
   return c.cast(c.reshape(position, Ints{}), DType::i64);
+}
+
+// The content of i64[], where it is known.
+std::optional<int64_t> known_number(NodeContext& c, const ir::Value* value) {
+  const std::optional<Tensor> known = c.known(value);
+  return known ? std::optional(known->as<int64_t>()[0]) : std::nullopt;
 }
 
 // A known position in [-length, limit), counted from the start; nothing where it is not known, or after an error.
 std::optional<int64_t> known_position(NodeContext& c, ir::Value* position, int64_t length, int64_t limit) {
-  const std::optional<double> known = c.constant_scalar(scalar_index(c, position));
-  if (!known) return std::nullopt;
-  const auto at = static_cast<int64_t>(*known);
-  if (at < -length || at >= limit) {
-    c.invalid("position {} is outside [-{}, {}) of its sequence of {} tensors", at, length, limit, length);
+  const std::optional<int64_t> at = known_number(c, scalar_index(c, position));
+  if (!at) return std::nullopt;
+  if (*at < -length || *at >= limit) {
+    c.invalid("position {} is outside [-{}, {}) of its sequence of {} tensors", *at, length, limit, length);
     return std::nullopt;
   }
-  return at < 0 ? at + length : at;
+  return *at < 0 ? *at + length : *at;
 }
 
 // A position in [-length, limit) that only running tells, counted from the start. It is looked up in a list of all that
@@ -107,14 +116,14 @@ bool has_too_many_parts(NodeContext& c, int64_t count) {
   return count > kMostParts;
 }
 
-// Extents of the parts of x along `axis`, a list of known length where that can be told.
+// Extents of the parts of x along `axis`, of which all but the last are `of_each`, i64[]; a list of known length where
+// that can be told.
 ir::Value* equal_parts(NodeContext& c, ir::Value* x, int64_t axis, ir::Value* of_each) {
-  const std::optional<double> known = c.constant_scalar(of_each);
+  const std::optional<int64_t> known = known_number(c, of_each);
   if (known && *known < 1) c.invalid("the extent of its parts is {}, but must be positive", *known);
   const std::optional<int64_t> extent = c.dim(x, axis).as_constant();
-  if (!known || !extent)
-    return equal_extents(c, c.shape_of(x, axis, axis + 1), c.cast(c.reshape(of_each, Ints{1}), DType::i64));
-  const auto most = static_cast<int64_t>(*known);
+  if (!known || !extent) return equal_extents(c, c.shape_of(x, axis, axis + 1), c.reshape(of_each, Ints{1}));
+  const int64_t most = std::min(*known, std::max<int64_t>(*extent, 1));
   Ints extents;
   if (!c.failed() && !has_too_many_parts(c, (*extent - 1) / most + 1))
     for (int64_t begin = 0; begin < *extent; begin += most) extents.push_back(std::min(most, *extent - begin));
@@ -124,7 +133,8 @@ ir::Value* equal_parts(NodeContext& c, ir::Value* x, int64_t axis, ir::Value* of
 ir::Value* parts_of(NodeContext& c, ir::Value* x, int64_t axis) {
   if (!c.has(1)) return equal_parts(c, x, axis, c.integer_scalar(1));
   ir::Value* split = c.require(1);
-  if (split->rank() == 0) return equal_parts(c, x, axis, split);
+  require_int(c, "split", split);
+  if (split->rank() == 0) return equal_parts(c, x, axis, c.cast(split, DType::i64));
   if (split->rank() > 1) c.invalid("its split has {} dimensions, but must be a number or a list", split->rank());
   if (const std::optional<int64_t> count = c.dim(split, 0).as_constant()) has_too_many_parts(c, *count);
   return c.cast(split, DType::i64);

@@ -235,6 +235,14 @@ bool NodeContext::fill_body(const GraphProto& proto, ir::Graph& body, ir::Captur
   return false;
 }
 
+bool NodeContext::attempt(const std::function<bool()>& work) {
+  const Branches branches = branches_;
+  if (nested_.attempt(work)) return true;
+  forget_error();
+  branches_ = branches;
+  return false;
+}
+
 void NodeContext::ignore(std::initializer_list<std::string_view> names) { read_.insert(names.begin(), names.end()); }
 
 std::vector<std::string_view> NodeContext::unread_attributes() const {

@@ -36,10 +36,14 @@ struct BodyEdge {
 using FillBody = std::function<bool(const GraphProto& proto, ir::GraphBuilder& inside, ir::Captured& captured,
                                     const BodyEdge& edge)>;
 
+// Does what may fail. False where it failed, and what it reported has been forgotten; true where it is final.
+using Attempt = std::function<bool(const std::function<bool()>& work)>;
+
 // What becomes of nested graphs.
 struct NestedGraphs {
   InlineGraph inline_graph;
   FillBody fill_body;
+  Attempt attempt;
 };
 
 // A format, and where it stands in an importer.
@@ -142,6 +146,9 @@ class NodeContext : public ir::GraphBuilder {
   std::vector<Slot> run_graph(const GraphProto& body, const std::vector<Slot>& inputs);
   // A nested graph as a body, see FillBody. False after an error.
   bool fill_body(const GraphProto& proto, ir::Graph& body, ir::Captured& captured, const BodyEdge& edge);
+  // Adds to the graph what may fail, `work` telling whether it did not. False where it failed, after which the node is
+  // as if it had not been tried; true where it is final.
+  bool attempt(const std::function<bool()>& work);
   Branches& branches() { return branches_; }
   // x, which must have this shape, told as `what` in the error if it is known that it has not. What is open becomes a
   // constraint on the volume (that of a reshape), which is as good as one for each dimension where all but one are the

@@ -94,13 +94,39 @@ float cut_to_odd(double value) {
   return std::bit_cast<float>(std::bit_cast<uint32_t>(below) | 1);
 }
 
+// A number as 0.digits * 10^exponent, whose first digit is not 0; without digits it is 0.
+struct Decimals {
+  bool is_negative;
+  std::string digits;
+  int64_t exponent;
+};
+
+// Of a text of decimals that from_chars() takes. Exponents are clamped to half of int64_t, so that where the point is
+// can be added to them.
+Decimals decimals_of(std::string_view text) {
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max() / 2;
+  Decimals read{text.starts_with('-'), {}, 0};
+  const size_t e = std::min(text.find('e'), text.size());
+  if (e < text.size()) {
+    const std::string_view power = text.substr(text[e + 1] == '+' ? e + 2 : e + 1);
+    const auto [end, error] = std::from_chars(power.data(), power.data() + power.size(), read.exponent);
+    if (error == std::errc::result_out_of_range) read.exponent = power.starts_with('-') ? -kMost : kMost;
+    read.exponent = std::clamp(read.exponent, -kMost, kMost);
+  }
+  read.digits = text.substr(0, e);
+  if (read.is_negative) read.digits.erase(0, 1);
+  const size_t point = std::min(read.digits.find('.'), read.digits.size());
+  read.digits.erase(point, 1);
+  const size_t zeros = std::min(read.digits.find_first_not_of('0'), read.digits.size());
+  read.digits.erase(0, zeros);
+  read.exponent += static_cast<int64_t>(point) - static_cast<int64_t>(zeros);
+  return read;
+}
+
 // What a text of decimals beyond the type's range is: from_chars() does not tell 1e999 from 1e-999.
 double out_of_range(std::string_view text) {
-  const bool is_negative = text.starts_with('-');
-  const size_t e = text.find('e');
-  const size_t first = text.find_first_of("123456789"), point = std::min(text.find('.'), std::min(e, text.size()));
-  const bool is_small = e != std::string_view::npos ? text[e + 1] == '-' : first > point;
-  return (is_negative ? -1 : 1) * (is_small ? 0.0 : std::numeric_limits<double>::infinity());
+  const Decimals read = decimals_of(text);
+  return (read.is_negative ? -1 : 1) * (read.exponent <= 0 ? 0.0 : std::numeric_limits<double>::infinity());
 }
 
 template <class T>
@@ -114,16 +140,20 @@ std::optional<T> decimal(std::string_view text) {
   return error == std::errc::result_out_of_range ? static_cast<T>(out_of_range(text)) : value;
 }
 
+// Read as a double first, which tells whether it is a number and bounds its exponent; then digit by digit, as doubles
+// do not hold all integers.
 template <class T>
 std::optional<T> integer(std::string_view text) {
-  T value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (end == text.data() + text.size() && error == std::errc()) return value;
   const std::optional<double> wide = decimal<double>(text);
-  if (!wide || (end == text.data() + text.size() && error == std::errc::result_out_of_range)) return std::nullopt;
-  const double whole = std::trunc(*wide), most = std::ldexp(1.0, std::numeric_limits<T>::digits);
-  if (!(whole < most && whole >= (std::is_signed_v<T> ? -most : 0.0))) return std::nullopt;
-  return static_cast<T>(whole);
+  if (!wide || !(std::fabs(*wide) <= std::ldexp(1.0, 64))) return std::nullopt;
+  if (*wide == 0 || text == "true") return static_cast<T>(*wide);
+  Decimals read = decimals_of(text);
+  if (read.exponent <= 0) return T(0);
+  read.digits.resize(static_cast<size_t>(read.exponent), '0');
+  if (read.is_negative) read.digits.insert(0, 1, '-');
+  T value{};
+  const auto [end, error] = std::from_chars(read.digits.data(), read.digits.data() + read.digits.size(), value);
+  return error == std::errc() ? std::optional(value) : std::nullopt;
 }
 
 }  // namespace
@@ -136,7 +166,7 @@ int64_t text_width(DType type) {
     case DType::bf16:
       return 19;  // -1000000000000000.0
     case DType::f16:
-      return 10;  // -0.0001234
+      return 11;  // -0.00010014
     case DType::boolean:
       return 5;
     default:

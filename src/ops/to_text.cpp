@@ -18,11 +18,15 @@ Result<> eval_to_text(EvalContext& context) {
   auto* to = context.output(0).mutable_as<uint8_t>();
   const auto width = static_cast<size_t>(text_width(x.dtype()));
   std::fill_n(to, context.output(0).bytes(), uint8_t{0});
-  dispatch(x.dtype(), [&](auto zero) {
+  return dispatch(x.dtype(), [&](auto zero) -> Result<> {
     using T = decltype(zero);
-    for (int64_t i = 0; i < x.volume(); ++i, to += width) std::ranges::copy(text_of<T>(x.as<T>()[i]), to);
+    for (int64_t i = 0; i < x.volume(); ++i, to += width) {
+      const std::string text = text_of<T>(x.as<T>()[i]);
+      LATHE_CHECK(text.size() <= width);
+      std::ranges::copy(text, to);
+    }
+    return {};
   });
-  return {};
 }
 
 }  // namespace lathe

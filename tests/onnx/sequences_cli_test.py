@@ -28,10 +28,13 @@ def proto_of(value, name, is_optional=False):
 
 
 class Sequences(OneNodeCases):
-    def case(self, text, *runs):
-        """A case of this model, run with each of these lists of inputs."""
+    def case(self, text, *runs, undeclared=False):
+        """A case of this model, run with each of these lists of inputs; undeclared: without the types of outputs of nested graphs."""
         model = parser.parse_model(HEAD + text)
         session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+        for attribute in [a for node in model.graph.node for a in node.attribute if undeclared]:
+            for output in attribute.g.output:
+                output.ClearField("type")
         folder = self.folder / "cases/node" / f"case_{self.count}"
         self.count += 1
         for k, inputs in enumerate(runs):
@@ -59,6 +62,7 @@ class Sequences(OneNodeCases):
         [reason] = [case["reason"] for case in self.run_cases("runtime") if case["case"].endswith(f"case_{self.count - 1}")]
         for text in reasons:
             self.assertIn(text, reason)
+        return reason
 
     def floats(self, *dims):
         return self.random.random(dims, np.float32)
@@ -121,6 +125,51 @@ class Sequences(OneNodeCases):
         }""", [np.int64(3), self.floats(5)], [np.int64(1), self.floats(5)], [np.int64(4), self.floats(5)])
         self.all_pass(*WAYS)
 
+    def test_loops_that_begin_empty_and_read_what_they_put_in(self):
+        text = """g (int64 n, float[2, 5] x) => (seq(float[]) s) {
+            e = SequenceEmpty () zero = Constant<value_int = 0> () minus = Constant<value_int = -1> ()
+            s = Loop (n, , e) <body = b (int64 i, bool c, seq(float[%s]) v) => (bool d, seq(float[%s]) w) {
+                d = Identity (c) later = Greater (i, zero)
+                p = If (later) <then_branch = t () => (float[2, 5] a) { a0 = SequenceAt (v, minus) a = %s (a0) },
+                                else_branch = f () => (float[2, 5] b2) { b2 = Neg (x) }>
+                w = SequenceInsert (v, p)
+            }>
+        }"""
+        runs = [np.int64(3), self.floats(2, 5)], [np.int64(1), self.floats(2, 5)]
+        self.case(text % ("", "", "Exp"), *runs)
+        self.case(text % ("2, 5", "2, 5", "Softmax"), *runs)
+        self.case(text % ("m", "m", "Exp"), *runs)  # a rank that it does not have
+        self.case(text % ("", "", "Softmax"), *runs)  # what scalars do not have
+        self.all_pass(*WAYS)
+
+    def test_loop_of_an_empty_sequence_alone(self):
+        self.case("""g (int64 n) => (int64 l) {
+            e = SequenceEmpty () s = Loop (n, , e) <body = b (int64 i, bool c, seq(float[]) v) => (bool d, seq(float[]) w) {
+                d = Identity (c) w = Identity (v)
+            }>
+            l = SequenceLength (s)
+        }""", [np.int64(3)], [np.int64(0)])
+        self.all_pass(*WAYS)
+
+    def test_undeclared_types(self):
+        x = self.floats(3)
+        self.case("""g (bool q, float[3] x) => (int64 l, float[k] y) {
+            s, y = If (q) <then_branch = t () => (seq(float[]) a, float[k1] a2) { a = SequenceConstruct (x, x) a2 = Neg (x) },
+                           else_branch = f () => (seq(float[]) b, float[k2] b2) { b = SequenceConstruct (x) b2 = Exp (x) }>
+            l = SequenceLength (s)
+        }""", [np.array(True), x], [np.array(False), x], undeclared=True)
+        for op, dtype in (("Add", "float"), ("Equal", "bool")):
+            self.case(f"""g (float[6] x, int64 n) => (seq({dtype}[]) t) {{
+                s = SplitToSequence<axis = 0> (x, n)
+                t = SequenceMap (s) <body = b (float[r] e) => ({dtype}[r] o) {{ o = {op} (e, e) }}>
+            }}""", [self.floats(6), np.int64(2)], [self.floats(6), np.int64(6)], undeclared=True)
+        x = strings("a", "été", "", "bcd")
+        self.case("""g (string[4] x, int64 n) => (seq(string[]) t) {
+            s = SplitToSequence<axis = 0> (x, n)
+            t = SequenceMap (s) <body = b (string[r] e) => (string[r] o) { o = StringConcat (e, e) }>
+        }""", [x, np.int64(2)], [x, np.int64(3)], undeclared=True)
+        self.all_pass(*WAYS)
+
     def test_branches(self):
         text = """g (bool c, float[3] x) => (seq(float[]) s, float[k] y) {
             s = If (c) <then_branch = t () => (seq(float[]) a) { a = SequenceConstruct (x, x) },
@@ -145,6 +194,15 @@ class Sequences(OneNodeCases):
                         else_branch = e () => (optional(float[3]) b) { b = Optional<type = float[3]> () }>
             s = If (c) <then_branch = t2 () => (optional(seq(float[])) a2) { a2 = Optional<type = seq(float[])> () },
                         else_branch = e2 () => (optional(seq(float[])) b2) { p = SequenceConstruct (x, x) b2 = Optional (p) }>
+        }""", [np.array(True), self.floats(3)], [np.array(False), self.floats(3)])
+        # Two names of one.
+        self.case("""g (bool c, float[3] x) => (optional(float[3]) y, optional(float[3]) z, optional(seq(float[])) s, optional(seq(float[])) t) {
+            y = If (c) <then_branch = t () => (optional(float[3]) a) { a = Optional (x) },
+                        else_branch = e () => (optional(float[3]) b) { b = Optional<type = float[3]> () }>
+            z = Identity (y)
+            s = If (c) <then_branch = t2 () => (optional(seq(float[])) a2) { a2 = Optional<type = seq(float[])> () },
+                        else_branch = e2 () => (optional(seq(float[])) b2) { p = SequenceConstruct (x, x) b2 = Optional (p) }>
+            t = Identity (s)
         }""", [np.array(True), self.floats(3)], [np.array(False), self.floats(3)])
         # An engine with c as a constant knows what is there, and tells nothing of what is not.
         self.all_pass(*(way for way in WAYS if way[0] != "frozen"))
@@ -200,12 +258,29 @@ class Sequences(OneNodeCases):
         }""", [x, np.int64(2)], [x, np.int64(4)])
         self.all_pass(*WAYS)
 
+    def test_lengths_after_positions(self):
+        count = "g (float[n, 2] x, int64 p) => (int64 l) { s = SplitToSequence<axis = 0> (x) t = %s l = SequenceLength (t) }"
+        self.case(count % "SequenceInsert (s, x, p)", *([self.floats(3, 2), np.int64(p)] for p in (3, 0, -3)))
+        self.case(count % "SequenceErase (s, p)", *([self.floats(3, 2), np.int64(p)] for p in (2, 0, -3)))
+        self.all_pass(*WAYS)
+        for op, positions in (("SequenceInsert (s, x, p)", (4, 99, -4)), ("SequenceErase (s, p)", (3, 4, 99, -4))):
+            for position in positions:
+                self.fails(count % op, [self.floats(3, 2), np.int64(position)], "run:", "gather")
+
     def test_errors(self):
         at = "g (float[n, 2] x, int64 p) => (float[m, 2] y) { s = SplitToSequence<axis = 0> (x) y = %s }"
         for position in (3, -4):
             self.fails(at % "SequenceAt (s, p)", [self.floats(3, 2), np.int64(position)], "run:", "gather")
             self.fails(at.replace("y = %s", "t = SequenceErase (s, p) y = ConcatFromSequence<axis = 0> (t)"),
                        [self.floats(3, 2), np.int64(position)], "run:", "gather")
+        self.fails("g (float[n] x, int64 p) => (seq(int64[]) s) { s = SplitToSequence<axis = 0> (x, p) }", [self.floats(3), np.int64(2)],
+                   "output 's' is declared int64, but its node yields f32")
+        self.fails("g (float[2] x) => (seq(string[]) s) { s = SequenceConstruct (x) }", [self.floats(2)],
+                   "output 's_0' is declared string, but its node yields f32")
+        self.fails("""g (bool c, float[2] x) => (optional(int64[2]) y) {
+            y = If (c) <then_branch = t () => (optional(float[2]) a) { a = Optional (x) },
+                        else_branch = e () => (optional(float[2]) b) { b = Optional<type = float[2]> () }>
+        }""", [np.array(True), self.floats(2)], "output 'y' is declared int64, but its node yields f32")
         self.fails("g (float[2, 6] x, int64[k] n) => (float[a, b] y) { s = SplitToSequence<axis = 1> (x, n) y = ConcatFromSequence<axis = 1> (s) }",
                    [self.floats(2, 6), np.array([1, 4])], "run:", "gather")
         self.fails("g (float[2, 6] x, int64 n) => (float[a, b] y) { s = SplitToSequence<axis = 1> (x, n) y = ConcatFromSequence<axis = 1> (s) }",
@@ -233,6 +308,14 @@ class Sequences(OneNodeCases):
                 f = ConcatFromSequence<axis = 0, new_axis = 1> (v) w = SequenceInsert (v, f)
             }>
         }""", [np.int64(2), self.floats(3)], "Loop")
+        # What no rank mends is told once, of the first that was tried.
+        reason = self.fails("""g (int64 n, float[3] x) => (seq(float[]) s) {
+            e = SequenceEmpty () zero = Constant<value_int = 0> ()
+            s = Loop (n, , e) <body = b (int64 i, bool c, seq(float[]) v) => (bool d, seq(float[]) w) {
+                d = Identity (c) f = SequenceAt (v, zero) t = Softmax<axis = 9> (f) w = SequenceInsert (v, t)
+            }>
+        }""", [np.int64(2), self.floats(3)], "Softmax", "axis 9 is outside")
+        self.assertEqual(reason.count("axis 9"), 1, reason)
 
 
 if __name__ == "__main__":

@@ -74,6 +74,7 @@ TEST(OnnxSequences, PartsOfGivenExtents) {
   EXPECT_EQ(run(import_rows({split, last}, {integer("e", 2), integer("p", 1)})), (Floats{5, 6}));
   EXPECT_EQ(run(import_rows({split, last}, {raw_tensor<int64_t>("e", 7, {2}, {1, 2}), integer("p", 1)})),
             (Floats{3, 4, 5, 6}));
+  EXPECT_EQ(run(import_rows({split, last}, {integer("e", INT64_MAX), integer("p", -1)})), (Floats{1, 2, 3, 4, 5, 6}));
 }
 
 TEST(OnnxSequences, InsertEraseAndLength) {
@@ -331,6 +332,9 @@ TEST(OnnxSequences, ErrorsSayWhatIsWrong) {
       {{node("SequenceEmpty", {}, {"y"}, {int_attribute("dtype", 14)})}, {}, "its type complex64 is not supported"},
       {{made, node("SequenceAt", {"s", "p"}, {"y"})}, {integer("p", 2)}, "position 2 is outside [-2, 2)"},
       {{made, node("SequenceAt", {"s", "x"}, {"y"})}, {}, "its position is f32"},
+      {{made, node("SequenceAt", {"s", "p"}, {"y"})},
+       {integer("p", INT64_MAX)},
+       "position 9223372036854775807 is outside [-2, 2)"},
       {{none, node("SequenceAt", {"s", "p"}, {"y"})}, {integer("p", 0)}, "its sequence is empty"},
       {{made, node("SequenceInsert", {"s", "x", "p"}, {"y"})}, {integer("p", -3)}, "position -3 is outside [-2, 3)"},
       {{made, node("SequenceErase", {"s", "p"}, {"y"})}, {integer("p", -3)}, "position -3 is outside [-2, 2)"},
@@ -338,6 +342,8 @@ TEST(OnnxSequences, ErrorsSayWhatIsWrong) {
       {{none, join()}, {}, "nothing can be joined"},
       {{made, node("ConcatFromSequence", {"s"}, {"y"})}, {}, "'axis' is required"},
       {{node("SplitToSequence", {"x", "e"}, {"y"})}, {integer("e", 0)}, "must be positive"},
+      {{node("SplitToSequence", {"x", "e"}, {"y"})}, {raw_tensor<float>("e", 1, {}, {2.5F})}, "its split is f32"},
+      {{node("SplitToSequence", {"x", "e"}, {"y"})}, {raw_tensor<float>("e", 1, {1}, {3})}, "its split is f32"},
       {{node("ConstantOfShape", {"e"}, {"z"}), node("SplitToSequence", {"z"}, {"y"})},
        {raw_tensor<int64_t>("e", 7, {1}, {4097})},
        "would have 4097 tensors"},
