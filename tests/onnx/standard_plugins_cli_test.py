@@ -291,6 +291,48 @@ class StandardPlugins(unittest.TestCase):
                 total += image[row, column] * max(0, 1 - abs(v - row)) * max(0, 1 - abs(u - column))
         return total
 
+    def test_proposals(self):
+        batch, height, width, stride, image = 2, 3, 4, 16, (48, 64)
+        sizes, ratios = [16.0, 40.0], [0.5, 1.0, 2.0]
+        scores = self.random.permutation(np.linspace(0, 1, 144)).reshape(batch, 6, height, width).astype(np.float32)
+        deltas = self.random.normal(size=(batch, 24, height, width)).astype(np.float32) * np.float32(0.5)
+        deltas[1, 2::4] -= 1.5  # an image most of whose boxes are too narrow
+
+        def overlap(a, b):  # of boxes whose last pixel is part of them
+            extent = np.maximum(np.minimum(a[2:], b[2:]) - np.maximum(a[:2], b[:2]) + 1, 0)
+            shared = extent.prod()
+            return shared / ((a[2:] - a[:2] + 1).prod() + (b[2:] - b[:2] + 1).prod() - shared)
+
+        small_ones, unfilled, full = 0, 0, 0
+        for before, after, least, limit in ((10, 8, 12.0, 0.3), (72, 50, 0.0, 0.7), (500, 72, 20.0, 0.9)):
+            y = np.zeros((batch, after, 4, 1), np.float32)
+            for n in range(batch):
+                candidates = []
+                for a, i, j in np.ndindex(6, height, width):
+                    size, ratio = sizes[a // 3], np.sqrt(ratios[a % 3])
+                    tx, ty, tw, th = deltas[n, 4 * a:4 * a + 4, i, j].astype(np.float64)
+                    w, h = size * ratio * np.exp(tw), size / ratio * np.exp(th)
+                    u, v = (j + 0.5) * stride + size * ratio * tx, (i + 0.5) * stride + size / ratio * ty
+                    box = np.clip([v - h / 2, u - w / 2, v + h / 2, u + w / 2], 0, np.array(image * 2) - 1)
+                    is_small = min(box[2:] - box[:2]) <= least
+                    candidates.append((-scores[n, a, i, j] if not is_small else np.inf, len(candidates), box))
+                kept = []
+                for score, _, box in sorted(candidates, key=lambda c: c[:2])[:before]:
+                    if len(kept) < after and all(overlap(other, box) <= limit for other in kept):
+                        y[n, len(kept), :, 0] = box / (np.array(image * 2) - 1)
+                        kept.append(box)
+                        small_ones += score == np.inf
+                unfilled, full = unfilled + (len(kept) < after), full + (len(kept) == after)
+            fields = dict(input_height=image[0], input_width=image[1], rpn_stride=stride, roi_min_size=least, nms_iou_threshold=limit,
+                          pre_nms_top_n=before, post_nms_top_n=after, anchor_sizes=sizes, anchor_ratios=ratios)
+            for op in ("Proposal", "ProposalDynamic"):
+                self.expect(op, {"scores": scores, "deltas": deltas}, {"y": y}, **fields)
+        self.assertTrue(small_ones and unfilled and full)
+        inputs = {"scores": scores, "deltas": deltas}
+        self.refuse("Proposal", inputs, "roi_min_size", **{**fields, "nms_iou_threshold": 0.0})
+        self.refuse("Proposal", inputs, "anchor_sizes", **{**fields, "anchor_sizes": [16.0, -1.0]})
+        self.refuse("ProposalDynamic", inputs, "6 and 24 channels, expected 3 and 12", **{**fields, "anchor_sizes": [16.0]})
+
     def test_crop_and_resize(self):
         x = self.random.normal(size=(2, 3, 6, 7)).astype(np.float32)
         regions = np.array([[[0.1, 0.2, 0.7, 0.9], [0.5, -0.2, 1.3, 0.6]], [[0, 0, 1, 1], [0.9, 0.8, 0.2, 0.1]]], np.float32)[..., None]
