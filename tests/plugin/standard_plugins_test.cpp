@@ -80,6 +80,16 @@ TEST_F(StandardPlugins, OfTheV2FamilyBecomeOpsOfTheNetwork) {
   EXPECT_EQ(messages.errors, std::vector<std::string>());
 }
 
+TEST_F(StandardPlugins, VersionsOfV3FollowThoseOfV2) {
+  for (const char version : {'1', '2', '3', '4', '5', '6'}) {
+    const char text[] = {version, 0};
+    auto* const found = creator<IPluginCreatorInterface>("CustomQKVToContextPluginDynamic", text);
+    ASSERT_NE(found, nullptr) << version;
+    EXPECT_STREQ(found->getInterfaceInfo().kind, version < '4' ? "PLUGIN CREATOR_V1" : "PLUGIN CREATOR_V3ONE");
+  }
+  EXPECT_EQ(creator<IPluginCreatorInterface>("CustomQKVToContextPluginDynamic", "7"), nullptr);
+}
+
 TEST_F(StandardPlugins, TheNewestOfSeveralVersionsIsOfV3) {
   ASSERT_NE(creator<IPluginCreatorInterface>("InstanceNormalization_TRT", "2"), nullptr);
   EXPECT_EQ(creator<IPluginCreatorInterface>("InstanceNormalization_TRT", "4"), nullptr);
