@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // TensorRT's standard plugins from the registry. What each computes is tested by nodes of models
-// (standard_plugins_cli_test.py), which become the same ops.
+// (tests/onnx/*_plugins_cli_test.py), which become the same ops.
 #include "NvInferPlugin.h"
 #include "NvOnnxParser.h"
 #include "onnx/model_bytes.h"
