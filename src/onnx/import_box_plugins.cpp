@@ -66,8 +66,9 @@ std::vector<double> boxes_of(const std::vector<std::array<double, 2>>& extents, 
                              const Places& places) {
   std::vector<double> corners;
   for (int64_t i = 0; i < map[0] * map[1]; ++i) {
-    const std::array<double, 2> at{(static_cast<double>(i / map[1]) + places.offset) * places.step[0],
-                                   (static_cast<double>(i % map[1]) + places.offset) * places.step[1]};
+    const int64_t row = i / map[1], column = i % map[1];
+    const std::array<double, 2> at{(static_cast<double>(row) + places.offset) * places.step[0],
+                                   (static_cast<double>(column) + places.offset) * places.step[1]};
     for (const auto& extent : extents)
       for (const double side : {-0.5, 0.5})
         for (const size_t d : {1, 0}) {

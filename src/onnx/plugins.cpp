@@ -9,8 +9,8 @@ namespace lathe::onnx {
 namespace {
 
 constexpr StandardPlugin kPlugins[] = {
-#define LATHE_PLUGIN(name, newest, outputs, function, fields, replacement) \
-  {#name, newest, outputs, &import_##function, fields, replacement},
+#define LATHE_PLUGIN(name, v2, v3, outputs, function, fields, replacement) \
+  {#name, v2, v3, outputs, &import_##function, fields, replacement},
 #include "onnx/plugins.def"
 };
 
@@ -43,8 +43,8 @@ void warn_of_deprecated(std::string_view plugin, std::vector<std::string>& warni
 void import_standard_plugin(std::string_view name, NodeContext& c) {
   const StandardPlugin& row = *find_plugin(name);
   const std::string version = c.string("plugin_version", "1");
-  if (version.size() != 1 || version[0] < '1' || version[0] - '0' > row.newest)
-    return c.unsupported("version {} of the plugin is unknown; versions 1 to {} are known", version, row.newest);
+  if (version.size() != 1 || version[0] < '1' || version[0] - '0' > row.newest())
+    return c.unsupported("version {} of the plugin is unknown; versions 1 to {} are known", version, row.newest());
   if (const std::string space = c.string("plugin_namespace", ""); !space.empty())
     return c.unsupported("the plugin is of namespace '{}', but standard plugins are of none", space);
   row.import(c);

@@ -11,16 +11,17 @@
 
 namespace lathe::onnx {
 
-#define LATHE_PLUGIN(name, newest, outputs, function, fields, replacement) void import_##function(NodeContext& c);
+#define LATHE_PLUGIN(name, v2, v3, outputs, function, fields, replacement) void import_##function(NodeContext& c);
 #include "onnx/plugins.def"
 
 struct StandardPlugin {
   const char* name;
-  int newest;  // version; all from 1 on are known
+  int v2, v3;  // how many versions are of the V2 family, those from 1 on, and how many behind them of V3
   size_t outputs;
   void (*import)(NodeContext& c);
   std::string_view fields;       // as plugins.def says them
   std::string_view replacement;  // of a deprecated one
+  int newest() const { return v2 + v3; }
 };
 std::span<const StandardPlugin> standard_plugins();
 

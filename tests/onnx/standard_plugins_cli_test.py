@@ -1,19 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Nodes that name standard plugins of TensorRT, on the CPU and on an emulated GPU, against loops that say what each of
+"""Nodes that name standard plugins of TensorRT, against loops that say what each of
 them does (in NumPy, one element after the other)."""
-import os
-import pathlib
-import subprocess
-import tempfile
 import unittest
 
 import numpy as np
-import onnx
-from onnx import helper, numpy_helper
 
-BUILD = pathlib.Path(os.environ["LATHE_BUILD_DIR"])
-LATHE = BUILD / "bin/lathe"
+from plugin_nodes import PluginNodes
 
 
 def iou(a, b):
@@ -62,58 +55,7 @@ def corner_boxes(random, *dims):
     return np.concatenate([low, low + random.uniform(0.1, 0.4, (*dims, 2))], -1).astype(np.float32)
 
 
-class StandardPlugins(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
-        self.environment = {**os.environ, "LATHE_CUDA_DRIVER": str(BUILD / "fake_cuda/libfake_cuda_driver.so"),
-                            "LATHE_NVRTC": str(BUILD / "fake_cuda/libnvrtc.so"), "LATHE_CACHE_DIR": str(self.folder / "cache")}
-        self.random = np.random.default_rng(5)
-
-    def model(self, op, inputs, outputs, constants=None, domain="TRT", order=None, **fields):
-        node = helper.make_node(op, order or [*inputs, *(constants or {})], outputs, name="plugin", domain=domain, **fields)
-        graph = helper.make_graph(
-            [node], "g",
-            [helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(x.dtype), ["n", *x.shape[1:]])
-             for name, x in inputs.items()],
-            [helper.make_empty_tensor_value_info(name) for name in outputs],
-            [numpy_helper.from_array(x, name) for name, x in (constants or {}).items()])
-        opsets = [helper.make_opsetid("", 17)] + ([helper.make_opsetid(domain, 1)] if domain else [])
-        onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), self.folder / "m.onnx")
-
-    def build(self, inputs, target="cpu"):
-        def shapes(factor):
-            return ",".join(f"{name}:{'x'.join(map(str, (factor * x.shape[0], *x.shape[1:])))}" for name, x in inputs.items())
-        profile = [f"--minShapes={shapes(1)}", f"--optShapes={shapes(1)}", f"--maxShapes={shapes(3)}"]
-        return subprocess.run([LATHE, "build", self.folder / "m.onnx", "-o", self.folder / "m.engine", "--buildBudget=0",
-                               f"--target={target}", "--noTF32", *profile], capture_output=True, text=True, env=self.environment)
-
-    def expect(self, op, inputs, expected, *, tolerance=1e-5, **fields):
-        """`expected`: name -> result, on both devices."""
-        self.model(op, inputs, list(expected), **fields)
-        for name, x in inputs.items():
-            np.save(self.folder / f"{name}.npy", x)
-        files = ",".join(f"{name}:{self.folder}/{name}.npy" for name in inputs)
-        for target in ("cpu", "cuda"):
-            with self.subTest(target=target):
-                built = self.build(inputs, target)
-                self.assertEqual(built.returncode, 0, built.stderr)
-                ran = subprocess.run([LATHE, "run", self.folder / "m.engine", f"--loadInputs={files}",
-                                      f"--exportOutput={self.folder}"], capture_output=True, text=True, env=self.environment)
-                self.assertEqual(ran.returncode, 0, ran.stderr)
-                for name, y in expected.items():
-                    result = np.load(self.folder / f"{name}.npy")
-                    self.assertEqual((result.shape, result.dtype), (y.shape, y.dtype), name)
-                    np.testing.assert_allclose(result, y, rtol=tolerance, atol=tolerance, err_msg=name)
-
-    def refuse(self, op, inputs, *texts, **fields):
-        self.model(op, inputs, ["y"], **fields)
-        built = self.build(inputs)
-        self.assertEqual(built.returncode, 1, built.stderr)
-        for text in (op, *texts):
-            self.assertIn(text, built.stderr)
-
+class StandardPlugins(PluginNodes):
     NMS = dict(score_threshold=0.3, iou_threshold=0.4, max_output_boxes=6, background_class=-1, score_activation=0, box_coding=0)
 
     def nms(self, inputs, expected, **fields):
@@ -244,80 +186,6 @@ class StandardPlugins(unittest.TestCase):
             y[at[0], indices[at], at[2]] += updates[at]
         self.expect("ScatterElements", {"x": x}, {"y": y}, constants={"i": indices, "u": updates}, reduction="add", axis=1)
 
-    def test_roi_align(self):
-        """One sample in the centre of each bin."""
-        x = self.random.normal(size=(2, 3, 8, 9)).astype(np.float32)
-        regions = np.array([[2, 3, 12, 11], [0, 1, 6, 14]], np.float32)
-        images = np.array([1, 0], np.int32)
-        y = np.zeros((2, 3, 2, 4), np.float32)
-        for r, c, i, j in np.ndindex(y.shape):
-            x0, y0, x1, y1 = regions[r] * 0.5 - 0.5
-            v, u = y0 + (i + 0.5) * (y1 - y0) / 2, x0 + (j + 0.5) * (x1 - x0) / 4
-            y[r, c, i, j] = self.bilinear(x[images[r], c], np.clip(v, 0, 7), np.clip(u, 0, 8))
-        self.expect("ROIAlign_TRT", {"x": x}, {"y": y}, constants={"r": regions, "i": images}, output_height=2, output_width=4,
-                    sampling_ratio=1, spatial_scale=0.5, mode=1, coordinate_transformation_mode=1, plugin_version="2")
-
-    def test_pyramid_roi_align(self):
-        maps = {f"p{i}": self.random.normal(size=(2, 3, n, n + 1)).astype(np.float32) for i, n in enumerate((12, 8, 5, 3))}
-        regions = np.array([[[2, 3, 12, 9], [0, 0, 60, 50], [30, 8, 5, 40]], [[1, 1, 100, 80], [9, 9, 9, 9], [-5, 70, 30, 200]]], np.float32)
-        for ratio, transform in ((2, 2), (0, 2), (0, 1)):
-            y, levels = np.zeros((2, 3, 3, 2, 2), np.float32), set()
-            for n, r in np.ndindex(2, 3):
-                x0, x1 = np.clip(sorted(regions[n, r, ::2]), 0, 96) / 96
-                y0, y1 = np.clip(sorted(regions[n, r, 1::2]), 0, 80) / 80
-                level = sum((y1 - y0) * (x1 - x0) > 32 * 32 / (96 * 80) / 4 * 4**i for i in range(3))
-                levels.add(level)
-                image = maps[f"p{level}"][n]
-                offset = 0.5 if transform == 2 else 0
-                u0, u1, v0, v1 = (e * image.shape[d] - offset for e, d in ((x0, 2), (x1, 2), (y0, 1), (y1, 1)))
-                du, dv = (u1 - u0) / 2, (v1 - v0) / 2
-                columns, rows = (ratio or max(1, int(np.ceil(d))) for d in (du, dv))
-                for c, i, j, a, b in np.ndindex(3, 2, 2, rows, columns):
-                    v = np.clip(v0 + dv * (i + (a + 0.5) / rows), 0, image.shape[1] - 1)
-                    u = np.clip(u0 + du * (j + (b + 0.5) / columns), 0, image.shape[2] - 1)
-                    y[n, r, c, i, j] += self.bilinear(image[c], v, u) / rows / columns
-            self.assertEqual(levels, {0, 1, 2, 3})
-            self.expect("PyramidROIAlign_TRT", {"r": regions, **maps}, {"y": y}, tolerance=1e-3, pooled_size=2, image_size=[80, 96],
-                        fpn_scale=32, sampling_ratio=ratio, roi_coords_transform=transform)
-        self.refuse("PyramidROIAlign_TRT", {"r": regions, **maps}, "roi_coords_transform", legacy=1)
-
-    @staticmethod
-    def bilinear(image, v, u):
-        """Of an image that is 0 beyond its edges."""
-        total = 0.0
-        for i, j in np.ndindex(2, 2):
-            row, column = int(np.floor(v)) + i, int(np.floor(u)) + j
-            if 0 <= row < image.shape[0] and 0 <= column < image.shape[1]:
-                total += image[row, column] * max(0, 1 - abs(v - row)) * max(0, 1 - abs(u - column))
-        return total
-
-    def test_crop_and_resize(self):
-        x = self.random.normal(size=(2, 3, 6, 7)).astype(np.float32)
-        regions = np.array([[[0.1, 0.2, 0.7, 0.9], [0.5, -0.2, 1.3, 0.6]], [[0, 0, 1, 1], [0.9, 0.8, 0.2, 0.1]]], np.float32)[..., None]
-        for height, width in ((3, 4), (1, 2)):
-            y = np.zeros((2, 2, 3, height, width), np.float32)
-            for n, b, c, i, j in np.ndindex(y.shape):
-                y0, x0, y1, x1 = regions[n, b, :, 0]
-                v = y0 + (i / (height - 1) if height > 1 else 0.5) * (y1 - y0)
-                u = x0 + (j / (width - 1) if width > 1 else 0.5) * (x1 - x0)
-                if 0 <= v <= 1 and 0 <= u <= 1:
-                    y[n, b, c, i, j] = self.bilinear(x[n, c], v * 5, u * 6)
-            self.expect("CropAndResizeDynamic", {"x": x, "r": regions}, {"y": y}, crop_height=height, crop_width=width)
-
-    def test_deformable_attention(self):
-        sizes, starts = np.array([[4, 3], [2, 5]], np.int32), np.array([0, 12], np.int32)
-        value = self.random.normal(size=(2, 22, 2, 4)).astype(np.float32)
-        points = self.random.uniform(-0.1, 1.1, (2, 3, 2, 2, 3, 2)).astype(np.float32)
-        weights = self.random.uniform(0, 1, (2, 3, 2, 2, 3)).astype(np.float32)
-        y = np.zeros((2, 3, 2, 4), np.float32)
-        for n, q, m, level, p, d in np.ndindex(2, 3, 2, 2, 3, 4):
-            height, width = sizes[level]
-            image = value[n, starts[level]:starts[level] + height * width, m, d].reshape(height, width)
-            u, v = points[n, q, m, level, p] * (width, height) - 0.5
-            y[n, q, m, d] += weights[n, q, m, level, p] * self.bilinear(image, v, u)
-        self.expect("MultiscaleDeformableAttnPlugin_TRT", {"value": value, "points": points, "weights": weights}, {"y": y},
-                    constants={"sizes": sizes, "starts": starts}, order=["value", "sizes", "starts", "points", "weights"])
-
     def test_deformable_convolution(self):
         for groups, offset_groups in ((1, 1), (2, 4), (2, 1)):
             x = self.random.normal(size=(2, 4, 6, 7)).astype(np.float32)
@@ -337,80 +205,6 @@ class StandardPlugins(unittest.TestCase):
             self.expect("ModulatedDeformConv2d", {"x": x, "offset": offset, "mask": mask}, {"y": y.astype(np.float32)},
                         constants={"w": weight, "b": bias}, stride=[2, 1], padding=[1, 0], dilation=[2, 1], group=groups,
                         deformable_group=offset_groups, plugin_version="2")
-
-    def test_disentangled_attention(self):
-        length, span = 23, 6  # distances on both sides of half of the span, and beyond it
-        scores, to, back = (self.random.normal(size=(2, length, n)).astype(np.float32) for n in (length, 2 * span, 2 * span))
-        middle = span // 2
-        y = np.zeros_like(scores)
-        for b, q, k in np.ndindex(y.shape):
-            bucket = q - k
-            if abs(bucket) > middle:
-                part = np.log(abs(bucket) / middle) / np.log((2 * span - 1) / middle)
-                bucket = int(np.sign(bucket) * (np.ceil(part * (middle - 1) * (1 - 1e-7)) + middle))
-            place = min(max(bucket + span, 0), 2 * span - 1)
-            y[b, q, k] = (scores[b, q, k] + to[b, q, place] + back[b, k, place]) * 0.25
-        self.expect("DisentangledAttention_TRT", {"scores": scores, "to": to, "back": back}, {"y": y}, span=span, factor=0.25,
-                    plugin_version="2")
-
-    def test_skip_layer_norm(self):
-        x, skip = (self.random.normal(size=(3, 2, 8, 1, 1)).astype(np.float32) for _ in range(2))
-        gamma, beta, bias = (self.random.normal(size=8).astype(np.float32) for _ in range(3))
-        for fields in ({}, {"bias": bias}):
-            total = (x + skip)[..., 0, 0].astype(np.float64) + fields.get("bias", np.zeros(8))
-            y = (total - total.mean(-1, keepdims=True)) / np.sqrt(total.var(-1, keepdims=True) + 2.0**-23) * gamma + beta
-            self.expect("CustomSkipLayerNormPluginDynamic", {"x": x, "skip": skip}, {"y": y[..., None, None].astype(np.float32)},
-                        type_id=0, ld=8, gamma=gamma.tolist(), beta=beta.tolist(), **{k: v.tolist() for k, v in fields.items()})
-
-    def test_qkv_to_context(self):
-        length, batch, heads, size = 5, 2, 3, 4
-        x = self.random.normal(size=(length, batch, heads, 3, size)).astype(np.float32)
-        y = np.zeros((length, batch, heads, size))
-        for b, h in np.ndindex(batch, heads):
-            q, k, v = (x[:, b, h, i].astype(np.float64) for i in range(3))
-            weights = np.exp(q @ k.T / np.sqrt(size))
-            y[:, b, h] = weights / weights.sum(-1, keepdims=True) @ v
-        shape = (length, batch, -1, 1, 1)
-        fields = dict(type_id=0, hidden_size=heads * size, num_heads=heads)
-        self.expect("CustomQKVToContextPluginDynamic", {"x": x.reshape(shape)}, {"y": y.reshape(shape).astype(np.float32)},
-                    has_mask=0, **fields)
-        self.refuse("CustomQKVToContextPluginDynamic", {"x": x.reshape(shape)}, "IAttention", has_mask=1, **fields)
-
-    def test_prior_boxes(self):
-        feature, image = np.zeros((2, 3, 2, 3), np.float32), np.zeros((2, 3, 40, 60), np.float32)
-        variance = [0.1, 0.1, 0.2, 0.2]
-        for most, clip in (([], 0), ([20.0, 50.0], 1)):
-            boxes = []
-            for i, j, size in np.ndindex(2, 3, 2):
-                least = (10.0, 30.0)[size]
-                extents = [(least, least)] + ([(np.sqrt(least * most[size]),) * 2] if most else [])
-                extents += [(least * np.sqrt(r), least / np.sqrt(r)) for r in (2, 0.5)]  # width, height
-                for w, h in extents:
-                    u, v = (j + 0.5) * 20, (i + 0.5) * 20
-                    boxes += [(u - w / 2) / 60, (v - h / 2) / 40, (u + w / 2) / 60, (v + h / 2) / 40]
-            boxes = np.clip(boxes, 0, 1) if clip else np.array(boxes)
-            y = np.stack([boxes, np.tile(variance, len(boxes) // 4)])[None, ..., None].repeat(2, 0).astype(np.float32)
-            self.expect("PriorBox_TRT", {"feature": feature, "image": image}, {"y": y}, minSize=[10.0, 30.0],
-                        aspectRatios=[1.0, 2.0], flip=1, clip=clip, variance=variance, offset=0.5, **({"maxSize": most} if most else {}))
-        self.refuse("PriorBox_TRT", {"feature": feature, "image": image}, "minSize", variance=variance)
-
-    def test_grid_anchors(self):
-        feature, ratios, variance = np.zeros((2, 3, 2, 2), np.float32), [1.0, 2.0, 0.5, 3.0], [0.1, 0.1, 0.2, 0.2]
-        expected, scales = {}, (0.2, 0.5, 0.8)
-        for level, (height, width) in enumerate(((2, 3), (2, 1), (1, 1))):
-            sizes = [(0.1, 1.0), (0.2, 2.0), (0.2, 0.5)]
-            if level:
-                sizes = [(scales[level], r) for r in ratios] + [(np.sqrt(scales[level] * (*scales, 1.0)[level + 1]), 1.0)]
-            boxes = []
-            for i, j in np.ndindex(height, width):
-                for size, r in sizes:
-                    u, v, w, h = (j + 0.5) / width, (i + 0.5) / height, size * np.sqrt(r), size / np.sqrt(r)
-                    boxes += [u - w / 2, v - h / 2, u + w / 2, v + h / 2]
-            boxes = np.stack([boxes, np.tile(variance, len(boxes) // 4)])[None, ..., None].repeat(2, 0)
-            expected[f"y{level}"] = boxes.astype(np.float32)
-        fields = dict(minSize=0.2, maxSize=0.8, aspectRatios=ratios, variance=variance, numLayers=3)
-        self.expect("GridAnchorRect_TRT", {"x": feature}, expected, featureMapShapes=[2, 3, 2, 1, 1, 1], **fields)
-        self.refuse("GridAnchor_TRT", {"x": feature}, "featureMapShapes", featureMapShapes=[2, 3], **fields)
 
     def test_reorg(self):
         x = self.random.normal(size=(2, 3, 4, 6)).astype(np.float32)

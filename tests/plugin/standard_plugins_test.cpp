@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // TensorRT's standard plugins from the registry. What each computes is tested by nodes of models
-// (standard_plugins_cli_test.py), which become the same ops.
+// (tests/onnx/*_plugins_cli_test.py), which become the same ops.
 #include "NvInferPlugin.h"
 #include "NvOnnxParser.h"
 #include "onnx/model_bytes.h"
@@ -78,6 +78,16 @@ TEST_F(StandardPlugins, OfTheV2FamilyBecomeOpsOfTheNetwork) {
   EXPECT_EQ(layer->getOutput(0)->getDimensions().d[1], 2);
   EXPECT_EQ(run(*layer, Dims2(2, 2), {-4, 1, 2, -8}), (std::vector<float>{-1, 1, 2, -2}));
   EXPECT_EQ(messages.errors, std::vector<std::string>());
+}
+
+TEST_F(StandardPlugins, VersionsOfV3FollowThoseOfV2) {
+  for (const char version : {'1', '2', '3', '4', '5', '6'}) {
+    const char text[] = {version, 0};
+    auto* const found = creator<IPluginCreatorInterface>("CustomQKVToContextPluginDynamic", text);
+    ASSERT_NE(found, nullptr) << version;
+    EXPECT_STREQ(found->getInterfaceInfo().kind, version < '4' ? "PLUGIN CREATOR_V1" : "PLUGIN CREATOR_V3ONE");
+  }
+  EXPECT_EQ(creator<IPluginCreatorInterface>("CustomQKVToContextPluginDynamic", "7"), nullptr);
 }
 
 TEST_F(StandardPlugins, TheNewestOfSeveralVersionsIsOfV3) {

@@ -103,13 +103,13 @@ class StandardCreatorV3 final : public StandardCreator<nv::IPluginCreatorV3One> 
 };
 
 // The creators of all versions, in the registry of the process from the start, and for ever: static objects of programs
-// may use them at their end. As with TensorRT, the newest version is of V3 where there are several.
+// may use them at their end.
 bool register_all() {
   plugin::Registry& registry = plugin::global_registry();
   for (const onnx::StandardPlugin& plugin : onnx::standard_plugins())
-    for (int version = 1; version <= plugin.newest; ++version) {
+    for (int version = 1; version <= plugin.newest(); ++version) {
       nv::IPluginCreatorInterface* creator = nullptr;
-      if (version > 1 && version == plugin.newest)
+      if (version > plugin.v2)
         creator = new StandardCreatorV3(plugin, version);
       else
         creator = new StandardCreatorV2(plugin, version);

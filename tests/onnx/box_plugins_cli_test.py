@@ -1,0 +1,143 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Nodes that name standard plugins of TensorRT for boxes and what lies in them, against loops that
+say what each of them does (in NumPy, one element after the other)."""
+import unittest
+
+import numpy as np
+
+from plugin_nodes import PluginNodes
+
+
+class BoxPlugins(PluginNodes):
+    def test_roi_align(self):
+        """One sample in the centre of each bin."""
+        x = self.random.normal(size=(2, 3, 8, 9)).astype(np.float32)
+        regions = np.array([[2, 3, 12, 11], [0, 1, 6, 14]], np.float32)
+        images = np.array([1, 0], np.int32)
+        y = np.zeros((2, 3, 2, 4), np.float32)
+        for r, c, i, j in np.ndindex(y.shape):
+            x0, y0, x1, y1 = regions[r] * 0.5 - 0.5
+            v, u = y0 + (i + 0.5) * (y1 - y0) / 2, x0 + (j + 0.5) * (x1 - x0) / 4
+            y[r, c, i, j] = self.bilinear(x[images[r], c], np.clip(v, 0, 7), np.clip(u, 0, 8))
+        self.expect("ROIAlign_TRT", {"x": x}, {"y": y}, constants={"r": regions, "i": images}, output_height=2, output_width=4,
+                    sampling_ratio=1, spatial_scale=0.5, mode=1, coordinate_transformation_mode=1, plugin_version="2")
+
+    def test_pyramid_roi_align(self):
+        maps = {f"p{i}": self.random.normal(size=(2, 3, n, n + 1)).astype(np.float32) for i, n in enumerate((12, 8, 5, 3))}
+        regions = np.array([[[2, 3, 12, 9], [0, 0, 60, 50], [30, 8, 5, 40]], [[1, 1, 100, 80], [9, 9, 9, 9], [-5, 70, 30, 200]]], np.float32)
+        for ratio, transform in ((2, 2), (0, 2), (0, 1)):
+            y, levels = np.zeros((2, 3, 3, 2, 2), np.float32), set()
+            for n, r in np.ndindex(2, 3):
+                x0, x1 = np.clip(sorted(regions[n, r, ::2]), 0, 96) / 96
+                y0, y1 = np.clip(sorted(regions[n, r, 1::2]), 0, 80) / 80
+                level = sum((y1 - y0) * (x1 - x0) > 32 * 32 / (96 * 80) / 4 * 4**i for i in range(3))
+                levels.add(level)
+                image = maps[f"p{level}"][n]
+                offset = 0.5 if transform == 2 else 0
+                u0, u1, v0, v1 = (e * image.shape[d] - offset for e, d in ((x0, 2), (x1, 2), (y0, 1), (y1, 1)))
+                du, dv = (u1 - u0) / 2, (v1 - v0) / 2
+                columns, rows = (ratio or max(1, int(np.ceil(d))) for d in (du, dv))
+                for c, i, j, a, b in np.ndindex(3, 2, 2, rows, columns):
+                    v = np.clip(v0 + dv * (i + (a + 0.5) / rows), 0, image.shape[1] - 1)
+                    u = np.clip(u0 + du * (j + (b + 0.5) / columns), 0, image.shape[2] - 1)
+                    y[n, r, c, i, j] += self.bilinear(image[c], v, u) / rows / columns
+            self.assertEqual(levels, {0, 1, 2, 3})
+            self.expect("PyramidROIAlign_TRT", {"r": regions, **maps}, {"y": y}, tolerance=1e-3, pooled_size=2, image_size=[80, 96],
+                        fpn_scale=32, sampling_ratio=ratio, roi_coords_transform=transform)
+        self.refuse("PyramidROIAlign_TRT", {"r": regions, **maps}, "roi_coords_transform", legacy=1)
+
+    def test_proposals(self):
+        batch, height, width, stride, image = 2, 3, 4, 16, (48, 64)
+        sizes, ratios = [16.0, 40.0], [0.5, 1.0, 2.0]
+        scores = self.random.permutation(np.linspace(0, 1, 144)).reshape(batch, 6, height, width).astype(np.float32)
+        deltas = self.random.normal(size=(batch, 24, height, width)).astype(np.float32) * np.float32(0.5)
+        deltas[1, 2::4] -= 1.5  # an image most of whose boxes are too narrow
+
+        def overlap(a, b):  # of boxes whose last pixel is part of them
+            extent = np.maximum(np.minimum(a[2:], b[2:]) - np.maximum(a[:2], b[:2]) + 1, 0)
+            shared = extent.prod()
+            return shared / ((a[2:] - a[:2] + 1).prod() + (b[2:] - b[:2] + 1).prod() - shared)
+
+        small_ones, unfilled, full = 0, 0, 0
+        for before, after, least, limit in ((10, 8, 12.0, 0.3), (72, 50, 0.0, 0.7), (500, 72, 20.0, 0.9)):
+            y = np.zeros((batch, after, 4, 1), np.float32)
+            for n in range(batch):
+                candidates = []
+                for a, i, j in np.ndindex(6, height, width):
+                    size, ratio = sizes[a // 3], np.sqrt(ratios[a % 3])
+                    tx, ty, tw, th = deltas[n, 4 * a:4 * a + 4, i, j].astype(np.float64)
+                    w, h = size * ratio * np.exp(tw), size / ratio * np.exp(th)
+                    u, v = (j + 0.5) * stride + size * ratio * tx, (i + 0.5) * stride + size / ratio * ty
+                    box = np.clip([v - h / 2, u - w / 2, v + h / 2, u + w / 2], 0, np.array(image * 2) - 1)
+                    is_small = min(box[2:] - box[:2]) <= least
+                    candidates.append((-scores[n, a, i, j] if not is_small else np.inf, len(candidates), box))
+                kept = []
+                for score, _, box in sorted(candidates, key=lambda c: c[:2])[:before]:
+                    if len(kept) < after and all(overlap(other, box) <= limit for other in kept):
+                        y[n, len(kept), :, 0] = box / (np.array(image * 2) - 1)
+                        kept.append(box)
+                        small_ones += score == np.inf
+                unfilled, full = unfilled + (len(kept) < after), full + (len(kept) == after)
+            fields = dict(input_height=image[0], input_width=image[1], rpn_stride=stride, roi_min_size=least, nms_iou_threshold=limit,
+                          pre_nms_top_n=before, post_nms_top_n=after, anchor_sizes=sizes, anchor_ratios=ratios)
+            for op in ("Proposal", "ProposalDynamic"):
+                self.expect(op, {"scores": scores, "deltas": deltas}, {"y": y}, **fields)
+        self.assertTrue(small_ones and unfilled and full)
+        inputs = {"scores": scores, "deltas": deltas}
+        self.refuse("Proposal", inputs, "roi_min_size", **{**fields, "nms_iou_threshold": 0.0})
+        self.refuse("Proposal", inputs, "anchor_sizes", **{**fields, "anchor_sizes": [16.0, -1.0]})
+        self.refuse("ProposalDynamic", inputs, "6 and 24 channels, expected 3 and 12", **{**fields, "anchor_sizes": [16.0]})
+
+    def test_crop_and_resize(self):
+        x = self.random.normal(size=(2, 3, 6, 7)).astype(np.float32)
+        regions = np.array([[[0.1, 0.2, 0.7, 0.9], [0.5, -0.2, 1.3, 0.6]], [[0, 0, 1, 1], [0.9, 0.8, 0.2, 0.1]]], np.float32)[..., None]
+        for height, width in ((3, 4), (1, 2)):
+            y = np.zeros((2, 2, 3, height, width), np.float32)
+            for n, b, c, i, j in np.ndindex(y.shape):
+                y0, x0, y1, x1 = regions[n, b, :, 0]
+                v = y0 + (i / (height - 1) if height > 1 else 0.5) * (y1 - y0)
+                u = x0 + (j / (width - 1) if width > 1 else 0.5) * (x1 - x0)
+                if 0 <= v <= 1 and 0 <= u <= 1:
+                    y[n, b, c, i, j] = self.bilinear(x[n, c], v * 5, u * 6)
+            self.expect("CropAndResizeDynamic", {"x": x, "r": regions}, {"y": y}, crop_height=height, crop_width=width)
+
+    def test_prior_boxes(self):
+        feature, image = np.zeros((2, 3, 2, 3), np.float32), np.zeros((2, 3, 40, 60), np.float32)
+        variance = [0.1, 0.1, 0.2, 0.2]
+        for most, clip in (([], 0), ([20.0, 50.0], 1)):
+            boxes = []
+            for i, j, size in np.ndindex(2, 3, 2):
+                least = (10.0, 30.0)[size]
+                extents = [(least, least)] + ([(np.sqrt(least * most[size]),) * 2] if most else [])
+                extents += [(least * np.sqrt(r), least / np.sqrt(r)) for r in (2, 0.5)]  # width, height
+                for w, h in extents:
+                    u, v = (j + 0.5) * 20, (i + 0.5) * 20
+                    boxes += [(u - w / 2) / 60, (v - h / 2) / 40, (u + w / 2) / 60, (v + h / 2) / 40]
+            boxes = np.clip(boxes, 0, 1) if clip else np.array(boxes)
+            y = np.stack([boxes, np.tile(variance, len(boxes) // 4)])[None, ..., None].repeat(2, 0).astype(np.float32)
+            self.expect("PriorBox_TRT", {"feature": feature, "image": image}, {"y": y}, minSize=[10.0, 30.0],
+                        aspectRatios=[1.0, 2.0], flip=1, clip=clip, variance=variance, offset=0.5, **({"maxSize": most} if most else {}))
+        self.refuse("PriorBox_TRT", {"feature": feature, "image": image}, "minSize", variance=variance)
+
+    def test_grid_anchors(self):
+        feature, ratios, variance = np.zeros((2, 3, 2, 2), np.float32), [1.0, 2.0, 0.5, 3.0], [0.1, 0.1, 0.2, 0.2]
+        expected, scales = {}, (0.2, 0.5, 0.8)
+        for level, (height, width) in enumerate(((2, 3), (2, 1), (1, 1))):
+            sizes = [(0.1, 1.0), (0.2, 2.0), (0.2, 0.5)]
+            if level:
+                sizes = [(scales[level], r) for r in ratios] + [(np.sqrt(scales[level] * (*scales, 1.0)[level + 1]), 1.0)]
+            boxes = []
+            for i, j in np.ndindex(height, width):
+                for size, r in sizes:
+                    u, v, w, h = (j + 0.5) / width, (i + 0.5) / height, size * np.sqrt(r), size / np.sqrt(r)
+                    boxes += [u - w / 2, v - h / 2, u + w / 2, v + h / 2]
+            boxes = np.stack([boxes, np.tile(variance, len(boxes) // 4)])[None, ..., None].repeat(2, 0)
+            expected[f"y{level}"] = boxes.astype(np.float32)
+        fields = dict(minSize=0.2, maxSize=0.8, aspectRatios=ratios, variance=variance, numLayers=3)
+        self.expect("GridAnchorRect_TRT", {"x": feature}, expected, featureMapShapes=[2, 3, 2, 1, 1, 1], **fields)
+        self.refuse("GridAnchor_TRT", {"x": feature}, "featureMapShapes", featureMapShapes=[2, 3], **fields)
+
+
+if __name__ == "__main__":
+    unittest.main()
