@@ -22,7 +22,7 @@ class LoggerOfCaller final : public nv::ILogger {
  public:
   explicit LoggerOfCaller(void* logger) : logger_(static_cast<OtherLogger*>(logger)) {}
   // Its class is another program's, of which UndefinedBehaviorSanitizer knows nothing.
-  [[gnu::no_sanitize("vptr")]] void log(Severity severity, const char* text) noexcept override {
+  __attribute__((no_sanitize("vptr"))) void log(Severity severity, const char* text) noexcept override {
     if (logger_) logger_->log(severity, text);
   }
 

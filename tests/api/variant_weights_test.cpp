@@ -98,6 +98,8 @@ class VariantWeights : public RefitTest {
   }
 };
 
+// Those of the convolution; CPUs read the product's in one order, whatever their vectors are.
+constexpr uint64_t kDerivedBytes = sizeof(float) * kOutputs * kInputs * 9;
 constexpr uint64_t kPackedBytes = sizeof(float) * kOutputs * (kInputs * 9 + kOutputs);
 
 TEST_F(VariantWeights, AreRefittedAsThoseOfOneTarget) {
@@ -112,7 +114,7 @@ TEST_F(VariantWeights, AreRefittedAsThoseOfOneTarget) {
   for (const std::string& targets : lists()) {
     SCOPED_TRACE(targets);
     const Plan plan = build(targets, 1, flags);
-    EXPECT_GE(derived_bytes(*plan), kPackedBytes);
+    EXPECT_GE(derived_bytes(*plan), kDerivedBytes);
     const auto engine = load(*plan);
     ASSERT_TRUE(engine && engine->isRefittable());
     EXPECT_EQ(run(*engine), before);
@@ -158,7 +160,7 @@ TEST_F(VariantWeights, AreStreamedAsThoseOfOneTarget) {
   for (const std::string& targets : lists()) {
     SCOPED_TRACE(targets);
     const Plan plan = build(targets, 5, flags);
-    EXPECT_GE(derived_bytes(*plan), kPackedBytes);
+    EXPECT_GE(derived_bytes(*plan), kDerivedBytes);
     const auto engine = load(*plan);
     ASSERT_NE(engine, nullptr);
     const int64_t all = engine->getStreamableWeightsSize();
