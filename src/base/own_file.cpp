@@ -40,10 +40,12 @@ std::string own_folder() {
 }
 
 std::string find_near(std::span<const char* const> folders, const char* name, int use) {
-  if (file_of(reinterpret_cast<const void*>(&own_folder)).empty()) return {};  // not to be taken for the root folder
-  const std::string own = own_folder();
+  std::string own = file_of(reinterpret_cast<const void*>(&own_folder));
+  const size_t slash = own.find_last_of('/');
+  if (slash == std::string::npos) return {};  // not to be taken for a file in the root folder
+  own.resize(slash + 1);
   for (const char* folder : folders)
-    if (std::string path = own + "/" + folder + name; ::access(path.c_str(), use) == 0) return path;
+    if (std::string path = own + folder + name; ::access(path.c_str(), use) == 0) return path;
   return {};
 }
 
