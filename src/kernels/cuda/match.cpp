@@ -5,6 +5,10 @@ namespace lathe::cuda {
 
 bool is_short_float(DType dtype) { return dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16; }
 
+bool is_matrix_half(const Target& target, DType dtype) {
+  return dtype == DType::f16 || (dtype == DType::bf16 && target.limits.bfloat16);
+}
+
 void add_operand_inputs(const Problem& problem, Emission& emission) {
   for (size_t i = 0; i < problem.operands.size(); ++i) emission.inputs.push_back({StepInput::operand, i});
 }

@@ -7,6 +7,8 @@
 namespace lathe::cuda {
 
 bool is_short_float(DType dtype);  // of 32 or 16 bits
+// Whether matrix units multiply them: floats of 16 bits that the target's have.
+bool is_matrix_half(const Target& target, DType dtype);
 
 // The operands of the problem's program, or of its prologues, become the emission's next inputs.
 void add_operand_inputs(const Problem& problem, Emission& emission);

@@ -46,9 +46,7 @@ struct Blocking {
 // Whether tensor cores can take it.
 bool fits_tensor_cores(const Problem& problem) {
   const DType dtype = problem.inputs[0].dtype;
-  if (dtype != DType::f16 && !(dtype == DType::bf16 && problem.target.limits.bfloat16) &&
-      !(dtype == DType::f32 && problem.tf32))
-    return false;
+  if (!is_matrix_half(problem.target, dtype) && !(dtype == DType::f32 && problem.tf32)) return false;
   const auto vector = static_cast<int64_t>(16 / size_of(dtype));
   for (size_t i = 0; i < 3; ++i) {
     const Operand& operand = problem.inputs[i];

@@ -181,9 +181,8 @@ Extent extent_of(const Problem& problem, Major major_a, Major major_b) {
 bool has_tensor_core(const Problem& problem, Major major) {
   switch (problem.inputs[0].dtype) {
     case DType::f16:
-      return true;
     case DType::bf16:
-      return problem.target.limits.bfloat16;
+      return is_matrix_half(problem.target, problem.inputs[0].dtype);
     case DType::i8:
       return major == Major::k;
     case DType::f8e4m3fn:

@@ -81,7 +81,7 @@ std::optional<std::string> describe(const Problem& problem, Gemv& gemv) {
   const bool is_convolution = problem.is(OpKind::convolution);
   if (!is_convolution && !problem.is(OpKind::matmul)) return "not a matrix product";
   const Operand& a = problem.inputs[0];
-  gemv.stream = a.dtype == DType::f16 || (a.dtype == DType::bf16 && problem.target.limits.bfloat16);
+  gemv.stream = is_matrix_half(problem.target, a.dtype);
   if (!gemv.stream && a.dtype != DType::f32) return fmt::format("elements of type {}", name_of(a.dtype));
   if (auto reason = is_convolution ? describe_convolution(problem, gemv) : describe_product(problem, gemv))
     return reason;
