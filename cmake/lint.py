@@ -112,7 +112,8 @@ def unit_of(entry, sources, folder):
 def units_of(build, folder):
     pools = {}
     for source, entry in sorted(compiled_sources(build).items()):
-        options = tuple(unit_of(entry, [source], folder).arguments()[:-2])
+        # How it is optimised and laid out in sections does not change what it says.
+        options = tuple(word for word in unit_of(entry, [source], folder).arguments()[:-2] if not word.startswith(("-O", "-f")))
         pools.setdefault(options, (entry, []))[1].append(source)
     units = []
     for options, (entry, sources) in pools.items():

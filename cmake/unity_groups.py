@@ -26,8 +26,8 @@ USING = re.compile(r"using\s+(?:enum\s+)?(?:[\w:]*::)?(?P<name>\w+)|namespace\s+
 ENUMERATORS = re.compile(r"enum\s+(?!class\b|struct\b)\w*\s*(?::[^{]*)?\{(.*)\}", re.DOTALL)
 HIDDEN = re.compile(r"(?:inline\s+)?(?:static|constexpr|const|constinit)\b")
 DECLARED = re.compile(r"(?<![\w:~])([A-Za-z_]\w*)\s*(?=[(\[={;]|$)")
-QUALIFIED = re.compile(r"(?<!\w)(?<!\.)(?<!->)[A-Za-z_]\w*")
-CALLED = re.compile(r"(?<![\w.])(?<!->)([a-z][a-z0-9_]*)\s*(?:[(<]|::)")
+QUALIFIED = re.compile(r"(?<!\w)(?<!\.)(?<!->)(?<!std::)[A-Za-z_]\w*")
+CALLED = re.compile(r"(?<![\w.])(?<!->)(?<!std::)([a-z][a-z0-9_]*)\s*(?:[(<]|::)")
 WORD = re.compile(r"(?<!\w)(?<!::)(?<!\.)(?<!->)[A-Za-z_]\w*")
 NOT_NAMES = {"operator", "decltype", "requires", "alignas", "noexcept", "__attribute__", "sizeof", "default", "template",
              "const", "override", "final", "auto", "void", "bool", "char", "int", "float", "double", "size_t", "ptrdiff_t",
@@ -139,11 +139,13 @@ class Tree:
 
     def may_lack(self, path, others):
         """Whether `path` may compile only because these sources come before it: it mentions what their headers declare, or
-        define, and its own do not. A name in small letters counts where it is called or qualifies; else it is some local's."""
+        define, and its own do not. A name in small letters counts where it is called or qualifies; else it is some local's.
+        What its own headers mention besides is taken for what they declare: a member, mostly, of that name."""
         own = self.headers(path) | {path}
         declared, defined = self.names(own)
         more_declared, more_defined = self.names(set().union(*(self.headers(other) | {other} for other in others)) - own)
-        return bool(self.text(path).named & ((more_declared - declared) | (more_defined - defined)))
+        mentioned = set().union(declared, *(self.text(header).words for header in own - {path}))
+        return bool(self.text(path).named & ((more_declared - mentioned) | (more_defined - defined)))
 
     def groups(self, paths, most):
         """Few groups: those with the most sources that they cannot share with choose first (Welsh and Powell's colouring)."""
