@@ -22,7 +22,7 @@ std::vector<SymbolId> Node::inner_symbols() const {
   for (const auto& [place, symbol] : carried_dims_) symbols.push_back(*symbol.as_symbol());
   for (const auto& body : bodies_)
     for (const auto& node : body->nodes()) {
-      for (const Expr& symbol : node->symbols_) symbols.push_back(*symbol.as_symbol());
+      for (const auto& [place, symbol] : node->symbols_) symbols.push_back(*symbol.as_symbol());
       const std::vector<SymbolId> deeper = node->inner_symbols();
       symbols.insert(symbols.end(), deeper.begin(), deeper.end());
     }

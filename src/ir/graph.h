@@ -109,7 +109,7 @@ class Node {
   std::vector<std::string> origin_;
   std::vector<Value*> inputs_;
   std::vector<std::unique_ptr<Value>> outputs_;
-  std::vector<Expr> symbols_;  // computed symbols that the shape rule made, reused when it runs again
+  std::map<std::string, Expr> symbols_;  // what and where, and the computed symbol that the shape rule made for it
   std::vector<std::unique_ptr<Graph>> bodies_;
   CarriedDims carried_dims_;  // of a loop
   std::vector<Constraint> constraints_;

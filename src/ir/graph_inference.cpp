@@ -24,13 +24,12 @@ Result<Graph::Inferred> Graph::run_rule(Node* node) {
   for (Value* value : node->inputs_)
     inputs.push_back(value ? InferContext::Input{&value->type(), value->constant(), value->partial_elements()}
                            : InferContext::Input{});
-  size_t calls = 0;
-  const auto fresh = [&](std::string_view hint) {
-    if (calls == node->symbols_.size()) {
-      node->symbols_.push_back(new_symbol(
-          {fmt::format("{}.{}{}", node->name(), hint, calls), SymbolSource::computed, 0, 0, {0, Range::kUnbounded}}));
-    }
-    return node->symbols_[calls++];
+  const auto fresh = [&](std::string_view what, size_t place) {
+    const auto [it, is_new] = node->symbols_.try_emplace(fmt::format("{}{}", what, place), Expr::invalid());
+    if (is_new)
+      it->second = new_symbol(
+          {fmt::format("{}.{}", node->name(), it->first), SymbolSource::computed, 0, 0, {0, Range::kUnbounded}});
+    return it->second;
   };
   std::vector<InferContext::Results> results;
   if (!node->bodies_.empty()) {

@@ -7,6 +7,7 @@
 #include "base/processors.h"
 #include "lowering/constraints.h"
 #include "lowering/duplicate.h"
+#include "lowering/estimated_sizes.h"
 #include "lowering/profiles.h"
 #include "lowering/refit.h"
 #include "lowering/region_lowering.h"
@@ -62,6 +63,16 @@ std::vector<int64_t> largest_of(const std::vector<plan::Profile>& profiles) {
     largest.push_back(most);
   }
   return largest;
+}
+
+// What running tells is tuned for as it will be with the sizes of the inputs' optimum.
+void estimate_optimum(const ir::Graph& graph, plan::Profile& profile) {
+  std::vector<int64_t> sizes;
+  for (SymbolId id = 0; id < graph.symbols().size(); ++id)
+    sizes.push_back(graph.symbols()[id].source == SymbolSource::computed ? Expr::kUnbound : profile.symbols[id].opt);
+  sizes = estimate_sizes(graph, std::move(sizes));
+  for (SymbolId id = 0; id < sizes.size(); ++id)
+    if (sizes[id] != Expr::kUnbound) profile.symbols[id].opt = sizes[id];
 }
 
 Result<> report_progress(const BuildOptions& options, std::string_view phase, double fraction) {
@@ -175,7 +186,8 @@ Result<std::unique_ptr<BuiltPlan>> build_plan(SettledGraph settled, const BuildO
   }
   graph.erase_dead_nodes();
   built->report.seconds_passes = seconds_since(start);
-  LATHE_ASSIGN(const std::vector<plan::Profile> profiles, resolve_profiles(graph, options));
+  LATHE_ASSIGN(std::vector<plan::Profile> profiles, resolve_profiles(graph, options));
+  for (plan::Profile& profile : profiles) estimate_optimum(graph, profile);
 
   TunerOptions tuning = options.tuner;
   tuning.largest = largest_of(profiles);

@@ -19,6 +19,8 @@ Dims Problems::at_optimum(const Shape& shape) const {
 
 Operand Problems::with_optimum(Operand operand) const {
   operand.opt_dims = at_optimum(operand.dims);
+  // An estimated size may be smaller than a window: nothing is computed then, and nothing measured.
+  for (int64_t& dim : operand.opt_dims) dim = std::max<int64_t>(dim, 0);
   operand.opt_strides = at_optimum(operand.strides);
   return operand;
 }

@@ -12,13 +12,14 @@ Result<> infer_branch(InferContext& context) {
   if (yes.size() != context.num_outputs() || no.size() != context.num_outputs())
     return fail(ErrorCode::graph_invalid, "branch: its bodies yield {} and {} values, but it has {} results",
                 yes.size(), no.size(), context.num_outputs());
+  size_t place = 0;
   for (size_t i = 0; i < yes.size(); ++i) {
     if (yes[i].dtype != no[i].dtype || yes[i].rank() != no[i].rank())
       return fail(ErrorCode::type_mismatch, "branch: its bodies yield {}{} and {}{} as value {}", name_of(yes[i].dtype),
                   to_string(yes[i].shape), name_of(no[i].dtype), to_string(no[i].shape), i);
     Shape shape = yes[i].shape;
-    for (size_t d = 0; d < shape.size(); ++d)
-      if (!shape[d].is_valid() || shape[d] != no[i].shape[d]) shape[d] = context.new_symbol("chosen_dim");
+    for (size_t d = 0; d < shape.size(); ++d, ++place)
+      if (!shape[d].is_valid() || shape[d] != no[i].shape[d]) shape[d] = context.new_symbol("chosen_dim", place);
     context.set(i, yes[i].dtype, std::move(shape));
   }
   return {};

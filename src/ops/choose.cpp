@@ -39,7 +39,7 @@ Result<> infer_choose(InferContext& context) {
     return {};
   }
   for (size_t d = 0; d < output.size(); ++d)
-    if (output[d] != context.shape(2)[d]) output[d] = context.new_symbol("chosen_dim");
+    if (output[d] != context.shape(2)[d]) output[d] = context.new_symbol("chosen_dim", d);
   context.set(0, context.dtype(1), std::move(output));
   return {};
 }

@@ -68,7 +68,7 @@ Result<> infer_col2im(InferContext& context) {
     output.push_back(context.new_symbol("col2im_channels"));
   }
   for (size_t i = 0; i < static_cast<size_t>(spatial); ++i) {
-    output.push_back(image ? (*image)[i] : context.new_symbol("col2im_extent"));
+    output.push_back(image ? (*image)[i] : context.new_symbol("col2im_extent", i));
     if (image && !context.assume(Relation::at_most, 0, (*image)[i]))
       return fail(ErrorCode::shape_mismatch, "col2im: the image shape is {}, but no extent may be negative",
                   to_string(*image));

@@ -16,7 +16,7 @@ Result<> infer_expand(InferContext& context) {
   }
   LATHE_ASSIGN(Shape output, broadcast(context, context.shape(0), sizes));
   for (size_t i = 0; i < sizes.size(); ++i)
-    if (!context.element(1, i)) output[output.size() - sizes.size() + i] = context.new_symbol("expand_dim");
+    if (!context.element(1, i)) output[output.size() - sizes.size() + i] = context.new_symbol("expand_dim", i);
   context.set(0, context.dtype(0), std::move(output));
   move_elements(context);
   return {};

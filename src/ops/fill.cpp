@@ -15,7 +15,7 @@ Result<> infer_fill(InferContext& context) {
   Shape output(static_cast<size_t>(rank));
   for (size_t i = 0; i < output.size(); ++i) {
     const std::optional<Expr> known = context.element(0, i);
-    output[i] = known ? *known : context.new_symbol("fill_dim");
+    output[i] = known ? *known : context.new_symbol("fill_dim", i);
     if (output[i].is_constant() && *output[i].as_constant() < 0)
       return fail(ErrorCode::shape_mismatch, "fill: dimension {} is {}, expected 0 or more", i,
                   *output[i].as_constant());

@@ -46,8 +46,9 @@ Result<> infer_loop(InferContext& context) {
     return fail(ErrorCode::graph_invalid,
                 "loop: its body yields {} values and it has {} results, for {} carried and {} stacked", results.size(),
                 context.num_outputs(), carried, attrs.stack_axes.size());
-  const auto outside = [&](const Expr& dim, std::string_view hint) {
-    return dim.is_valid() ? dim : context.new_symbol(hint);
+  auto outside = [&, place = size_t{0}](const Expr& dim, std::string_view what) mutable {
+    ++place;
+    return dim.is_valid() ? dim : context.new_symbol(what, place - 1);
   };
   for (size_t i = 0; i < carried; ++i) {
     Shape shape;

@@ -11,7 +11,7 @@ Result<> infer_loop_argument(InferContext& context) {
       if (d < 0 || d >= context.rank(0))
         return fail(ErrorCode::graph_invalid, "loop_argument: dimension {} of a value of rank {} cannot vary", d,
                     context.rank(0));
-      shape[static_cast<size_t>(d)] = context.new_symbol("carried");
+      shape[static_cast<size_t>(d)] = context.new_symbol("carried", static_cast<size_t>(d));
     }
   } else {
     LATHE_ASSIGN(const int64_t axis, normalize_axis(attrs.axis, context.rank(0)));

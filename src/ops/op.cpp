@@ -152,7 +152,7 @@ Result<std::vector<ValueType>> result_types(const Attributes& attributes, std::s
     for (int64_t e = 0; e < tensor.volume(); ++e) elements[i].push_back(tensor.at(e));
     inputs[i].elements = &elements[i];
   }
-  InferContext infer(attributes, inputs, num_outputs, [](std::string_view) { return Expr::invalid(); });
+  InferContext infer(attributes, inputs, num_outputs, [](std::string_view, size_t) { return Expr::invalid(); });
   LATHE_TRY(infer_op(info, infer));
   std::vector<ValueType> results;
   for (InferContext::Output& output : infer.outputs()) results.push_back(std::move(output.type));

@@ -73,7 +73,8 @@ class InferContext {
   };
 
   InferContext(const Attributes& attributes, std::span<const Input> inputs, size_t num_outputs,
-               std::function<Expr(std::string_view hint)> new_symbol, const std::vector<Range>* ranges = nullptr)
+               std::function<Expr(std::string_view what, size_t place)> new_symbol,
+               const std::vector<Range>* ranges = nullptr)
       : attributes_(attributes),
         inputs_(inputs),
         outputs_(num_outputs),
@@ -113,9 +114,11 @@ class InferContext {
     outputs_[i].has_elements = elements.empty() || any_known(elements);
     outputs_[i].elements = outputs_[i].has_elements ? std::move(elements) : std::vector<Expr>();
   }
-  // A dimension that only running can tell: a symbol of source `computed`, named after `hint`. In run_op() it is
-  // Expr::invalid() instead, and the evaluation allocates that output itself.
-  Expr new_symbol(std::string_view hint) { return new_symbol_(hint); }
+  // A dimension that only running can tell: a symbol of source `computed`, named after `what` and `place`. Each
+  // dimension has a place of its own, say its axis: the rule may run again when more is known, and the symbol of axis 2
+  // must not stand for axis 1 before that. In run_op() it is Expr::invalid() instead, and the evaluation allocates that
+  // output.
+  Expr new_symbol(std::string_view what, size_t place = 0) { return new_symbol_(what, place); }
   // Bounds of an expression, from what is known about its symbols.
   Range range(const Expr& expr) const { return expr.range(ranges()); }
   // What the rule relies on. False when it is proven not to hold: then the rule fails. What is not proven either way
@@ -136,7 +139,7 @@ class InferContext {
   const Attributes& attributes_;
   std::span<const Input> inputs_;
   std::vector<Output> outputs_;
-  std::function<Expr(std::string_view)> new_symbol_;
+  std::function<Expr(std::string_view, size_t)> new_symbol_;
   std::span<const Range> ranges() const { return ranges_ ? *ranges_ : std::span<const Range>(); }
   const std::vector<Range>* ranges_;  // of symbols; null = none is known
   std::vector<Results> bodies_;

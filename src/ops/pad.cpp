@@ -102,7 +102,7 @@ Result<> infer_pad(InferContext& context) {
   Shape output = context.shape(0);
   const std::optional<Ints> given_axes = context.constant_elements(kAxes);
   if (context.has(kAxes) && !given_axes) {
-    for (Expr& dim : output) dim = context.new_symbol("pad_dim");
+    for (size_t d = 0; d < output.size(); ++d) output[d] = context.new_symbol("pad_dim", d);
     context.set(0, context.dtype(0), std::move(output));
     return {};
   }
@@ -113,7 +113,7 @@ Result<> infer_pad(InferContext& context) {
   for (size_t i = 0; i < axes.size(); ++i) {
     Expr& dim = output[static_cast<size_t>(axes[i])];
     const std::optional<Expr> before = context.element(kPads, i), behind = context.element(kPads, i + axes.size());
-    dim = before && behind ? dim + *before + *behind : context.new_symbol("pad_dim");
+    dim = before && behind ? dim + *before + *behind : context.new_symbol("pad_dim", static_cast<size_t>(axes[i]));
     if (dim.is_constant() && *dim.as_constant() < 0)
       return fail(ErrorCode::shape_mismatch, "pad: axis {} of input {} cannot be cropped to {} elements", axes[i],
                   to_string(context.shape(0)), *dim.as_constant());

@@ -152,7 +152,7 @@ Result<> infer_plugin(InferContext& context) {
   LATHE_TRY(append_given(context, attrs, formats, given));
   for (size_t i = 0; i < results.sizes.size(); ++i) {
     const Expr upper = results.sizes[i].upper.substitute(given);  // of what is given alone
-    given[i] = context.new_symbol(fmt::format("size{}", results.sizes[i].output));
+    given[i] = context.new_symbol("size", i);
     if (given[i].is_valid() && !context.assume(Relation::at_most, given[i], upper))
       return fail(ErrorCode::shape_mismatch, "plugin '{}' declares a size that may be at most {}", attrs.name,
                   upper.to_string());

@@ -27,7 +27,7 @@ Result<Shape> drawn_shape(InferContext& context, std::string_view op) {
   Shape output(static_cast<size_t>(rank));
   for (size_t i = 0; i < output.size(); ++i) {
     const std::optional<Expr> known = context.element(0, i);
-    output[i] = known ? *known : context.new_symbol("random_dim");
+    output[i] = known ? *known : context.new_symbol("random_dim", i);
     if (output[i].as_constant().value_or(0) < 0)
       return fail(ErrorCode::shape_mismatch, "{}: dimension {} is {}, expected 0 or more", op, i,
                   *output[i].as_constant());

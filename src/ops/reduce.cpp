@@ -38,7 +38,7 @@ Result<Shape> unknown_shape(InferContext& context, const ReduceAttrs& attrs) {
   const Shape& x = context.shape(0);
   Shape out;
   if (attrs.keepdims) {
-    for (const Expr& dim : x) out.push_back(dim == Expr(1) ? dim : context.new_symbol("reduced"));
+    for (const Expr& dim : x) out.push_back(dim == Expr(1) ? dim : context.new_symbol("reduced", out.size()));
     return out;
   }
   const Expr length = context.rank(1) == 0 ? Expr(1) : context.shape(1)[0];
@@ -49,7 +49,7 @@ Result<Shape> unknown_shape(InferContext& context, const ReduceAttrs& attrs) {
                 "dims or make the axes constant",
                 to_string(context.shape(1)));
   const int64_t drops = *count == 0 && !attrs.noop_with_empty_axes ? context.rank(0) : *count;
-  for (int64_t i = drops; i < context.rank(0); ++i) out.push_back(context.new_symbol("kept"));
+  for (int64_t i = drops; i < context.rank(0); ++i) out.push_back(context.new_symbol("kept", out.size()));
   return out;
 }
 

@@ -39,7 +39,7 @@ Result<std::optional<Expr>> target_dim(InferContext& context, size_t i, const Ex
   const std::optional<int64_t> value = element.as_constant();
   // A computed entry that cannot be -1 is the dim. When it comes out as 0, the tensor is empty: only a constant 0 means
   // "copy the dimension of the input".
-  if (!value) return proven_at_least(context, element, 0) ? element : context.new_symbol("reshape_dim");
+  if (!value) return proven_at_least(context, element, 0) ? element : context.new_symbol("reshape_dim", i);
   if (*value == -1) return std::optional<Expr>();
   if (*value < -1)
     return fail(ErrorCode::shape_mismatch, "reshape: entry {} of the shape is {}, expected -1 or more", i, *value);
@@ -63,7 +63,7 @@ Result<> infer_reshape(InferContext& context) {
     if (const std::optional<Expr> element = context.element(1, i)) {
       LATHE_ASSIGN(dim, target_dim(context, i, *element));
     } else {
-      dim = context.new_symbol("reshape_dim");
+      dim = context.new_symbol("reshape_dim", i);
     }
     if (!dim && inferred) return fail(ErrorCode::shape_mismatch, "reshape: the shape has more than one -1");
     if (!dim) inferred = i;

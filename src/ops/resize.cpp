@@ -65,7 +65,7 @@ Result<> apply_scales(InferContext& context, const Ints& axes, Shape& shape) {
   for (size_t i = 0; i < axes.size(); ++i) {
     Expr& dim = shape[static_cast<size_t>(axes[i])];
     const std::optional<Expr> scaled = tensor ? scaled_dim(dim, scales[i]) : std::nullopt;
-    dim = scaled ? *scaled : context.new_symbol("resized");
+    dim = scaled ? *scaled : context.new_symbol("resized", static_cast<size_t>(axes[i]));
   }
   return {};
 }
@@ -89,7 +89,7 @@ Result<> apply_sizes(InferContext& context, const Ints& axes, Shape& shape) {
     else if (!stretch && computable)
       dim = round_to<int64_t>(std::floor(scale * static_cast<double>(dims[i]) + 0.5));  // negative when out of range
     else
-      dim = context.new_symbol("resized");
+      dim = context.new_symbol("resized", static_cast<size_t>(axes[i]));
     if (dim.is_constant() && *dim.as_constant() < 0)
       return fail(ErrorCode::shape_mismatch, "sizes asks for {} elements on axis {}", dim.to_string(), axes[i]);
   }

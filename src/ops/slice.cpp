@@ -109,7 +109,7 @@ Result<> infer_slice(InferContext& context) {
   const std::optional<Ints> given_axes = context.constant_elements(kAxes);
   if (context.has(kAxes) && !given_axes) {  // any axis may be cut
     if (count > 0)
-      for (Expr& dim : output) dim = context.new_symbol("slice_dim");
+      for (size_t d = 0; d < output.size(); ++d) output[d] = context.new_symbol("slice_dim", d);
     context.set(0, context.dtype(0), std::move(output));
     return {};
   }
@@ -127,7 +127,7 @@ Result<> infer_slice(InferContext& context) {
     }
     const std::optional<Expr> length =
         known ? slice_length(context, dim, *start, *end, std::clamp(*step, -kLongStep, kLongStep)) : std::nullopt;
-    dim = length ? *length : context.new_symbol("slice_dim");
+    dim = length ? *length : context.new_symbol("slice_dim", static_cast<size_t>(axes[i]));
   }
   context.set(0, context.dtype(0), std::move(output));
   move_elements(context);

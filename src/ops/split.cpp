@@ -13,7 +13,7 @@ Result<> given_sizes(InferContext& context, const Expr& extent, std::vector<Expr
   Expr total = 0;
   for (size_t i = 0; i < sizes.size(); ++i) {
     const std::optional<Expr> given = context.element(1, i);
-    sizes[i] = given ? *given : context.new_symbol("split_size");
+    sizes[i] = given ? *given : context.new_symbol("split_size", i);
     total += sizes[i];
     if (sizes[i].is_constant() && *sizes[i].as_constant() < 0)
       return fail(ErrorCode::shape_mismatch, "split: size {} is {}, expected 0 or more", i, *sizes[i].as_constant());

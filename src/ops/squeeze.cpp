@@ -34,7 +34,7 @@ Result<> infer_squeeze(InferContext& context) {
   if (context.has(1) && !context.constant_elements(1)) {  // only running tells which dims go
     LATHE_ASSIGN(const int64_t count, list_length(context, 1, "squeeze: axes"));
     Shape kept;
-    for (int64_t i = count; i < context.rank(0); ++i) kept.push_back(context.new_symbol("squeezed"));
+    for (int64_t i = count; i < context.rank(0); ++i) kept.push_back(context.new_symbol("squeezed", kept.size()));
     context.set(0, context.dtype(0), std::move(kept));
     return {};
   }

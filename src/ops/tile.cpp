@@ -14,7 +14,7 @@ Result<> infer_tile(InferContext& context) {
     const std::optional<Expr> repeats = context.element(1, i);
     if (repeats && repeats->is_constant() && *repeats->as_constant() < 0)
       return fail(ErrorCode::shape_mismatch, "tile: repeat {} is {}, expected 0 or more", i, *repeats->as_constant());
-    output[i] = repeats ? output[i] * *repeats : context.new_symbol("tile_dim");
+    output[i] = repeats ? output[i] * *repeats : context.new_symbol("tile_dim", i);
   }
   context.set(0, context.dtype(0), std::move(output));
   move_elements(context);

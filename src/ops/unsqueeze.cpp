@@ -10,7 +10,8 @@ Result<> infer_unsqueeze(InferContext& context) {
   if (!given) {  // only running tells which dims are the new ones
     LATHE_ASSIGN(const int64_t count, list_length(context, 1, "unsqueeze: axes"));
     Shape output;
-    for (int64_t i = 0; i < context.rank(0) + count; ++i) output.push_back(context.new_symbol("unsqueezed"));
+    const auto rank = static_cast<size_t>(context.rank(0) + count);
+    for (size_t d = 0; d < rank; ++d) output.push_back(context.new_symbol("unsqueezed", d));
     context.set(0, context.dtype(0), std::move(output));
     return {};
   }

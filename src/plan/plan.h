@@ -124,7 +124,7 @@ struct SymbolProfile {
   bool operator==(const SymbolProfile&) const = default;
 };
 struct Profile {
-  std::vector<SymbolProfile> symbols;  // parallel to Plan::symbols; computed symbols hold their bounds
+  std::vector<SymbolProfile> symbols;  // parallel to Plan::symbols; opt of computed ones is an estimate
 };
 
 // A size that the device has computed, read by the first step that needs it: the symbol's value is one element of a

@@ -52,7 +52,7 @@ class ShapeRule {
     SCOPED_TRACE(knowledge_.name);
     const OpInfo& info = op_info(test_.attributes->kind());
     const size_t known = values_.size();
-    InferContext context(*test_.attributes, inputs_, actual.size(), [&](std::string_view) {
+    InferContext context(*test_.attributes, inputs_, actual.size(), [&](std::string_view, size_t) {
       values_.push_back(Expr::kUnbound);
       return Expr::symbol(static_cast<SymbolId>(values_.size() - 1));
     });
