@@ -277,34 +277,4 @@ void import_deformable_convolution_plugin(NodeContext& c) {
                                          {stride, padding, dilation, groups, offset_groups}));
 }
 
-// For each level of a pyramid: samples of its image, weighted and added up.
-void import_deformable_attention_plugin(NodeContext& c) {
-  ir::Value *value = c.require(0), *points = c.require(3), *weights = c.require(4);
-  const std::optional<Tensor> sizes = c.known(c.require(1)), starts = c.known(c.require(2));
-  if (c.failed()) return;
-  if (value->rank() != 4 || points->rank() != 6 || weights->rank() != 5)
-    return c.invalid("value, locations and weights have {}, {} and {} dimensions, expected 4, 6 and 5", value->rank(),
-                     points->rank(), weights->rank());
-  if (!sizes || !starts) return c.unsupported("the sizes of its levels or their places are not known while building");
-  if (sizes->dims() != Dims{starts->volume(), 2})
-    return c.invalid("{} levels begin somewhere, but their sizes are {} numbers", starts->volume(), sizes->volume());
-  const auto of_heads = [&](ir::Value* x) { return c.reshape(x, c.concat({c.ints({-1}), c.shape_of(x, 2)}, 0)); };
-  points = of_heads(c.transpose(points, {0, 2, 1, 3, 4, 5}));  // [N * M, Lq, L, P, 2]
-  weights = of_heads(c.transpose(weights, {0, 2, 1, 3, 4}));
-  ir::Value* images = c.transpose(value, {0, 2, 3, 1});  // [N, M, D, S]
-  ir::Value* heads_first = c.concat({c.shape_of(images, 0, 3), c.ints({-1})}, 0);
-  images = of_heads(images);  // [N * M, D, S]
-  ir::Value* sum = nullptr;
-  for (int64_t level = 0; level < starts->volume(); ++level) {
-    const int64_t height = sizes->at(2 * level), width = sizes->at(2 * level + 1), start = starts->at(level);
-    ir::Value* image = c.reshape(c.slice(images, 2, start, start + height * width), {0, 0, height, width});
-    ir::Value* at = c.squeeze(c.slice(points, 2, level, level + 1), {2});
-    at = c.binary(ElementwiseOp::sub, c.binary(ElementwiseOp::mul, at, 2.0), 1.0);
-    ir::Value* weight = c.unsqueeze(c.squeeze(c.slice(weights, 2, level, level + 1), {2}), {1});
-    ir::Value* part = c.reduce(ReduceOp::sum, c.mul(grid_sample(c, image, at, GridSample{}), weight), {3}, false);
-    sum = sum ? c.plus(sum, part) : part;
-  }
-  c.set_output(0, c.transpose(c.reshape(sum, heads_first), {0, 3, 1, 2}));  // [N, Lq, M, D]
-}
-
 }  // namespace lathe::onnx

@@ -24,7 +24,16 @@ const StandardPlugin* find_plugin(std::string_view name) {
 
 std::span<const StandardPlugin> standard_plugins() { return kPlugins; }
 
+size_t StandardPlugin::outputs_of(int version) const {
+  if (outputs.empty()) return 0;
+  return static_cast<size_t>(outputs[outputs.size() == 1 ? 0 : static_cast<size_t>(version - 1)] - '0');
+}
+
+int64_t plugin_version(NodeContext& c) { return c.string("plugin_version", "1")[0] - '0'; }
+
 ir::Value* field_numbers(NodeContext& c, std::string_view field, DType type) {
+  if (const Attribute* found = c.attribute(field); found && found->kind == AttributeKind::tensor)
+    return c.cast(c.reshape(c.constant(c.weight(to_tensor(*c.tensor(field)))), Ints{-1}), type);
   const std::vector<double> values = c.reals(field);
   Result<Tensor> tensor = Tensor::allocate(type, {static_cast<int64_t>(values.size())});
   if (tensor) from_doubles(values, *tensor);
