@@ -46,13 +46,6 @@ ir::Value* require_integers(NodeContext& c, size_t input) {
   return x;
 }
 
-// Fields that the plugin cannot do without.
-bool has_fields(NodeContext& c, std::initializer_list<const char*> fields) {
-  for (const char* field : fields)
-    if (!c.has_attribute(field)) c.invalid("the plugin needs field '{}'", field);
-  return !c.failed();
-}
-
 // Queries, keys and values of a head lie next to each other, but for versions of 8 bits that lie channels first.
 struct QkvToContext {
   Precision precision;

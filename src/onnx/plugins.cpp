@@ -31,6 +31,12 @@ size_t StandardPlugin::outputs_of(int version) const {
 
 int64_t plugin_version(NodeContext& c) { return c.string("plugin_version", "1")[0] - '0'; }
 
+bool has_fields(NodeContext& c, std::initializer_list<const char*> fields) {
+  for (const char* field : fields)
+    if (!c.has_attribute(field)) c.invalid("the plugin needs field '{}'", field);
+  return !c.failed();
+}
+
 ir::Value* field_numbers(NodeContext& c, std::string_view field, DType type) {
   if (const Attribute* found = c.attribute(field); found && found->kind == AttributeKind::tensor)
     return c.cast(c.reshape(c.constant(c.weight(to_tensor(*c.tensor(field)))), Ints{-1}), type);

@@ -29,6 +29,9 @@ std::span<const StandardPlugin> standard_plugins();
 // The version of the plugin that the node is, which import_standard_plugin() has found to be one.
 int64_t plugin_version(NodeContext& c);
 
+// Whether the node has all these fields; else an error.
+bool has_fields(NodeContext& c, std::initializer_list<const char*> fields);
+
 // A constant of one dimension: the numbers of a field, which are a list or a tensor.
 ir::Value* field_numbers(NodeContext& c, std::string_view field, DType type);
 

@@ -27,13 +27,15 @@ NAMES = {
     "nvinfer_dispatch": RUNTIME,
     "nvinfer_vc_plugin": {"getCreators", "setLoggerFinder"},
 }
-# Of the plugins that have several: how many versions are of the V2 family, those from 1 on, and how many behind them of V3.
+# How many versions are of the V2 family, those from 1 on, and how many behind them of V3.
 PLUGIN_VERSIONS = {
-    "CropAndResizeDynamic": (1, 1), "CustomEmbLayerNormPluginDynamic": (3, 3), "CustomFCPluginDynamic": (1, 0),
-    "CustomGeluPluginDynamic": (1, 0), "CustomQKVToContextPluginDynamic": (3, 3), "CustomSkipLayerNormPluginDynamic": (4, 4),
-    "DisentangledAttention_TRT": (1, 1), "InstanceNormalization_TRT": (2, 1), "ModulatedDeformConv2d": (1, 1),
-    "MultiscaleDeformableAttnPlugin_TRT": (1, 1), "PyramidROIAlign_TRT": (1, 0), "ROIAlign_TRT": (1, 1), "Reorg_TRT": (2, 0),
-    "ScatterElements": (1, 1), "NoSuch_TRT": (0, 0),
+    "BatchedNMS_TRT": (1, 0), "CropAndResize": (1, 0), "CropAndResizeDynamic": (1, 1), "CustomEmbLayerNormPluginDynamic": (3, 3),
+    "CustomFCPluginDynamic": (1, 0), "CustomGeluPluginDynamic": (1, 0), "CustomQKVToContextPluginDynamic": (3, 3),
+    "CustomSkipLayerNormPluginDynamic": (4, 4), "DisentangledAttention_TRT": (1, 1), "EfficientNMS_Implicit_TF_TRT": (1, 0),
+    "FlattenConcat_TRT": (1, 0), "InstanceNormalization_TRT": (2, 1), "ModulatedDeformConv2d": (1, 1),
+    "MultiscaleDeformableAttnPlugin_TRT": (1, 1), "NMS_TRT": (1, 0), "NMSDynamic_TRT": (1, 0), "Normalize_TRT": (1, 0),
+    "PyramidROIAlign_TRT": (1, 0), "ROIAlign_TRT": (1, 1), "Reorg_TRT": (2, 0), "ResizeNearest_TRT": (1, 0), "ScatterElements": (1, 1),
+    "ScatterND": (1, 0), "TopkLastDim": (0, 1), "NoSuch_TRT": (0, 0),
 }
 CPU = {"LATHE_TARGET": "cpu"}
 CPU_FLAGS = pathlib.Path("/proc/cpuinfo").read_text().split()

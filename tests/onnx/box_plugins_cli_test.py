@@ -134,7 +134,8 @@ class BoxPlugins(PluginNodes):
                 u = x0 + (j / (width - 1) if width > 1 else 0.5) * (x1 - x0)
                 if 0 <= v <= 1 and 0 <= u <= 1:
                     y[n, b, c, i, j] = self.bilinear(x[n, c], v * 5, u * 6)
-            self.expect("CropAndResizeDynamic", {"x": x, "r": regions}, {"y": y}, crop_height=height, crop_width=width)
+            for op in ("CropAndResizeDynamic", "CropAndResize"):
+                self.expect(op, {"x": x, "r": regions}, {"y": y}, crop_height=height, crop_width=width)
 
     def test_prior_boxes(self):
         feature, image = np.zeros((2, 3, 2, 3), np.float32), np.zeros((2, 3, 40, 60), np.float32)
