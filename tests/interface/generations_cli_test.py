@@ -35,7 +35,8 @@ PLUGIN_VERSIONS = {
     "FlattenConcat_TRT": (1, 0), "InstanceNormalization_TRT": (2, 1), "ModulatedDeformConv2d": (1, 1),
     "MultiscaleDeformableAttnPlugin_TRT": (1, 1), "NMS_TRT": (1, 0), "NMSDynamic_TRT": (1, 0), "Normalize_TRT": (1, 0),
     "PyramidROIAlign_TRT": (1, 0), "ROIAlign_TRT": (1, 1), "Reorg_TRT": (2, 0), "ResizeNearest_TRT": (1, 0), "ScatterElements": (1, 1),
-    "ScatterND": (1, 0), "TopkLastDim": (0, 1), "NoSuch_TRT": (0, 0),
+    "ScatterND": (1, 0), "TopkLastDim": (0, 1), "DecodeBbox3DPlugin": (1, 0), "PillarScatterPlugin": (1, 0),
+    "VoxelGeneratorPlugin": (1, 0), "NoSuch_TRT": (0, 0),
 }
 CPU = {"LATHE_TARGET": "cpu"}
 CPU_FLAGS = pathlib.Path("/proc/cpuinfo").read_text().split()
