@@ -2,6 +2,7 @@
 // Standard plugins of TensorRT, made from plugins.def.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -36,6 +37,9 @@ bool has_fields(NodeContext& c, std::initializer_list<const char*> fields);
 ir::Value* field_numbers(NodeContext& c, std::string_view field, DType type);
 
 bool is_standard_plugin(std::string_view name);
+
+// Of a plugin that TensorRT has and Lathe has not: its versions, and what can be exported in its place; else nothing.
+std::optional<std::string> about_absent_plugin(std::string_view name);
 
 // Adds a warning, once for each model, where TensorRT has deprecated the standard plugin.
 void warn_of_deprecated(std::string_view plugin, std::vector<std::string>& warnings);

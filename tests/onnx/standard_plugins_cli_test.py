@@ -332,6 +332,8 @@ class StandardPlugins(PluginNodes):
         self.refuse("LReLU_TRT", {"x": x}, "version 7", negSlope=0.5, plugin_version="7")
         self.refuse("LReLU_TRT", {"x": x}, "namespace 'mine'", negSlope=0.5, plugin_namespace="mine")
         self.refuse("EfficientNMS_TRT", {"x": x[0], "scores": x[0]}, "more than 0", **{**self.NMS, "max_output_boxes": 0})
+        for op, instead in (("DetectionLayer_TRT", "EfficientNMS_TRT"), ("RPROI_TRT", "ROIAlign_TRT"), ("BatchTilePlugin_TRT", "Expand")):
+            self.refuse(op, {"x": x}, f"'{op}' is a plugin", "up to version 1", f"{instead} in its place", "loadLibrary()")
         self.refuse("NoSuch_TRT", {"x": x}, "plugin 'NoSuch_TRT'", "nvinfer_plugin", "initLibNvInferPlugins()")
 
 
