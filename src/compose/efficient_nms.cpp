@@ -25,6 +25,11 @@ double raw_threshold(const EfficientNms& how) {
   return how.score_threshold <= 0 ? kLowest : std::log(how.score_threshold / (1 - how.score_threshold));
 }
 
+// Boxes[..., 4] as they overlap.
+Value* extents(ir::GraphBuilder& c, Value* boxes, bool whole_pixels) {
+  return whole_pixels ? c.plus(boxes, c.constant(Tensor::of<float>({4}, {0, 0, 1, 1}))) : boxes;
+}
+
 Value* gather_along(ir::GraphBuilder& c, Value* x, Value* indices, int64_t axis) {
   GatherElementsAttrs attributes;
   attributes.axis = axis;
@@ -106,12 +111,13 @@ Detections efficient_nms(ir::GraphBuilder& c, Value* boxes, Value* scores, Value
   const bool shared = boxes->rank() == 3 || boxes->shape()[2] == Expr(1);
   if (boxes->rank() == 3) boxes = c.unsqueeze(boxes, {2});
   if (scores->rank() == 4) scores = c.squeeze(scores, {3});
-  boxes = corners(c, c.cast(boxes, DType::f32), anchors ? c.cast(anchors, DType::f32) : nullptr, how.centers);
+  Value* given = c.cast(boxes, DType::f32);
+  boxes = corners(c, given, anchors ? c.cast(anchors, DType::f32) : nullptr, how.centers);
   scores = without_background(c, c.cast(scores, DType::f32), how.background);
   scores = best_candidates(c, scores, how.candidates);
 
   // As many as are asked for are always there, if need be from behind all others.
-  Value* kept = c.reshape(kept_scores(c, boxes, scores, shared, how), {0, -1});
+  Value* kept = c.reshape(kept_scores(c, extents(c, boxes, how.whole_pixels), scores, shared, how), {0, -1});
   Value* room = c.concat({c.shape_of(scores, 0, 1), c.ints({how.max_boxes})}, 0);
   TopkAttrs best;
   best.axis = 1;
@@ -121,7 +127,8 @@ Detections efficient_nms(ir::GraphBuilder& c, Value* boxes, Value* scores, Value
   Value* position = c.select(found, top[1], c.integer_scalar(0));
   Value* num_classes = c.shape_of(scores, 2, 3);
   Value* place = shared ? c.divide(position, num_classes) : position;
-  Value* box = gather_along(c, c.reshape(boxes, {0, -1, 4}), c.expand(c.unsqueeze(place, {2}), c.ints({1, 1, 4})), 1);
+  Value* box = gather_along(c, c.reshape(how.as_given ? given : boxes, {0, -1, 4}),
+                            c.expand(c.unsqueeze(place, {2}), c.ints({1, 1, 4})), 1);
   if (how.clip) box = c.activation(ActivationOp::clip, box, 0, 1);
   Value* score = how.sigmoid ? c.activation(ActivationOp::sigmoid, top[0]) : top[0];
 

@@ -17,12 +17,14 @@ struct EfficientNms {
   bool centers = false;         // boxes are center and size, else two corners
   int64_t candidates = 0;       // of a class: so many of the best are considered; 0: all
   bool strict = false;          // candidates are above the threshold, and what is dropped shares more
+  bool whole_pixels = false;    // the pixel at the upper corner is part of a box
+  bool as_given = false;        // resulting boxes have their corners as they came
   bool clip = false;            // resulting boxes to [0, 1]
 };
 
 struct Detections {
   ir::Value* count = nullptr;    // i32[B, 1]
-  ir::Value* boxes = nullptr;    // [B, K, 4]: lower corner, upper corner; type of the inputs, as the scores
+  ir::Value* boxes = nullptr;    // [B, K, 4]: lower corner, upper corner, unless as given; type of the inputs
   ir::Value* scores = nullptr;   // [B, K], best first; of equals the one with the lower anchor, then class
   ir::Value* classes = nullptr;  // i32[B, K]
   ir::Value* anchors = nullptr;  // i64[B, K]

@@ -70,6 +70,11 @@ ir::Value* visible_tokens(ir::GraphBuilder& c, const Tokens& q, const Tokens& k,
 
 }  // namespace
 
+ir::Value* packed_positions(ir::GraphBuilder& c, const TokenSource& source) {
+  const Tokens tokens(c, source);
+  return c.select(tokens.counted(), tokens.positions(), c.integer_scalar(0));
+}
+
 ir::Value* packed_attention(ir::GraphBuilder& c, TokenSource q, TokenSource k, ir::Value* v, CausalMask mask,
                             const Attention& how) {
   const bool packs_q = q.starts != nullptr, packs_k = k.starts != nullptr;

@@ -48,6 +48,13 @@ Error unknown_operator(const NodeProto& node) {
     const Attribute* attribute = node.find(name);
     return attribute && attribute->kind == AttributeKind::string ? attribute->string : fallback;
   };
+  if (const std::optional<std::string> about = about_absent_plugin(node.op_type))
+    return {
+        ErrorCode::op_unsupported,
+        fmt::format("'{}' is a plugin: {}, or load a library that has a creator of that name by loadLibrary() of the "
+                    "builder's plugin registry before the model is parsed",
+                    node.op_type, *about),
+        {}};
   return {
       ErrorCode::op_unsupported,
       fmt::format("Lathe has no importer for this operator, nor is plugin '{}' one of the standard ones of "

@@ -1,125 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Standard plugins of TensorRT. Names and defaults of fields are theirs.
+#include <algorithm>
 #include <cmath>
 
 #include "compose/deformable_convolution.h"
-#include "compose/efficient_nms.h"
 #include "compose/grid_sample.h"
 #include "onnx/plugins.h"
 #include "ops/rules.h"
 
 namespace lathe::onnx {
-namespace {
-
-bool has_all(NodeContext& c, std::initializer_list<const char*> fields) {
-  for (const char* field : fields)
-    if (!c.has_attribute(field)) {
-      c.invalid("the plugin needs field '{}'", field);
-      return false;
-    }
-  return true;
-}
-
-// Of the node's boxes, scores and anchors; without values after an error.
-Detections detect(NodeContext& c, const EfficientNms& how) {
-  ir::Value *boxes = c.require(0), *scores = c.require(1);
-  const auto is_rank = [](const ir::Value* x) { return x->rank() == 3 || x->rank() == 4; };
-  if (!c.failed() && (!is_rank(boxes) || !is_rank(scores)))
-    c.invalid("boxes and scores have {} and {} dimensions, expected 3 or 4", boxes->rank(), scores->rank());
-  if (how.max_boxes < 1 || how.max_per_class < 1 || !(how.iou_threshold > 0) || !(how.score_threshold >= 0))
-    c.invalid("{} boxes, {} of a class, IoU threshold {} and score threshold {}; expected more than 0, score 0 or more",
-              how.max_boxes, how.max_per_class, how.iou_threshold, how.score_threshold);
-  return c.failed() ? Detections{} : efficient_nms(c, boxes, scores, c.input(2), how);
-}
-
-void set_detections(NodeContext& c, const Detections& found) {
-  if (!c.failed()) c.set_outputs({found.count, found.boxes, found.scores, found.classes});
-}
-
-}  // namespace
-
-void import_efficient_nms_plugin(NodeContext& c) {
-  if (!has_all(c, {"score_threshold", "iou_threshold", "max_output_boxes", "background_class", "score_activation",
-                   "box_coding"}))
-    return;
-  EfficientNms how;
-  how.score_threshold = c.real("score_threshold", 0);
-  how.iou_threshold = c.real("iou_threshold", 0);
-  how.max_boxes = how.max_per_class = c.require_integer("max_output_boxes");
-  how.background = c.require_integer("background_class");
-  how.sigmoid = c.flag("score_activation", false);
-  how.across_classes = c.flag("class_agnostic", false);
-  how.centers = c.flag("box_coding", false);
-  set_detections(c, detect(c, how));
-}
-
-void import_efficient_nms_tf_plugin(NodeContext& c) {
-  EfficientNms how;
-  how.score_threshold = c.real("score_threshold", 0.5);
-  how.iou_threshold = c.real("iou_threshold", 0.5);
-  how.max_boxes = c.require_integer("max_total_size");
-  how.max_per_class = c.require_integer("max_output_size_per_class");
-  how.clip = c.flag("clip_boxes", false);
-  if (c.flag("pad_per_class", false)) {
-    const std::optional<int64_t> classes = c.dim(c.require(1), 2).as_constant();
-    if (!classes) return c.unsupported("pad_per_class needs a known number of classes");
-    how.max_boxes = std::min(how.max_boxes, how.max_per_class * *classes);
-  }
-  set_detections(c, detect(c, how));
-}
-
-// Rows (image, class, anchor), those of an image together. The last one is repeated; all are -1 if there is none.
-void import_efficient_nms_onnx_plugin(NodeContext& c) {
-  EfficientNms how;
-  how.score_threshold = c.real("score_threshold", 0.5);
-  how.iou_threshold = c.real("iou_threshold", 0.5);
-  how.max_boxes = how.max_per_class = c.integer("max_output_boxes_per_class", -1);
-  how.centers = c.flag("center_point_box", false);
-  const Detections found = detect(c, how);
-  if (c.failed()) return;
-  const auto numbers = [&](ir::Value* end) {
-    return c.add(RangeAttrs{}, {c.integer_scalar(0), end, c.integer_scalar(1)});
-  };
-  ir::Value* shape = c.shape_of(found.found);
-  ir::Value* images = c.unsqueeze(numbers(c.squeeze(c.slice(shape, 0, 0, 1), {0})), {1});
-  const auto column = [&](ir::Value* x) { return c.reshape(c.expand(c.cast(x, DType::i64), shape), {-1, 1}); };
-  ir::Value* rows = c.concat({column(images), column(found.classes), column(found.anchors)}, 1);
-  ir::Value* is_there = c.cast(c.reshape(found.found, {-1}), DType::i64);
-  ir::Value* total = c.reduce(ReduceOp::sum, is_there, {0}, false);
-  ir::Value* order = c.add_all(TopkAttrs{}, {is_there, c.shape_of(is_there)}, 2)[1];  // those that are there come first
-  ir::Value* last = c.binary(ElementwiseOp::max, c.binary(ElementwiseOp::sub, total, 1.0), 0.0);
-  ir::Value* place = c.binary(ElementwiseOp::min, numbers(c.squeeze(c.shape_of(is_there), {0})), last);
-  rows = c.gather(rows, c.gather(order, place, 0), 0);
-  rows = c.select(c.binary(ElementwiseOp::greater, total, 0.0), rows, c.integer_scalar(-1));
-  c.set_output(0, c.cast(rows, DType::i32));
-}
-
-// Classes are numbers of the scores' type, -1 where there is no box.
-void import_batched_nms_plugin(NodeContext& c) {
-  if (!has_all(c, {"shareLocation", "backgroundLabelId", "numClasses", "topK", "keepTopK", "scoreThreshold",
-                   "iouThreshold"}))
-    return;
-  c.ignore({"scoreBits", "numClasses", "shareLocation"});  // how scores are sorted; shapes tell the rest
-  EfficientNms how;
-  how.strict = true;
-  how.background = c.require_integer("backgroundLabelId");
-  how.candidates = how.max_per_class = c.require_integer("topK");
-  how.max_boxes = c.require_integer("keepTopK");
-  how.score_threshold = c.real("scoreThreshold", 0);
-  how.iou_threshold = c.real("iouThreshold", 0);
-  how.clip = c.flag("clipBoxes", true);
-  const bool normalized = c.flag("isNormalized", true), as_caffe = c.flag("caffeSemantics", true);
-  if (!normalized && as_caffe)
-    return c.unsupported("boxes in whole pixels (isNormalized 0 with caffeSemantics 1) are not supported");
-  if (how.max_boxes > how.candidates)
-    return c.invalid("keepTopK is {}, more than topK, {}", how.max_boxes, how.candidates);
-  Detections found = detect(c, how);
-  if (c.failed()) return;
-  ir::Value* classes = c.cast(found.classes, found.scores->dtype());
-  found.classes = c.select(found.found, classes, c.scalar_like(-1, classes));
-  set_detections(c, found);
-}
-
 void import_roi_align_plugin(NodeContext& c) {
   RoiAlignAttrs attributes;
   attributes.mode = c.flag("mode", true) ? PoolingOp::average : PoolingOp::max;
@@ -132,7 +21,7 @@ void import_roi_align_plugin(NodeContext& c) {
 }
 
 void import_instance_norm_plugin(NodeContext& c) {
-  if (!has_all(c, {"epsilon", "scales", "bias"})) return;
+  if (!has_fields(c, {"epsilon", "scales", "bias"})) return;
   InstanceNormalizationAttrs attributes;
   attributes.epsilon = c.real("epsilon", 0);
   ir::Value* x = c.require(0);
@@ -152,12 +41,12 @@ void import_group_norm_plugin(NodeContext& c) {
 }
 
 void import_leaky_relu_plugin(NodeContext& c) {
-  if (!has_all(c, {"negSlope"})) return;
+  if (!has_fields(c, {"negSlope"})) return;
   c.set_output(0, c.activation(ActivationOp::leaky_relu, c.require(0), c.real("negSlope", 0)));
 }
 
 void import_clip_plugin(NodeContext& c) {
-  if (!has_all(c, {"clipMin", "clipMax"})) return;
+  if (!has_fields(c, {"clipMin", "clipMax"})) return;
   c.set_output(0, c.activation(ActivationOp::clip, c.require(0), c.real("clipMin", 0), c.real("clipMax", 0)));
 }
 
@@ -258,7 +147,7 @@ void import_crop_and_resize_plugin(NodeContext& c) {
 }
 
 void import_deformable_convolution_plugin(NodeContext& c) {
-  if (!has_all(c, {"stride", "padding", "dilation", "group", "deformable_group"})) return;
+  if (!has_fields(c, {"stride", "padding", "dilation", "group", "deformable_group"})) return;
   const Ints stride = c.integers("stride"), padding = c.integers("padding"), dilation = c.integers("dilation");
   const int64_t groups = c.require_integer("group"), offset_groups = c.require_integer("deformable_group");
   ir::Value *x = c.require(0), *offset = c.require(1), *mask = c.require(2), *weight = c.require(3);
@@ -277,34 +166,86 @@ void import_deformable_convolution_plugin(NodeContext& c) {
                                          {stride, padding, dilation, groups, offset_groups}));
 }
 
-// For each level of a pyramid: samples of its image, weighted and added up.
-void import_deformable_attention_plugin(NodeContext& c) {
-  ir::Value *value = c.require(0), *points = c.require(3), *weights = c.require(4);
-  const std::optional<Tensor> sizes = c.known(c.require(1)), starts = c.known(c.require(2));
+// Pixels are repeated along the last two dimensions, or left out.
+void import_resize_nearest_plugin(NodeContext& c) {
+  if (!has_fields(c, {"scale"})) return;
+  const double scale = c.real("scale", 1);
+  ir::Value* x = c.require(0);
   if (c.failed()) return;
-  if (value->rank() != 4 || points->rank() != 6 || weights->rank() != 5)
-    return c.invalid("value, locations and weights have {}, {} and {} dimensions, expected 4, 6 and 5", value->rank(),
-                     points->rank(), weights->rank());
-  if (!sizes || !starts) return c.unsupported("the sizes of its levels or their places are not known while building");
-  if (sizes->dims() != Dims{starts->volume(), 2})
-    return c.invalid("{} levels begin somewhere, but their sizes are {} numbers", starts->volume(), sizes->volume());
-  const auto of_heads = [&](ir::Value* x) { return c.reshape(x, c.concat({c.ints({-1}), c.shape_of(x, 2)}, 0)); };
-  points = of_heads(c.transpose(points, {0, 2, 1, 3, 4, 5}));  // [N * M, Lq, L, P, 2]
-  weights = of_heads(c.transpose(weights, {0, 2, 1, 3, 4}));
-  ir::Value* images = c.transpose(value, {0, 2, 3, 1});  // [N, M, D, S]
-  ir::Value* heads_first = c.concat({c.shape_of(images, 0, 3), c.ints({-1})}, 0);
-  images = of_heads(images);  // [N * M, D, S]
-  ir::Value* sum = nullptr;
-  for (int64_t level = 0; level < starts->volume(); ++level) {
-    const int64_t height = sizes->at(2 * level), width = sizes->at(2 * level + 1), start = starts->at(level);
-    ir::Value* image = c.reshape(c.slice(images, 2, start, start + height * width), {0, 0, height, width});
-    ir::Value* at = c.squeeze(c.slice(points, 2, level, level + 1), {2});
-    at = c.binary(ElementwiseOp::sub, c.binary(ElementwiseOp::mul, at, 2.0), 1.0);
-    ir::Value* weight = c.unsqueeze(c.squeeze(c.slice(weights, 2, level, level + 1), {2}), {1});
-    ir::Value* part = c.reduce(ReduceOp::sum, c.mul(grid_sample(c, image, at, GridSample{}), weight), {3}, false);
-    sum = sum ? c.plus(sum, part) : part;
+  if (x->rank() < 2 || !(scale > 0))
+    return c.invalid("scale is {}, and the input has {} dimensions; expected more than 0, and 2 or more", scale,
+                     x->rank());
+  ResizeAttrs attributes;
+  attributes.coordinates = CoordinateMode::asymmetric;
+  attributes.nearest = NearestMode::floor;
+  attributes.axes = {-2, -1};
+  const auto factor = static_cast<float>(scale);
+  c.set_output(0, c.add(attributes, {x, nullptr, c.constant(Tensor::of<float>({2}, {factor, factor}))}));
+}
+
+// All dimensions but the first become one, the `axis`, along which the inputs lie behind each other.
+void import_flatten_concat_plugin(NodeContext& c) {
+  if (!has_fields(c, {"axis", "ignoreBatch"})) return;
+  const int64_t axis = c.require_integer("axis");
+  if (axis < 1 || axis > 3) c.invalid("axis is {}, expected 1, 2 or 3", axis);
+  std::vector<ir::Value*> rows;
+  for (size_t i = 0; i < std::max<size_t>(c.num_inputs(), 1); ++i) {
+    ir::Value* x = c.require(i);
+    if (c.failed()) return;
+    if (x->rank() != 4) return c.invalid("input {} has {} dimensions, expected 4", i, x->rank());
+    if (c.flag("ignoreBatch", false) && c.dim(x, 0) != Expr(1))
+      return c.unsupported("ignoreBatch 1 with a first dimension of {} is not supported; 1 is",
+                           c.dim(x, 0).to_string());
+    for (int64_t d = 1; d < axis; ++d)
+      if (c.dim(x, d) != Expr(1))
+        return c.unsupported("axis {} with a dimension {} of {} before it is not supported; 1 is", axis, d,
+                             c.dim(x, d).to_string());
+    rows.push_back(c.reshape(x, {0, -1}));
   }
-  c.set_output(0, c.transpose(c.reshape(sum, heads_first), {0, 3, 1, 2}));  // [N, Lq, M, D]
+  Ints others{1, 2, 3};
+  std::erase(others, axis);
+  c.set_output(0, c.unsqueeze(c.concat(rows, 1), others));
+}
+
+// SSD's normalisation by the root of a sum of squares: of the channels of a pixel, or of an image.
+void import_normalize_plugin(NodeContext& c) {
+  if (!has_fields(c, {"weights", "acrossSpatial", "channelShared", "eps"})) return;
+  const bool across = c.flag("acrossSpatial", false), shared = c.flag("channelShared", false);
+  ir::Value* x = c.require(0);
+  ir::Value* scales = c.reshape(field_numbers(c, "weights", x->dtype()), {-1, 1, 1});
+  if (const int64_t count = c.integer("nbWeights", 1); count != 1) c.invalid("nbWeights is {}, expected 1", count);
+  if (c.failed()) return;
+  if (x->rank() != 4) return c.invalid("the input has {} dimensions, expected 4", x->rank());
+  if (shared && c.dim(scales, 0) != Expr(1))
+    return c.invalid("weights has {} numbers, expected 1 with channelShared", c.dim(scales, 0).to_string());
+  ir::Value* sum = c.reduce(ReduceOp::sum, c.mul(x, x), across ? Ints{1, 2, 3} : Ints{1});
+  ir::Value* root = c.unary(UnaryOp::sqrt, c.binary(ElementwiseOp::add, sum, c.real("eps", 0)));
+  ir::Value* y = c.divide(x, root);
+  // TensorRT divides by scales of channels in this case.
+  c.set_output(0, across && !shared ? c.divide(y, scales) : c.mul(y, scales));
+}
+
+void import_scatter_nd_plugin(NodeContext& c) {
+  c.set_output(0, c.add(ScatterNdAttrs{}, {c.require(0), c.require(1), c.require(2)}));
+}
+
+// ONNX's TopK but for the type of indices.
+void import_topk_plugin(NodeContext& c) {
+  if (!has_fields(c, {"type_id", "k", "is_largest"})) return;
+  TopkAttrs attributes;
+  attributes.axis = c.integer("axis", -1);
+  attributes.largest = c.flag("is_largest", true);
+  const int64_t type = c.require_integer("type_id"), count = c.require_integer("k");
+  ir::Value* x = c.require(0);
+  if (c.failed()) return;
+  static constexpr std::pair<int64_t, DType> kTypes[] = {
+      {0, DType::f32}, {1, DType::f16}, {3, DType::i32}, {7, DType::bf16}};
+  if (std::ranges::find(kTypes, std::pair(type, x->dtype())) == std::end(kTypes))
+    return c.invalid("type_id is {}, and the input {}; expected 0, 1, 3 or 7, for f32, f16, i32 and bf16", type,
+                     name_of(x->dtype()));
+  if (count < 1) return c.invalid("k is {}, expected 1 or more", count);
+  const std::vector<ir::Value*> found = c.add_all(attributes, {x, c.ints({count})}, 2);
+  c.set_outputs({found[0], c.cast(found[1], DType::i32)});
 }
 
 }  // namespace lathe::onnx

@@ -124,9 +124,8 @@ void import_proposal_plugin(NodeContext& c) {
   suppression.score_threshold = kLowest;
   suppression.iou_threshold = how.threshold;
   suppression.max_boxes = suppression.max_per_class = how.most;
-  suppression.strict = true;
-  // The pixel at the upper corner is part of a box.
-  const Detections kept = efficient_nms(c, c.plus(boxes, numbers(c, {0, 0, 1, 1}, {4})), order, nullptr, suppression);
+  suppression.strict = suppression.whole_pixels = true;
+  const Detections kept = efficient_nms(c, boxes, order, nullptr, suppression);
   const double height = static_cast<double>(how.image[0] - 1), width = static_cast<double>(how.image[1] - 1);
   ir::Value* parts = c.divide(rows_at(c, boxes, kept.anchors), numbers(c, {height, width, height, width}, {4}));
   parts = c.select(c.unsqueeze(kept.found, {2}), parts, c.scalar(0, DType::f32));

@@ -97,10 +97,14 @@ ir::Value* pick(NodeContext& c, const Elements& elements, ir::Value* position) {
   return chosen;
 }
 
-// `elements` with x at a position that only running tells: each is itself, x, or the one before it.
-Elements insert_at(NodeContext& c, const Elements& elements, ir::Value* x, ir::Value* position) {
-  const auto length = static_cast<int64_t>(elements.size());
-  ir::Value* at = open_position(c, position, length, length + 1);
+// x, which needs none of the places where the sequence has changed, and fails where there was no such place.
+ir::Value* checked(NodeContext& c, const Sequence& sequence, ir::Value* x) {
+  for (ir::Value* at : sequence.places) x = only_if_zero(c, x, c.binary(ElementwiseOp::less, at, c.integer_scalar(0)));
+  return x;
+}
+
+// `elements` with x at a place that only running tells: each is itself, x, or the one before it.
+Elements insert_at(NodeContext& c, const Elements& elements, ir::Value* x, ir::Value* at) {
   Elements all;
   for (size_t i = 0; i <= elements.size() && !c.failed(); ++i) {
     ir::Value* placed = x;
@@ -165,7 +169,8 @@ void import_sequence_empty(NodeContext& c) {
 void import_sequence_length(NodeContext& c) {
   if (const TensorList* open = c.open_sequence(0)) return c.set_output(0, length_of(c, *open));
   const auto sequence = c.require_sequence(0);
-  c.set_output(0, c.integer_scalar(static_cast<int64_t>(sequence->elements.size())));
+  if (c.failed()) return;
+  c.set_output(0, checked(c, *sequence, c.integer_scalar(static_cast<int64_t>(sequence->elements.size()))));
 }
 
 void import_sequence_at(NodeContext& c) {
@@ -196,16 +201,19 @@ void import_sequence_insert(NodeContext& c) {
   const auto sequence = c.require_sequence(0);
   if (!has_type(c, sequence->dtype, sequence->is_text, element)) return;
   ir::Value* x = tensor_of(element);
-  Sequence longer{sequence->elements, {}, element.text != nullptr};
+  Sequence longer{sequence->elements, {}, element.text != nullptr, sequence->places};
   if (!longer.is_text) longer.dtype = x->dtype();
   const auto length = static_cast<int64_t>(longer.elements.size());
   std::optional<int64_t> at = length;
   if (c.has(2)) at = known_position(c, c.require(2), length, length + 1);
   if (c.failed()) return;
-  if (at)
+  if (length == 0) x = checked(c, *sequence, x);  // no tensor is left that would read them
+  if (at) {
     longer.elements.insert(longer.elements.begin() + *at, x);
-  else
-    longer.elements = insert_at(c, longer.elements, x, c.require(2));
+  } else {
+    longer.places.push_back(open_position(c, c.require(2), length, length + 1));
+    longer.elements = insert_at(c, longer.elements, x, longer.places.back());
+  }
   c.set_output(0, to_slot(std::move(longer)));
 }
 
@@ -224,6 +232,7 @@ void import_sequence_erase(NodeContext& c) {
   shorter.elements.erase(shorter.elements.begin() + at.value_or(length - 1));
   if (!at) {
     ir::Value* open = open_position(c, c.require(1), length, length);
+    shorter.places.push_back(open);
     for (size_t i = 0; i < shorter.elements.size() && !c.failed(); ++i)
       shorter.elements[i] = choose_value(c, at_is(c, ElementwiseOp::greater, open, i), elements[i], elements[i + 1]);
   }
@@ -288,6 +297,7 @@ void import_sequence_map(NodeContext& c) {
   for (size_t i = 0; i < results.size(); ++i) {
     results[i].dtype = to_dtype(body->outputs[i].type.element);
     results[i].is_text = body->outputs[i].type.element == ElementType::string;
+    results[i].places = first->places;
   }
   for (size_t k = 0; k < first->elements.size(); ++k) {
     std::vector<Slot> operands;

@@ -2,6 +2,7 @@
 // Standard plugins of TensorRT, made from plugins.def.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,19 +17,29 @@ namespace lathe::onnx {
 
 struct StandardPlugin {
   const char* name;
-  int v2, v3;  // how many versions are of the V2 family, those from 1 on, and how many behind them of V3
-  size_t outputs;
+  int v2, v3;                // how many versions are of the V2 family, those from 1 on, and how many behind them of V3
+  std::string_view outputs;  // as plugins.def says them
   void (*import)(NodeContext& c);
   std::string_view fields;       // as plugins.def says them
   std::string_view replacement;  // of a deprecated one
   int newest() const { return v2 + v3; }
+  size_t outputs_of(int version) const;  // 0 where a field says how many
 };
 std::span<const StandardPlugin> standard_plugins();
 
-// A constant of one dimension: the numbers of a field.
+// The version of the plugin that the node is, which import_standard_plugin() has found to be one.
+int64_t plugin_version(NodeContext& c);
+
+// Whether the node has all these fields; else an error.
+bool has_fields(NodeContext& c, std::initializer_list<const char*> fields);
+
+// A constant of one dimension: the numbers of a field, which are a list or a tensor.
 ir::Value* field_numbers(NodeContext& c, std::string_view field, DType type);
 
 bool is_standard_plugin(std::string_view name);
+
+// Of a plugin that TensorRT has and Lathe has not: its versions, and what can be exported in its place; else nothing.
+std::optional<std::string> about_absent_plugin(std::string_view name);
 
 // Adds a warning, once for each model, where TensorRT has deprecated the standard plugin.
 void warn_of_deprecated(std::string_view plugin, std::vector<std::string>& warnings);

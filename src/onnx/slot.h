@@ -16,6 +16,9 @@ struct Sequence {
   std::vector<ir::Value*> elements;
   std::optional<DType> dtype;  // of the elements; nothing where an empty sequence's is not told, and of strings
   bool is_text = false;        // the elements are strings, as bytes
+  // i64[], each: places, 0 or more, where tensors were put or taken away. Whoever reads one fails where there was no
+  // such place; whoever reads the length alone has to read them all.
+  std::vector<ir::Value*> places{};
 };
 
 struct MaybeElement;

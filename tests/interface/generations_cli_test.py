@@ -27,6 +27,17 @@ NAMES = {
     "nvinfer_dispatch": RUNTIME,
     "nvinfer_vc_plugin": {"getCreators", "setLoggerFinder"},
 }
+# How many versions are of the V2 family, those from 1 on, and how many behind them of V3.
+PLUGIN_VERSIONS = {
+    "BatchedNMS_TRT": (1, 0), "CropAndResize": (1, 0), "CropAndResizeDynamic": (1, 1), "CustomEmbLayerNormPluginDynamic": (3, 3),
+    "CustomFCPluginDynamic": (1, 0), "CustomGeluPluginDynamic": (1, 0), "CustomQKVToContextPluginDynamic": (3, 3),
+    "CustomSkipLayerNormPluginDynamic": (4, 4), "DisentangledAttention_TRT": (1, 1), "EfficientNMS_Implicit_TF_TRT": (1, 0),
+    "FlattenConcat_TRT": (1, 0), "InstanceNormalization_TRT": (2, 1), "ModulatedDeformConv2d": (1, 1),
+    "MultiscaleDeformableAttnPlugin_TRT": (1, 1), "NMS_TRT": (1, 0), "NMSDynamic_TRT": (1, 0), "Normalize_TRT": (1, 0),
+    "PyramidROIAlign_TRT": (1, 0), "ROIAlign_TRT": (1, 1), "Reorg_TRT": (2, 0), "ResizeNearest_TRT": (1, 0), "ScatterElements": (1, 1),
+    "ScatterND": (1, 0), "TopkLastDim": (0, 1), "DecodeBbox3DPlugin": (1, 0), "PillarScatterPlugin": (1, 0),
+    "VoxelGeneratorPlugin": (1, 0), "NoSuch_TRT": (0, 0),
+}
 CPU = {"LATHE_TARGET": "cpu"}
 CPU_FLAGS = pathlib.Path("/proc/cpuinfo").read_text().split()
 EMULATED_GPU = {"LATHE_TARGET": "cuda", "LATHE_CUDA_DRIVER": f"{BUILD}/fake_cuda/libfake_cuda_driver.so",
@@ -92,6 +103,13 @@ class Generations(unittest.TestCase):
                         self.assertEqual(output.splitlines()[-1], "y = 0 4 6")
                 with self.subTest(generation=generation):
                     self.assertRegex(checked(program, "count", DIGITS).splitlines()[-1], r"^[1-9]\d* layers$")
+
+    def test_standard_plugins_have_the_versions_of_the_originals(self):
+        for generation, (name, (v2, v3)) in itertools.product(GENERATIONS, PLUGIN_VERSIONS.items()):
+            with self.subTest(generation=generation, name=name):
+                kinds = ["PLUGIN CREATOR_V1"] * v2 + ["PLUGIN CREATOR_V3ONE"] * v3
+                found = checked(BUILD / f"bin/source_client_{generation}", "creators", name).splitlines()
+                self.assertEqual([line for line in found if line[0] != "l"], [f"{i} {kind}" for i, kind in enumerate(kinds, 1)])
 
     def test_the_application_is_called_as_its_generation_lays_it_out(self):
         leans = {10: BUILD / "lib/liblathe_lean.so.0", 11: BUILD / "lib/liblathe_lean_10.so.0"}

@@ -4,6 +4,7 @@
 // source_client build <plan> <libnvinfer_vc_plugin.so>: writes a plan for y = relu(x * 2), x of a size known when it
 // runs. source_client run <plan>: runs it. source_client count <ONNX model>: counts its layers. source_client compile
 // <plan> <ONNX model>: writes a version-compatible plan of it, open sizes of its input being 4, without measuring.
+// source_client creators <name>: lists the versions of the creators of that name, and the kinds that they have.
 #include <cstdio>
 #include <fstream>
 #include <iterator>
@@ -113,6 +114,14 @@ int count(IBuilder& builder, ILogger& logger, const char* file) {
   return 0;
 }
 
+int creators(const char* name) {
+  for (int version = 1; version < 10; ++version) {
+    IPluginCreatorInterface* found = getPluginRegistry()->getCreator(name, std::to_string(version).c_str(), "");
+    if (found) std::printf("%d %s\n", version, found->getInterfaceInfo().kind);
+  }
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -123,6 +132,7 @@ int main(int argc, char** argv) {
   CHECK(getPluginRegistry());
   const std::string mode = argv[1];
   if (mode == "run") return run(logger, argv[2]);
+  if (mode == "creators") return creators(argv[2]);
   const std::unique_ptr<IBuilder> builder(createInferBuilder(logger));
   CHECK(builder);
   if (mode == "count") return count(*builder, logger, argv[2]);

@@ -23,29 +23,63 @@ class BoxPlugins(PluginNodes):
         self.expect("ROIAlign_TRT", {"x": x}, {"y": y}, constants={"r": regions, "i": images}, output_height=2, output_width=4,
                     sampling_ratio=1, spatial_scale=0.5, mode=1, coordinate_transformation_mode=1, plugin_version="2")
 
+    PYRAMID = dict(pooled_size=2, image_size=[80, 96], fpn_scale=32)
+
+    def pyramid(self, maps, regions, *, ratio, transform, threshold=32 * 32 / (96 * 80) / 4, plus=(0, 0), size=2):
+        """Of regions x0, y0, x1, y1 in parts of the image."""
+        y, levels = np.zeros((*regions.shape[:2], 3, size, size), np.float32), set()
+        for n, r in np.ndindex(*regions.shape[:2]):
+            x0, x1 = np.clip(sorted(regions[n, r, ::2]), 0, 1)
+            y0, y1 = np.clip(sorted(regions[n, r, 1::2]), 0, 1)
+            level = sum((y1 - y0 + plus[0]) * (x1 - x0 + plus[1]) > threshold * 4**i for i in range(3))
+            levels.add(level)
+            image = maps[f"p{level}"][n]
+            less, bins, middle = (1, size - 1, 0) if transform == -1 else (0, size, 0.5 if transform else 0)
+            offset = 0.5 if transform == 2 else 0
+            u0, u1, v0, v1 = (e * (image.shape[d] - less) - offset for e, d in ((x0, 2), (x1, 2), (y0, 1), (y1, 1)))
+            columns, rows = (ratio or max(1, int(np.ceil(d / size))) for d in (u1 - u0, v1 - v0))
+            du, dv = (u1 - u0) / bins, (v1 - v0) / bins
+            for c, i, j, a, b in np.ndindex(3, size, size, rows, columns):
+                v = np.clip(v0 + dv * (i + (a + middle) / rows), 0, image.shape[1] - 1)
+                u = np.clip(u0 + du * (j + (b + middle) / columns), 0, image.shape[2] - 1)
+                y[n, r, c, i, j] += self.bilinear(image[c], v, u) / rows / columns
+        self.assertEqual(levels, {0, 1, 2, 3})
+        return y
+
     def test_pyramid_roi_align(self):
+        op = "PyramidROIAlign_TRT"
         maps = {f"p{i}": self.random.normal(size=(2, 3, n, n + 1)).astype(np.float32) for i, n in enumerate((12, 8, 5, 3))}
         regions = np.array([[[2, 3, 12, 9], [0, 0, 60, 50], [30, 8, 5, 40]], [[1, 1, 100, 80], [9, 9, 9, 9], [-5, 70, 30, 200]]], np.float32)
-        for ratio, transform in ((2, 2), (0, 2), (0, 1)):
-            y, levels = np.zeros((2, 3, 3, 2, 2), np.float32), set()
-            for n, r in np.ndindex(2, 3):
-                x0, x1 = np.clip(sorted(regions[n, r, ::2]), 0, 96) / 96
-                y0, y1 = np.clip(sorted(regions[n, r, 1::2]), 0, 80) / 80
-                level = sum((y1 - y0) * (x1 - x0) > 32 * 32 / (96 * 80) / 4 * 4**i for i in range(3))
-                levels.add(level)
-                image = maps[f"p{level}"][n]
-                offset = 0.5 if transform == 2 else 0
-                u0, u1, v0, v1 = (e * image.shape[d] - offset for e, d in ((x0, 2), (x1, 2), (y0, 1), (y1, 1)))
-                du, dv = (u1 - u0) / 2, (v1 - v0) / 2
-                columns, rows = (ratio or max(1, int(np.ceil(d))) for d in (du, dv))
-                for c, i, j, a, b in np.ndindex(3, 2, 2, rows, columns):
-                    v = np.clip(v0 + dv * (i + (a + 0.5) / rows), 0, image.shape[1] - 1)
-                    u = np.clip(u0 + du * (j + (b + 0.5) / columns), 0, image.shape[2] - 1)
-                    y[n, r, c, i, j] += self.bilinear(image[c], v, u) / rows / columns
-            self.assertEqual(levels, {0, 1, 2, 3})
-            self.expect("PyramidROIAlign_TRT", {"r": regions, **maps}, {"y": y}, tolerance=1e-3, pooled_size=2, image_size=[80, 96],
-                        fpn_scale=32, sampling_ratio=ratio, roi_coords_transform=transform)
-        self.refuse("PyramidROIAlign_TRT", {"r": regions, **maps}, "roi_coords_transform", legacy=1)
+        parts = regions / np.array([96, 80, 96, 80], np.float32)
+        for ratio, transform in ((2, 2), (0, 2), (0, 1), (0, 0), (3, 0), (1, 0), (1, -1)):
+            y = self.pyramid(maps, parts, ratio=ratio, transform=transform)
+            self.expect(op, {"r": regions, **maps}, {"y": y}, tolerance=1e-3, sampling_ratio=ratio, roi_coords_transform=transform,
+                        **self.PYRAMID)
+        swapped = np.ascontiguousarray(parts[..., [1, 0, 3, 2]])
+        y = self.pyramid(maps, parts, ratio=2, transform=0, plus=(1 / 80, 1 / 96))
+        self.expect(op, {"r": swapped, **maps}, {"y": y}, tolerance=1e-3, sampling_ratio=2, roi_coords_transform=0, roi_coords_swap=1,
+                    roi_coords_plusone=1, roi_coords_absolute=0, **self.PYRAMID)
+        # Regions whose bins are whole pixels have as many samples; one more would be another mean.
+        whole = np.array([[[0.25, 0.25, 0.75, 0.75]] * 4] * 2, np.float32)
+        whole[:, 1:, 2:] = 0.25 + np.array([[1 / 12], [1 / 6], [1 / 4]])
+        maps = {f"p{i}": self.random.normal(size=(2, 3, n, n)).astype(np.float32) for i, n in enumerate((48, 24, 16, 8))}
+        y = self.pyramid(maps, whole, ratio=0, transform=2, threshold=1 / 100)
+        self.expect(op, {"r": whole, **maps}, {"y": y}, tolerance=1e-3, roi_coords_absolute=0, pooled_size=2, image_size=[100, 100],
+                    fpn_scale=20)
+
+    def test_pyramid_roi_align_of_old_models(self):
+        """Field legacy goes before the others, but for the size."""
+        maps = {f"p{i}": self.random.normal(size=(2, 3, n, n + 2)).astype(np.float32) for i, n in enumerate((16, 8, 6, 3))}
+        parts = self.random.uniform(0, 1, (2, 9, 4)).astype(np.float32) ** 3
+        y = self.pyramid(maps, parts, ratio=1, transform=-1, threshold=224 * 224 * 2 / 1024**2 / 16, size=3)
+        swapped = np.ascontiguousarray(parts[..., [1, 0, 3, 2]])
+        for fields in ({}, {"roi_coords_transform": 2, "roi_coords_plusone": 1, "sampling_ratio": 4, "fpn_scale": 300}):
+            self.expect("PyramidROIAlign_TRT", {"r": swapped, **maps}, {"y": y}, tolerance=1e-3, legacy=1, pooled_size=3, **fields)
+        for texts, fields in ((("roi_coords_transform is 3",), {"roi_coords_transform": 3}),
+                              (("roi_coords_transform -1", "sampling_ratio 0", "and 1 are"), {"roi_coords_transform": -1}),
+                              (("pooled_size 1", "2 or more"), {"legacy": 1, "pooled_size": 1}),
+                              (("sampling_ratio -1",), {"sampling_ratio": -1})):
+            self.refuse("PyramidROIAlign_TRT", {"r": swapped, **maps}, *texts, **fields)
 
     def test_proposals(self):
         batch, height, width, stride, image = 2, 3, 4, 16, (48, 64)
@@ -100,7 +134,8 @@ class BoxPlugins(PluginNodes):
                 u = x0 + (j / (width - 1) if width > 1 else 0.5) * (x1 - x0)
                 if 0 <= v <= 1 and 0 <= u <= 1:
                     y[n, b, c, i, j] = self.bilinear(x[n, c], v * 5, u * 6)
-            self.expect("CropAndResizeDynamic", {"x": x, "r": regions}, {"y": y}, crop_height=height, crop_width=width)
+            for op in ("CropAndResizeDynamic", "CropAndResize"):
+                self.expect(op, {"x": x, "r": regions}, {"y": y}, crop_height=height, crop_width=width)
 
     def test_prior_boxes(self):
         feature, image = np.zeros((2, 3, 2, 3), np.float32), np.zeros((2, 3, 40, 60), np.float32)

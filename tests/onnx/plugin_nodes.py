@@ -23,23 +23,29 @@ class PluginNodes(unittest.TestCase):
                             "LATHE_NVRTC": str(BUILD / "fake_cuda/libnvrtc.so"), "LATHE_CACHE_DIR": str(self.folder / "cache")}
         self.random = np.random.default_rng(5)
 
-    def model(self, op, inputs, outputs, constants=None, domain="TRT", order=None, fixed=(), **fields):
-        self.fixed = fixed  # inputs whose first dimension is known, too
+    def model(self, op, inputs, outputs, constants=None, domain="TRT", order=None, fixed=(), axes=None, **fields):
+        """`axes`: input -> which of its dimensions is open, and its name; of others the first, "n", but for inputs of `fixed`."""
+        self.axes = {name: (0, "n") for name in inputs if name not in fixed} | (axes or {})
         node = helper.make_node(op, order or [*inputs, *(constants or {})], outputs, name="plugin", domain=domain, **fields)
         graph = helper.make_graph(
             [node], "g",
-            [helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(x.dtype), x.shape if name in fixed else ["n", *x.shape[1:]])
+            [helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(x.dtype), self.shape_of(name, x, lambda n, symbol: symbol))
              for name, x in inputs.items()],
             [helper.make_empty_tensor_value_info(name) for name in outputs],
             [numpy_helper.from_array(x, name) for name, x in (constants or {}).items()])
         opsets = [helper.make_opsetid("", 17)] + ([helper.make_opsetid(domain, 1)] if domain else [])
         onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), self.folder / "m.onnx")
 
+    def shape_of(self, name, x, change):
+        """x's, its open dimension changed."""
+        axis, symbol = self.axes.get(name, (None, None))
+        return [change(n, symbol) if i == axis else n for i, n in enumerate(x.shape)]
+
     def build(self, inputs, target="cpu"):
         def shapes(factor):
-            return ",".join(f"{name}:{'x'.join(map(str, (factor * x.shape[0], *x.shape[1:])))}" for name, x in inputs.items()
-                            if name not in self.fixed)
-        profile = [f"--minShapes={shapes(1)}", f"--optShapes={shapes(1)}", f"--maxShapes={shapes(3)}"]
+            return ",".join(f"{name}:{'x'.join(map(str, self.shape_of(name, x, lambda n, _: factor * n)))}" for name, x in inputs.items()
+                            if name in self.axes)
+        profile = [f"--{which}Shapes={shapes(factor)}" for which, factor in (("min", 1), ("opt", 1), ("max", 3))] if self.axes else []
         return subprocess.run([LATHE, "build", self.folder / "m.onnx", "-o", self.folder / "m.engine", "--buildBudget=0",
                                f"--target={target}", "--noTF32", *profile], capture_output=True, text=True, env=self.environment)
 

@@ -267,6 +267,23 @@ class Sequences(OneNodeCases):
             for position in positions:
                 self.fails(count % op, [self.floats(3, 2), np.int64(position)], "run:", "gather")
 
+    def test_lengths_after_positions_in_known_lengths(self):
+        count = "g (float[3, 2] x, int64 p) => (int64 l) { s = SplitToSequence<axis = 0> (x) t = %s l = SequenceLength (%s) }"
+        renewed = """g (float[1, 2] x, int64 p) => (float[1, 2] y) {
+            s = SplitToSequence<axis = 0> (x) t = SequenceErase (s, p) u = SequenceInsert (t, x) y = ConcatFromSequence<axis = 0> (u)
+        }"""
+        insert, erase = count % ("SequenceInsert (s, x, p)", "t"), count % ("SequenceErase (s, p)", "t")
+        twice = count % ("SequenceErase (s, p) u = SequenceInsert (t, x)", "u")
+        self.case(insert, *([self.floats(3, 2), np.int64(p)] for p in (3, 0, -3)))
+        for text in (erase, twice):
+            self.case(text, *([self.floats(3, 2), np.int64(p)] for p in (2, 0, -3)))
+        self.case(renewed, *([self.floats(1, 2), np.int64(p)] for p in (0, -1)))
+        self.all_pass(*WAYS)
+        for text, rows, positions, name in ((insert, 3, (4, -4), "SequenceInsert_1"), (erase, 3, (3, -4), "SequenceErase_1"),
+                                            (twice, 3, (99,), "SequenceErase_1"), (renewed, 1, (1, -2), "SequenceErase_1")):
+            for position in positions:
+                self.fails(text, [self.floats(rows, 2), np.int64(position)], "run:", "gather", name)
+
     def test_errors(self):
         at = "g (float[n, 2] x, int64 p) => (float[m, 2] y) { s = SplitToSequence<axis = 0> (x) y = %s }"
         for position in (3, -4):

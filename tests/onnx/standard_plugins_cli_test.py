@@ -9,19 +9,23 @@ import numpy as np
 from plugin_nodes import PluginNodes
 
 
-def iou(a, b):
-    extent = np.minimum(a[2:], b[2:]) - np.maximum(a[:2], b[:2])
+def iou(a, b, pixel=0):
+    extent = np.minimum(a[2:], b[2:]) - np.maximum(a[:2], b[:2]) + pixel
     if (extent <= 0).any():
         return np.float32(0)
     shared = extent[0] * extent[1]
-    area = [(box[2] - box[0]) * (box[3] - box[1]) for box in (a, b)]
+    area = [(box[2] - box[0] + pixel) * (box[3] - box[1] + pixel) for box in (a, b)]
     return np.float32(shared / (area[0] + area[1] - shared))
 
 
+def sorted_corners(boxes):
+    return np.concatenate([np.minimum(boxes[..., :2], boxes[..., 2:]), np.maximum(boxes[..., :2], boxes[..., 2:])], -1)
+
+
 def detections(boxes, scores, *, score, overlap, most, background=-1, agnostic=False, per_class=None, logits=False,
-               candidates=None, strict=False, empty_class=0, rows=None):
+               candidates=None, strict=False, empty_class=0, rows=None, pixel=0):
     """boxes[B, N, 1 or C, 4] as corners: all candidates of an image in the order of their scores, greedily. Lists what
-    is kept in `rows`, (image, class, anchor)."""
+    is kept in `rows`, (image, class, anchor), and gives the boxes as they are. pixel: 1 where the pixel at the upper corner is part of a box."""
     batches, anchors, classes = scores.shape
     count = np.zeros((batches, 1), np.int32)
     kept_boxes, kept_scores = np.zeros((batches, most, 4), np.float32), np.zeros((batches, most), np.float32)
@@ -39,7 +43,7 @@ def detections(boxes, scores, *, score, overlap, most, background=-1, agnostic=F
             if per_class and sum(other == c for other, _ in kept) == per_class:
                 continue
             limit = np.nextafter(np.float32(overlap), np.float32(2)) if strict else np.float32(overlap)
-            if any((agnostic or other == c) and iou(box, theirs) >= limit for other, theirs in kept):
+            if any((agnostic or other == c) and iou(sorted_corners(box), sorted_corners(theirs), pixel) >= limit for other, theirs in kept):
                 continue
             i = len(kept)
             kept_boxes[b, i], kept_scores[b, i], kept_classes[b, i] = box, shown[b, n, c], c
@@ -117,9 +121,10 @@ class StandardPlugins(PluginNodes):
         boxes, scores = corner_boxes(self.random, 2, 12, 1) * 1.3, self.random.uniform(0, 1, (2, 12, 3)).astype(np.float32)
         boxes = boxes.astype(np.float32)
         count, kept, best, classes = detections(boxes, scores, score=0.2, overlap=0.5, most=6, per_class=2)
-        self.expect("EfficientNMS_Explicit_TF_TRT", {"boxes": boxes, "scores": scores},
-                    {"count": count, "boxes_out": np.clip(kept, 0, 1), "scores_out": best, "classes": classes}, score_threshold=0.2,
-                    iou_threshold=0.5, max_total_size=20, max_output_size_per_class=2, pad_per_class=1, clip_boxes=1)
+        for op, counts in (("EfficientNMS_Explicit_TF_TRT", count), ("EfficientNMS_Implicit_TF_TRT", count[:, 0])):
+            self.expect(op, {"boxes": boxes, "scores": scores},
+                        {"count": counts, "boxes_out": np.clip(kept, 0, 1), "scores_out": best, "classes": classes}, score_threshold=0.2,
+                        iou_threshold=0.5, max_total_size=20, max_output_size_per_class=2, pad_per_class=1, clip_boxes=1)
 
     def test_efficient_nms_as_onnx_has_it(self):
         boxes, scores = corner_boxes(self.random, 2, 12, 1), self.random.uniform(0, 1, (2, 12, 3)).astype(np.float32)
@@ -141,10 +146,75 @@ class StandardPlugins(PluginNodes):
             count, kept, best, classes = detections(boxes, scores, score=0.25, overlap=0.5, most=4, background=0, candidates=5,
                                                     strict=True, empty_class=-1)
             self.assertLess(count.min(), 4)
-            self.expect("BatchedNMSDynamic_TRT", {"boxes": boxes, "scores": scores},
-                        {"count": count, "kept": np.clip(kept, 0, 1), "best": best, "classes": classes.astype(np.float32)},
-                        **{**fields, "shareLocation": shared})
-        self.refuse("BatchedNMSDynamic_TRT", {"boxes": boxes, "scores": scores}, "isNormalized", **fields, isNormalized=0)
+            for op in ("BatchedNMSDynamic_TRT", "BatchedNMS_TRT"):
+                self.expect(op, {"boxes": boxes, "scores": scores},
+                            {"count": count, "kept": np.clip(kept, 0, 1), "best": best, "classes": classes.astype(np.float32)},
+                            **{**fields, "shareLocation": shared})
+        pixels = np.rint(boxes[..., [2, 1, 0, 3]] * 10).astype(np.float32)  # any two opposite corners
+        how = dict(score=0.25, overlap=0.3, most=12, background=0, candidates=12, strict=True, empty_class=-1)
+        wanted, other = detections(pixels, scores, pixel=1, **how), detections(pixels, scores, **how)
+        self.assertFalse(all(np.array_equal(a, b) for a, b in zip(wanted, other)))
+        count, kept, best, classes = wanted
+        self.expect("BatchedNMSDynamic_TRT", {"boxes": pixels, "scores": scores},
+                    {"count": count, "kept": kept, "best": best, "classes": classes.astype(np.float32)},
+                    **{**fields, "shareLocation": 0, "isNormalized": 0, "clipBoxes": 0, "iouThreshold": 0.3, "topK": 12, "keepTopK": 12})
+        self.model("BatchedNMSDynamic_TRT", {"boxes": pixels, "scores": scores}, ["count", "kept", "best", "classes"],
+                   **{**fields, "shareLocation": 0, "isNormalized": 0, "caffeSemantics": 0})
+        self.assertIn("a pixel wider and higher in TensorRT", self.build({"boxes": pixels, "scores": scores}).stderr)
+
+    @staticmethod
+    def decoded(loc, priors, variance, coding):
+        """loc[B, N, L, 4], priors[B, N, 4] and what offsets are multiplied by, [B, N, 4]."""
+        boxes = np.zeros(loc.shape)
+        for n, i, k in np.ndindex(loc.shape[:3]):
+            (x0, y0, x1, y1), offset = priors[n, i].astype(np.float64), (loc[n, i, k] * variance[n, i]).astype(np.float64)
+            if coding == 3:
+                u, v, w, h = loc[n, i, k][[1, 0, 3, 2]] * variance[n, i]
+                offset, coding_of_box = np.array([u, v, w, h], np.float64), 1
+            else:
+                coding_of_box = coding
+            if coding_of_box == 0:
+                boxes[n, i, k] = np.array([x0, y0, x1, y1]) + offset
+            elif coding_of_box == 2:
+                boxes[n, i, k] = np.array([x0, y0, x1, y1]) + offset * [x1 - x0, y1 - y0, x1 - x0, y1 - y0]
+            else:
+                u, v = (x0 + x1) / 2 + offset[0] * (x1 - x0), (y0 + y1) / 2 + offset[1] * (y1 - y0)
+                w, h = np.exp(offset[2:]) * [x1 - x0, y1 - y0]
+                boxes[n, i, k] = [u - w / 2, v - h / 2, u + w / 2, v + h / 2]
+        return boxes.astype(np.float32)
+
+    def test_detections_of_ssd(self):
+        batch, anchors, classes = 2, 9, 3
+        scores = self.random.permutation(np.linspace(0.02, 0.98, 54)).reshape(batch, anchors, classes).astype(np.float32)
+        scores[1] *= 0.43
+        priors = corner_boxes(self.random, batch, anchors)
+        variance = self.random.uniform(0.1, 0.3, (batch, anchors, 4)).astype(np.float32)
+        fields = dict(varianceEncodedInTarget=0, backgroundLabelId=0, numClasses=classes, topK=5, keepTopK=4, confidenceThreshold=0.4,
+                      nmsThreshold=0.3)
+
+        def check(op, order, sets, coding, *, both=True, shown=scores, given=scores, **more):
+            loc = self.random.normal(size=(batch, anchors, sets, 4)).astype(np.float32)
+            used = priors if both else np.broadcast_to(priors[:1], priors.shape)
+            factors = np.ones_like(variance) if more.get("varianceEncodedInTarget") else variance if both else variance[:1].repeat(2, 0)
+            boxes = self.decoded(loc, used, factors, coding)
+            count, kept, best, labels = detections(boxes, shown, score=0.4, overlap=0.3, most=4, background=0, candidates=5, strict=True,
+                                                   empty_class=-1)
+            rows = np.concatenate([np.repeat(np.arange(2.0), 4).reshape(2, 4, 1), labels[..., None], best[..., None], np.clip(kept, 0, 1)], 2)
+            parts = {"loc": loc.reshape(batch, -1, 1, 1), "scores": given.reshape(batch, -1, 1, 1),
+                     "priors": np.stack([priors.reshape(batch, -1), variance.reshape(batch, -1)], 1)[..., None]}
+            names = [list(parts)[order.index(i)] for i in range(3)]
+            self.expect(op, {name: parts[name] for name in names}, {"rows": rows[:, None].astype(np.float32), "count": count.reshape(2, 1, 1, 1)},
+                        **{**fields, "shareLocation": int(sets == 1), "inputOrder": list(order), "codeType": coding, **more})
+            return count
+        self.assertLess(min(check("NMSDynamic_TRT", (0, 1, 2), 1, coding).min() for coding in range(4)), 4)
+        check("NMSDynamic_TRT", (0, 2, 1), classes, 1)
+        check("NMSDynamic_TRT", (2, 0, 1), 1, 1, varianceEncodedInTarget=1)
+        check("NMSDynamic_TRT", (0, 1, 2), 1, 2, confSigmoid=1, given=np.log(scores / (1 - scores)))
+        check("NMS_TRT", (0, 1, 2), 1, 3, both=False)
+        check("NMS_TRT", (0, 1, 2), 1, 0, isBatchAgnostic=0)
+        parts = {"a": np.zeros((1, 8, 1, 1), np.float32), "b": np.zeros((1, 6, 1, 1), np.float32), "c": np.zeros((1, 2, 8, 1), np.float32)}
+        for text, more in (("inputOrder", {"inputOrder": [0, 1, 1]}), ("codeType 4", {"codeType": 4}), ("keepTopK 9", {"keepTopK": 9})):
+            self.refuse("NMS_TRT", parts, text, **{**fields, "shareLocation": 1, **more})
 
     def test_region(self):
         x = self.random.normal(size=(2, 2 * 8, 3, 4)).astype(np.float32)
@@ -186,6 +256,44 @@ class StandardPlugins(PluginNodes):
             y[at[0], indices[at], at[2]] += updates[at]
         self.expect("ScatterElements", {"x": x}, {"y": y}, constants={"i": indices, "u": updates}, reduction="add", axis=1)
 
+    def test_ssd_normalization(self):
+        x = self.random.normal(size=(2, 5, 3, 4)).astype(np.float32)
+        weights = self.random.uniform(0.5, 2, 5).astype(np.float32)
+        for across, shared in ((0, 0), (0, 1), (1, 1), (1, 0)):
+            scale = weights[:1] if shared else weights[:, None, None]
+            root = np.sqrt((x.astype(np.float64) ** 2).sum((1, 2, 3) if across else 1, keepdims=True) + 1e-3)
+            y = x / root / scale if across and not shared else x / root * scale
+            self.expect("Normalize_TRT", {"x": x}, {"y": y.astype(np.float32)}, weights=weights[:1 if shared else 5].tolist(),
+                        acrossSpatial=across, channelShared=shared, nbWeights=1, eps=1e-3)
+        self.refuse("Normalize_TRT", {"x": x}, "5 numbers", weights=weights.tolist(), acrossSpatial=0, channelShared=1, eps=1e-3)
+
+    def test_resize_nearest(self):
+        x = self.random.normal(size=(2, 3, 5, 4)).astype(np.float32)
+        for scale in (2.0, 1.5, 0.6):
+            rows, columns = (np.array([int(i / np.float32(scale)) for i in range(int(n * np.float32(scale)))]) for n in x.shape[2:])
+            self.expect("ResizeNearest_TRT", {"x": x}, {"y": x[:, :, rows][..., columns]}, scale=scale)
+        self.refuse("ResizeNearest_TRT", {"x": x}, "scale is -1", scale=-1.0)
+
+    def test_flatten_and_concat(self):
+        for axis, shapes in ((1, ((2, 3, 4), (5, 3, 4), (1, 3, 4))), (2, ((1, 3, 4), (1, 2, 4))), (3, ((1, 1, 4), (1, 1, 3)))):
+            parts = {f"x{i}": self.random.normal(size=(2, *shape)).astype(np.float32) for i, shape in enumerate(shapes)}
+            y = np.concatenate([x.reshape(2, -1) for x in parts.values()], 1)
+            shape = [2, 1, 1, 1]
+            shape[axis] = -1
+            self.expect("FlattenConcat_TRT", parts, {"y": y.reshape(shape)}, axis=axis, ignoreBatch=0)
+        x = np.zeros((2, 3, 4, 5), np.float32)
+        self.refuse("FlattenConcat_TRT", {"x": x}, "axis 2", "dimension 1 of 3", axis=2, ignoreBatch=0)
+        self.refuse("FlattenConcat_TRT", {"x": x}, "ignoreBatch 1", axis=1, ignoreBatch=1)
+
+    def test_topk(self):
+        x = self.random.permutation(np.arange(60.0)).reshape(3, 4, 5).astype(np.float32)
+        for axis, largest in ((-1, 1), (1, 0), (0, 1)):
+            order = np.argsort(-x if largest else x, axis).astype(np.int32)
+            index = np.take(order, range(2), axis)
+            self.expect("TopkLastDim", {"x": x}, {"y": np.take_along_axis(x, index, axis), "i": index}, type_id=0, k=2, is_largest=largest,
+                        fixed={"x"} if axis == 0 else (), **({} if axis == -1 else {"axis": axis}))
+        self.refuse("TopkLastDim", {"x": x}, "type_id is 1", "f32", type_id=1, k=2, is_largest=1)
+
     def test_deformable_convolution(self):
         for groups, offset_groups in ((1, 1), (2, 4), (2, 1)):
             x = self.random.normal(size=(2, 4, 6, 7)).astype(np.float32)
@@ -212,7 +320,8 @@ class StandardPlugins(PluginNodes):
         for n, c, i, j in np.ndindex(y.shape):
             block, channel = divmod(c, 3)
             y[n, c, i, j] = x[n, channel, 2 * i + block // 2, 2 * j + block % 2]
-        self.expect("Reorg_TRT", {"x": x}, {"y": y}, stride=2, plugin_version="2")
+        for version in "12":
+            self.expect("Reorg_TRT", {"x": x}, {"y": y}, stride=2, plugin_version=version)
 
     # S258: what is missing is named, with its library and what registers it.
     def test_refusals(self):
@@ -223,6 +332,8 @@ class StandardPlugins(PluginNodes):
         self.refuse("LReLU_TRT", {"x": x}, "version 7", negSlope=0.5, plugin_version="7")
         self.refuse("LReLU_TRT", {"x": x}, "namespace 'mine'", negSlope=0.5, plugin_namespace="mine")
         self.refuse("EfficientNMS_TRT", {"x": x[0], "scores": x[0]}, "more than 0", **{**self.NMS, "max_output_boxes": 0})
+        for op, instead in (("DetectionLayer_TRT", "EfficientNMS_TRT"), ("RPROI_TRT", "ROIAlign_TRT"), ("BatchTilePlugin_TRT", "Expand")):
+            self.refuse(op, {"x": x}, f"'{op}' is a plugin", "up to version 1", f"{instead} in its place", "loadLibrary()")
         self.refuse("NoSuch_TRT", {"x": x}, "plugin 'NoSuch_TRT'", "nvinfer_plugin", "initLibNvInferPlugins()")
 
 

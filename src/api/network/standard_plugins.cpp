@@ -150,9 +150,10 @@ Result<StandardNode> StandardPluginNode::make(const onnx::StandardPlugin& plugin
 
 Result<> StandardPluginNode::count_outputs() {
   constexpr int64_t kMost = 64;
-  int64_t count = plugin_.outputs > 0 ? static_cast<int64_t>(plugin_.outputs) : 6;
+  const size_t outputs = plugin_.outputs_of(version_[0] - '0');
+  int64_t count = outputs > 0 ? static_cast<int64_t>(outputs) : 6;
   for (const onnx::Attribute& attribute : node_.attributes)
-    if (plugin_.outputs == 0 && attribute.name == "numLayers") count = attribute.integer;
+    if (outputs == 0 && attribute.name == "numLayers") count = attribute.integer;
   if (count < 1 || count > kMost)
     return fail(ErrorCode::attribute_invalid, "field 'numLayers' of plugin '{}' is {}, expected 1 to {}", plugin_.name,
                 count, kMost);
