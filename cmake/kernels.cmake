@@ -21,7 +21,7 @@ if(LATHE_CPU_KERNELS STREQUAL native)
   set(isa_only baseline)
   set(wider ${LATHE_ISA_LEVELS})
   list(REMOVE_ITEM wider baseline)
-  foreach(level IN LISTS wider)  # as best_supported() in src/kernels/cpu/isa.cpp
+  foreach(level IN LISTS wider)  # as best_supported() in src/base/isa_level.cpp
     set(features_avx2 avx2 fma bmi2)
     set(features_avx512 avx512f avx512bw avx512cd avx512dq avx512vl)
     list(TRANSFORM features_${level} REPLACE "(.+)" "__builtin_cpu_supports(\"\\1\")" OUTPUT_VARIABLE checks)

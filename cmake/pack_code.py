@@ -1,19 +1,21 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Packs functions of a library: they are compressed in its file, and unpacked to their own addresses before the first is called.
+"""Packs functions of a library with constants of theirs: they are compressed in its file, and unpacked to their own addresses before
+the first is called.
 
   pack_code.py mark --compiler c++ --out marked.o object... --others object...
       makes one object file of the first, whose functions are in section lathe_packed; code of the others must not call them but
-      by pointers that tables hold, which are not followed before they are there
+      by pointers that tables hold, which are not followed before they are there. So are texts and numbers that these functions alone read
   pack_code.py pack LIBRARY
       compresses that section of the library that was linked with it
 
-Everything else of these objects stays where it is: tables, constants and what unwinds, so that exceptions pass through packed
+Everything else of these objects stays where it is: tables with pointers, other constants and what unwinds, so that exceptions pass through packed
 functions, and debuggers know them. Functions that other objects may define as well (inline ones, templates) are not packed, for
 the linker keeps one of each. What is unpacked has no relocations: code that may lie at any address needs none. Calls have their targets
 while it is compressed, so that those of one function are equal bytes. src/base/packed_code.cpp unpacks it.
 """
 import argparse
+import collections
 import pathlib
 import re
 import struct
@@ -31,14 +33,47 @@ def run(*command):
     return subprocess.run([str(word) for word in command], check=True, capture_output=True, text=True).stdout
 
 
+def sections_of(path):
+    """Number, name, type, size and flags of each."""
+    for line in run("readelf", "-SW", path).splitlines():
+        row = re.match(r"\s*\[\s*(\d+)\]\s+(\S+)\s+(\S+)\s+\w+\s+\w+\s+(\w+)\s+\w+\s+(\w+)\s", line)
+        if row:
+            yield int(row[1]), row[2], row[3], int(row[4], 16), row[5]
+
+
 def own_functions(path):
     """Sections of functions that this object alone defines. None may run while the library is loaded."""
-    for line in run("readelf", "-SW", path).splitlines():
-        row = re.match(r"\s*\[\s*\d+\]\s+(\S+)\s+(\S+)\s+\w+\s+\w+\s+(\w+)\s+\w+\s+(\w+)\s", line)
-        if row and row[1].startswith((".init_array", ".fini_array", *AT_START)) and int(row[3], 16):
-            raise SystemExit(f"{path}: {row[1]} is run before anything is unpacked")
-        if row and row[2] == "PROGBITS" and row[4] == "AX" and row[1].startswith(".text"):
-            yield row[1]
+    for _, name, kind, size, flags in sections_of(path):
+        if name.startswith((".init_array", ".fini_array", *AT_START)) and size:
+            raise SystemExit(f"{path}: {name} is run before anything is unpacked")
+        if kind == "PROGBITS" and flags == "AX" and name.startswith(".text"):
+            yield name
+
+
+def own_constants(path, functions):
+    """Sections of texts and numbers that the code in these sections alone refers to."""
+    sections = list(sections_of(path))
+    by_number = {number: name for number, name, *_ in sections}
+    times = collections.Counter(by_number.values())
+    found = {name for _, name, kind, size, flags in sections if kind == "PROGBITS" and flags in ("A", "AM", "AMS") and size and
+             name.startswith(".rodata") and times[name] == 1}
+    holders = {}  # of symbols that are not seen elsewhere
+    for line in run("readelf", "-sW", path).splitlines():
+        words = line.split()
+        if len(words) > 6 and words[6].isdigit():
+            holders[int(words[0].rstrip(":"))] = by_number[int(words[6])]
+            if words[4] != "LOCAL":
+                found.discard(by_number[int(words[6])])
+    where = ""
+    for line in run("readelf", "-rW", path).splitlines():
+        words = line.split()
+        if line.startswith("Relocation section"):
+            where = words[2].strip("'").removeprefix(".rela")
+        elif re.match(r"[0-9a-f]{16} +[0-9a-f]{16} ", line):
+            if where not in functions:
+                found.discard(where)
+                found.discard(holders.get(int(words[1][:8], 16)))
+    return found
 
 
 def names(kinds, path):
@@ -70,7 +105,9 @@ def mark(compiler, out, objects, others):
         for i, path in enumerate(objects):
             renamed.append(pathlib.Path(folder) / f"{i}.o")
             words = pathlib.Path(folder) / "words"
-            words.write_text("\n".join(f"--rename-section {name}={SECTION}" for name in sorted(set(own_functions(path)))))
+            functions = set(own_functions(path))
+            words.write_text("\n".join([f"--rename-section {name}={SECTION}" for name in sorted(functions)] + [
+                f"--rename-section {name}={SECTION},alloc,load,readonly,code,contents" for name in sorted(own_constants(path, functions))]))
             run("objcopy", f"@{words}", path, renamed[-1])
         run(compiler, "-r", "-nostdlib", "-fuse-ld=bfd", "-o", out, *renamed)
         run("objcopy", "--set-section-alignment", f"{SECTION}={PAGE}", out)

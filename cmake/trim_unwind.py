@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Makes tables for unwinding (.eh_frame) say what holds at calls, and nothing of other instructions.
+"""Makes tables for unwinding (.eh_frame) say what holds at calls, and nothing of other instructions, nor of functions that call none.
 
   trim_unwind.py --archive FILE.a                                 those of the objects in a static library
   trim_unwind.py --compiler c++ --out FILE.o object...            makes one object of several, and leaves them as they are
   trim_unwind.py --compiler c++ --out FILE.o --whole object...    the same of objects that g++ is to compile together (-flto)
 
 Exceptions leave functions at calls alone. What compilers write tells how each push of a prologue and each pop of an epilogue
-changes the stack, for who looks between them: that is a third of the table. Rules that are not understood stay as they are.
+changes the stack, for who looks between them: that is a third of the table. A function without calls, jumps to others aside, is never
+left by an exception, and needs no entry. Rules that are not understood stay as they are.
 """
 import argparse
 import pathlib
@@ -181,12 +182,11 @@ class Object:
             places[at] = len(result)
             if back == 0:
                 states[at] = self.common(entry)
-            else:
-                cie = id_at - back
-                entry = self.trimmed(entry, states[cie], mine, symbols, calls)
-                struct.pack_into("<I", entry, 4, len(result) + 4 - places[cie])
-            moved += [(row[0] - at + len(result), *row[1:]) for row in mine]
-            result += entry
+            elif entry := self.trimmed(entry, states[id_at - back], mine, symbols, calls):
+                struct.pack_into("<I", entry, 4, len(result) + 4 - places[id_at - back])
+            if entry:
+                moved += [(row[0] - at + len(result), *row[1:]) for row in mine]
+                result += entry
             at += 4 + size
         self.put(index, result)
         self.put(relocations, b"".join(RELA.pack(*row) for row in moved))
@@ -206,15 +206,18 @@ class Object:
             return None
 
     def trimmed(self, entry, state, relocations, symbols, calls):
+        """An FDE that says no more than is needed; none for a function without calls."""
         _, info, addend = relocations[0]
         section, value = struct.unpack_from("<H", self.bytes, symbols[4] + (info >> 32) * 24 + 6)[0], struct.unpack_from(
             "<Q", self.bytes, symbols[4] + (info >> 32) * 24 + 8)[0]
         size, = struct.unpack_from("<I", entry, 12)
-        code_at = 17 + entry[16]
-        if state is None or entry[16] > 127:
-            return entry
         begin = value + addend
         inside = [call - begin for call in calls.get(self.names[section], []) if begin <= call < begin + size]
+        code_at = 17 + entry[16]
+        if not inside:
+            return None
+        if state is None or entry[16] > 127:
+            return entry
         try:
             result = entry[:code_at] + at_calls(state, bytes(entry[code_at:]), inside)
         except NotUnderstood:

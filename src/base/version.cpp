@@ -20,6 +20,10 @@ constexpr FormatRange kRecords = kRecordFormats;
 
 std::string Version::to_string() const { return fmt::format("{}.{}.{}.{}", major, minor, patch, build); }
 
+std::string Version::newer_than(const Version& own) const {
+  return fmt::format("Lathe {}, which is newer than this Lathe {}", to_string(), own.to_string());
+}
+
 Version library_version() { return kVersion; }
 
 FormatRange record_formats() { return kRecords; }

@@ -17,6 +17,8 @@ struct Version {
 
   auto operator<=>(const Version&) const = default;
   std::string to_string() const;  // "0.1.0.0"
+  // For messages: "Lathe 0.2.0.0, which is newer than this Lathe 0.1.0.0".
+  std::string newer_than(const Version& own) const;
 };
 
 Version library_version();

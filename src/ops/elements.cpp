@@ -70,11 +70,15 @@ void read_doubles(const Tensor& tensor, int64_t begin, std::span<double> values)
   dispatch(tensor.dtype(), [&](auto zero) {
     using T = decltype(zero);
     const T* source = tensor.as<T>() + begin;
-    for (size_t i = 0; i < values.size(); ++i) {
-      if constexpr (std::is_class_v<T>)
-        values[i] = static_cast<float>(source[i]);
-      else
-        values[i] = static_cast<double>(source[i]);
+    if constexpr (std::is_same_v<T, double>) {
+      std::copy_n(source, values.size(), values.begin());
+    } else {
+      for (size_t i = 0; i < values.size(); ++i) {
+        if constexpr (std::is_class_v<T>)
+          values[i] = static_cast<float>(source[i]);
+        else
+          values[i] = static_cast<double>(source[i]);
+      }
     }
   });
 }
@@ -84,7 +88,10 @@ void write_doubles(std::span<const double> values, int64_t begin, Tensor& tensor
   dispatch(tensor.dtype(), [&](auto zero) {
     using T = decltype(zero);
     T* target = tensor.mutable_as<T>() + begin;
-    for (size_t i = 0; i < values.size(); ++i) target[i] = round_to<T>(values[i]);
+    if constexpr (std::is_same_v<T, double>)
+      std::ranges::copy(values, target);
+    else
+      for (size_t i = 0; i < values.size(); ++i) target[i] = round_to<T>(values[i]);
   });
 }
 

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "base/for_size.h"
+#include "ops/float_lines.h"
 #include "ops/transpose_tile.h"
 
 #ifdef __SSE2__
@@ -134,8 +135,9 @@ struct Unchanged {
 // Each line by a number of its own, as ChannelFactors has it.
 struct Scaled {
   const double* factors;
+  TransposeScaled transpose;  // of whole cache lines; nullptr = none
 
-  Scaled behind(int64_t lines) const { return {factors + lines}; }
+  Scaled behind(int64_t lines) const { return {factors + lines, transpose}; }
   uint32_t of_element(int64_t line, uint32_t element) const {
     return std::bit_cast<uint32_t>(static_cast<float>(std::bit_cast<float>(element) * factors[line]));
   }
@@ -237,6 +239,12 @@ class LineTransposer {
 
   template <Written kWritten>
   void run_columns(const std::byte* source, std::byte* to, Places& places, const Change& change) const {
+    if constexpr (std::is_same_v<Change, Scaled>)
+      if (change.transpose) {
+        std::array<std::byte*, kLines> results;
+        for (std::byte*& result : results) result = to + places.next();
+        return change.transpose(source, writes_.from, change.factors, results.data(), kWritten == Written::past_caches);
+      }
     alignas(kCacheLine) std::array<std::byte, kLines * kCacheLine> columns;
     for (int64_t line = 0; line < kLines; line += kSide) {
       const auto tile = change.behind(line).tile();
@@ -381,9 +389,11 @@ void pack_box_scaled(const PackingBox& box, const float* from, float* to, const 
   Axes axes = axes_of(box, sizeof(float));
   const Lines lines = Lines::take_from(axes, sizeof(float));
   const int64_t bytes = factors.each * static_cast<int64_t>(sizeof(float));
-  transpose_lines<uint32_t>(axes, *lines.writes, source + box.from * static_cast<int64_t>(sizeof(float)),
-                            reinterpret_cast<std::byte*>(to + box.to), written,
-                            [&](const std::byte* first) { return Scaled{factors.numbers + (first - source) / bytes}; });
+  transpose_lines<uint32_t>(
+      axes, *lines.writes, source + box.from * static_cast<int64_t>(sizeof(float)),
+      reinterpret_cast<std::byte*>(to + box.to), written, [&](const std::byte* first) {
+        return Scaled{factors.numbers + (first - source) / bytes, transpose_scaled(cpu::isa_level())};
+      });
   finish(written);
 }
 

@@ -16,9 +16,9 @@ Result<> check_order(const PlanHeader& header, const Version& own) {
   if (header.version > own)
     return fail(
         ErrorCode::plan_version,
-        "plan was written by Lathe {}, which is newer than this Lathe {}: no plan runs in versions before its own. "
-        "Update Lathe, or build the engine again with this version",
-        writer, own.to_string());
+        "plan was written by {}: no plan runs in versions before its own. Update Lathe, or build the engine again with "
+        "this version",
+        header.version.newer_than(own));
   if (header.version < kOldestCompatible)
     return fail(
         ErrorCode::plan_version,

@@ -206,9 +206,9 @@ Result<PlanHeader> decode(std::span<const std::byte> bytes) {
   if (!is_canonical && header.version > library_version())
     return fail(
         ErrorCode::plan_version,
-        "plan was written by Lathe {}, which is newer than this Lathe {}, and its header says more than this one "
-        "knows. Update Lathe, or build the engine again with this version",
-        header.version.to_string(), library_version().to_string());
+        "plan was written by {}, and its header says more than this one knows. Update Lathe, or build the engine again "
+        "with this version",
+        header.version.newer_than(library_version()));
   if (!is_canonical) return fail(ErrorCode::plan_malformed, "plan's header has bytes that mean nothing");
   return header;
 }

@@ -6,11 +6,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "ops/float_lines.h"
 #include "ops/rules.h"
-
-#ifdef __SSE2__
-#include <emmintrin.h>
-#endif
 
 namespace lathe {
 namespace {
@@ -19,7 +16,6 @@ constexpr int64_t kBlock = 512;
 
 using Floats [[gnu::vector_size(16)]] = float;
 using Doubles [[gnu::vector_size(32)]] = double;
-using Ints [[gnu::vector_size(16)]] = int32_t;
 constexpr int64_t kLanes = 4;
 
 Floats load(const float* from) {
@@ -74,32 +70,6 @@ void scale_run(const float* from, int64_t count, double factor, float* to) {
     __builtin_memcpy(to + i, &scaled, sizeof scaled);
   }
   for (; i < count; ++i) to[i] = static_cast<float>(from[i] * factor);
-}
-
-// The second where the first is not a number.
-Floats larger(Floats a, Floats b) {
-#ifdef __SSE2__
-  return _mm_max_ps(a, b);
-#else
-  return a > b ? a : b;
-#endif
-}
-
-// The largest magnitude but for NaN.
-float largest(const float* from, int64_t count) {
-  const Ints magnitude = {INT32_MAX, INT32_MAX, INT32_MAX, INT32_MAX};
-  Floats most[4] = {};
-  int64_t i = 0;
-  for (; i + 4 * kLanes <= count; i += 4 * kLanes)
-    for (int64_t k = 0; k < 4; ++k) {
-      const auto x = reinterpret_cast<Floats>(reinterpret_cast<Ints>(load(from + i + k * kLanes)) & magnitude);
-      most[k] = larger(x, most[k]);
-    }
-  float result = 0;
-  for (const Floats& each : most)
-    for (int64_t lane = 0; lane < kLanes; ++lane) result = std::max(result, each[lane]);
-  for (; i < count; ++i) result = std::fabs(from[i]) > result ? std::fabs(from[i]) : result;
-  return result;
 }
 
 }  // namespace
@@ -214,7 +184,7 @@ bool ChannelArithmetic::stays_finite_scaled() const {
   const std::vector<double>& numbers = steps_[1].numbers;
   const float* const from = source_.as<float>();
   const auto stays = [&](int64_t first, int64_t run, double number) {
-    return std::isfinite(static_cast<float>(largest(from + first, run) * number));
+    return std::isfinite(static_cast<float>(largest_magnitude(from + first, run, cpu::isa_level()) * number));
   };
   // Memory is read faster from end to end than with gaps.
   if (3 * std::ranges::count_if(numbers, grows) > std::ssize(numbers) &&

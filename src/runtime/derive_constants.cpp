@@ -100,8 +100,24 @@ Result<> ConstantDeriver::run(size_t index, Values& values) const {
     LATHE_ASSIGN(inputs.back(), value(input, values));
   }
   LATHE_ASSIGN(const std::vector<Tensor> outputs, evaluate(step, inputs));
-  for (uint32_t i = 0; i < outputs.size(); ++i) values[firsts_[index] + i] = outputs[i];
+  for (uint32_t i = 0; i < outputs.size(); ++i) {
+    values[firsts_[index] + i] = outputs[i];
+    share(firsts_[index] + i, outputs[i]);
+  }
   return {};
+}
+
+bool ConstantDeriver::take_shared(uint32_t value, Values& values) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = shared_.find(value);
+  return found != shared_.end() && values.insert(*found).second;
+}
+
+void ConstantDeriver::share(uint32_t value, const Tensor& tensor) const {
+  constexpr size_t kMostBytes = 64 << 10;
+  if (tensor.bytes() > kMostBytes) return;
+  const std::lock_guard lock(mutex_);
+  shared_.emplace(value, tensor);
 }
 
 Result<Tensor> ConstantDeriver::value(uint32_t number, const Values& values) const {
@@ -120,7 +136,7 @@ Result<> ConstantDeriver::compute(uint32_t wanted, Values& values) const {
   std::set<size_t> needed;
   std::vector<size_t> open;
   const auto need = [&](uint32_t value) {
-    if (value == plan::kNoTensor || value < leaves) return;
+    if (value == plan::kNoTensor || value < leaves || values.contains(value) || take_shared(value, values)) return;
     const size_t step = step_of(firsts_, value);
     if (needed.insert(step).second) open.push_back(step);
   };

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <mutex>
 #include <unordered_map>
 
 #include "ops/packing.h"
@@ -44,12 +45,17 @@ class ConstantDeriver {
                                                   Values& values) const;
   Result<ConstantContent> content_of(uint32_t number) const;
   const plan::RefitStep* step_behind(uint32_t value) const;
+  bool take_shared(uint32_t value, Values& values) const;
+  void share(uint32_t value, const Tensor& tensor) const;
 
   const plan::Plan& plan_;
   std::span<const Tensor> weights_;
   ReadConstant read_;
   RangeCheck check_;
   std::vector<uint32_t> firsts_;  // by step: the number of its first output
+  // Small ones that were computed: factors of a normalisation go into a convolution's weights and its bias.
+  mutable Values shared_;
+  mutable std::mutex mutex_;  // of these
 };
 
 // By constant of the plan: the numbers of the weights that it follows from; empty = it stays.

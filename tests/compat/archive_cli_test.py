@@ -9,9 +9,10 @@ import unittest
 
 import numpy as np
 
+from make_archive import stand_in_for_gpu
+
 BUILD = pathlib.Path(os.environ["LATHE_BUILD_DIR"])
 ARCHIVE = pathlib.Path(__file__).resolve().parent / "archive"
-GPU = {"LATHE_CUDA_DRIVER": str(BUILD / "fake_cuda/libfake_cuda_driver.so"), "LATHE_NVRTC": str(BUILD / "fake_cuda/libnvrtc.so")}
 
 
 class Archive(unittest.TestCase):
@@ -30,7 +31,7 @@ class Archive(unittest.TestCase):
                 data = np.load(release / f"{network}.npz")
                 for library in ("lathe", "lathe_lean", "lathe_dispatch"):
                     with self.subTest(plan=plan.name, release=release.name, library=library):
-                        self.check(plan, data, library, GPU if device == "cuda" else {})
+                        self.check(plan, data, library, stand_in_for_gpu(BUILD) if device == "cuda" else {})
 
     def check(self, plan, data, library, variables):
         with tempfile.TemporaryDirectory() as there:

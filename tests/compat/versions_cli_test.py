@@ -18,6 +18,8 @@ import unittest
 
 import numpy as np
 
+from make_archive import stand_in_for_gpu
+
 BUILD = pathlib.Path(os.environ["LATHE_BUILD_DIR"])
 CACHE = (BUILD / "CMakeCache.txt").read_text()
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -26,8 +28,7 @@ SHAPES = [f"--{which}Shapes=image:4x1x8x8" for which in ("min", "opt", "max")]
 MINOR = int(re.search(r"^CMAKE_PROJECT_VERSION:STATIC=0\.(\d+)\.0$", CACHE, re.MULTILINE).group(1))
 NOW, NEXT, LATER = (f"0.{MINOR + further}" for further in range(3))
 FOLDERS = {NOW: BUILD / "lib", NEXT: BUILD / "lib/versions/next", LATER: BUILD / "lib/versions/later"}
-GPU = {"LATHE_CUDA_DRIVER": str(BUILD / "fake_cuda/libfake_cuda_driver.so"), "LATHE_NVRTC": str(BUILD / "fake_cuda/libnvrtc.so")}
-DEVICES = {"cpu": {}, "cuda": {} if os.environ.get("LATHE_TEST_DEVICE") == "cuda:0" else GPU}
+DEVICES = {"cpu": {}, "cuda": {} if os.environ.get("LATHE_TEST_DEVICE") == "cuda:0" else stand_in_for_gpu(BUILD)}
 
 
 def run(*command, **variables):

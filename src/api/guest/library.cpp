@@ -46,10 +46,8 @@ Result<> check_note(const LibraryNote& note, const std::string& what) {
         "of these",
         what, version.to_string(), note.generation, own.to_string());
   if (version > own)
-    return fail(ErrorCode::library_refused,
-                "{} is Lathe {}, which is newer than this Lathe {}: a runtime loads those of versions up to its own. "
-                "Update Lathe",
-                what, version.to_string(), own.to_string());
+    return fail(ErrorCode::library_refused, "{} is {}: a runtime loads those of versions up to its own. Update Lathe",
+                what, version.newer_than(own));
   if (version < kOldestCompatible)
     return fail(ErrorCode::library_refused, "{} is Lathe {}; runtimes are loaded from Lathe {} on", what,
                 version.to_string(), kOldestCompatible.to_string());

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// ISA levels and run-time dispatch. A *_simd.cpp file is compiled once per level with LATHE_ISA set to the level's
+// Run-time dispatch among ISA levels. A *_simd.cpp file is compiled once per level with LATHE_ISA set to the level's
 // name; everything in it lives in namespace lathe::cpu::LATHE_ISA, so that no code compiled with wide flags is
 // reachable before the choice is made. Such files define no inline function that another file could also define.
 #pragma once
 
-#include <string_view>
+#include "base/isa_level.h"
 
 // Code that chooses among the levels, unlike the levels' own, follows the build: it may have the kernels of one level
 // alone (cmake -DLATHE_CPU_KERNELS=native), which this names.
@@ -13,14 +13,6 @@
 #endif
 
 namespace lathe::cpu {
-
-enum class IsaLevel { baseline, avx2, avx512 };
-
-// The best level that the CPU and the operating system support, capped by the environment variable LATHE_CPU_ISA
-// (a level's name; for tests). Decided once, at first use. Of a build for one level that level, which the CPU may lack.
-IsaLevel isa_level();
-bool supports(IsaLevel level);
-std::string_view name_of(IsaLevel level);
 
 // Whether the CPU has the level's instruction for sums of four products of u8 and i8 (VNNI), which the level itself
 // does not include.

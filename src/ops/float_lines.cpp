@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/float_lines.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+
+#ifdef __x86_64__
+#include <immintrin.h>
+#endif
+
+namespace lathe {
+namespace {
+
+using Floats4 [[gnu::vector_size(16)]] = float;
+using Ints4 [[gnu::vector_size(16)]] = int32_t;
+
+float largest_one_by_one(const float* from, int64_t count, float most) {
+  for (int64_t i = 0; i < count; ++i) most = std::fabs(from[i]) > most ? std::fabs(from[i]) : most;
+  return most;
+}
+
+// In several registers of such vectors, which do not wait for each other. To be inlined into a function of the level
+// that has such registers.
+template <class Floats, class Ints>
+[[gnu::always_inline]] inline float largest_in_registers(const float* from, int64_t count) {
+  constexpr int64_t kLanes = sizeof(Floats) / sizeof(float), kRegisters = 8;
+  Floats most[kRegisters] = {};
+  int64_t i = 0;
+  for (; i + kRegisters * kLanes <= count; i += kRegisters * kLanes)
+#pragma GCC unroll 8
+    for (int64_t k = 0; k < kRegisters; ++k) {
+      Ints bits;
+      std::memcpy(&bits, from + i + k * kLanes, sizeof bits);
+      const auto magnitude = reinterpret_cast<Floats>(bits & INT32_MAX);
+      most[k] = magnitude > most[k] ? magnitude : most[k];
+    }
+  float result = 0;
+  for (const Floats& each : most)
+    for (int64_t lane = 0; lane < kLanes; ++lane) result = std::max(result, each[lane]);
+  return largest_one_by_one(from + i, count - i, result);
+}
+
+#ifdef __x86_64__
+
+// Functions of a level clear its wide registers at their end: compilers leave that out of code that is to be small.
+namespace avx2 {
+
+using Floats [[gnu::vector_size(32)]] = float;
+using Ints [[gnu::vector_size(32)]] = int32_t;
+
+[[gnu::target("avx2")]] float largest(const float* from, int64_t count) {
+  const float result = largest_in_registers<Floats, Ints>(from, count);
+  _mm256_zeroupper();
+  return result;
+}
+
+}  // namespace avx2
+
+namespace avx512 {
+#define LATHE_LEVEL [[gnu::target("avx512f,avx512dq")]]
+
+constexpr int kSide = 16;
+
+using Floats [[gnu::vector_size(64)]] = float;
+using Ints [[gnu::vector_size(64)]] = int32_t;
+using Half [[gnu::vector_size(32)]] = float;
+constexpr __mmask8 kAll = 0xff;
+
+LATHE_LEVEL inline Half scaled(const float* from, double factor) {
+  Half values;
+  std::memcpy(&values, from, sizeof values);
+  const __m512d wide = _mm512_maskz_cvtps_pd(kAll, values);  // g++ 12 converts halves of vectors
+  return _mm512_maskz_cvtpd_ps(kAll, wide * factor);
+}
+LATHE_LEVEL inline Floats scaled_line(const float* from, double factor) {
+  return __builtin_shufflevector(scaled(from, factor), scaled(from + 8, factor), 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11,
+                                 12, 13, 14, 15);
+}
+// These keep within each 16 bytes, a block.
+LATHE_LEVEL inline Floats low_numbers(Floats a, Floats b) {
+  return __builtin_shufflevector(a, b, 0, 16, 1, 17, 4, 20, 5, 21, 8, 24, 9, 25, 12, 28, 13, 29);
+}
+LATHE_LEVEL inline Floats high_numbers(Floats a, Floats b) {
+  return __builtin_shufflevector(a, b, 2, 18, 3, 19, 6, 22, 7, 23, 10, 26, 11, 27, 14, 30, 15, 31);
+}
+LATHE_LEVEL inline Floats low_pairs(Floats a, Floats b) {
+  return __builtin_shufflevector(a, b, 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29);
+}
+LATHE_LEVEL inline Floats high_pairs(Floats a, Floats b) {
+  return __builtin_shufflevector(a, b, 2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31);
+}
+LATHE_LEVEL inline Floats even_blocks(Floats a, Floats b) {
+  return __builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27);
+}
+LATHE_LEVEL inline Floats odd_blocks(Floats a, Floats b) {
+  return __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31);
+}
+
+LATHE_LEVEL float largest(const float* from, int64_t count) {
+  const float result = largest_in_registers<Floats, Ints>(from, count);
+  _mm256_zeroupper();
+  return result;
+}
+
+LATHE_LEVEL void transpose(const std::byte* from, int64_t step, const double* factors, std::byte* const* columns,
+                           bool past_caches) {
+  Floats rows[kSide], next[kSide];
+#pragma GCC unroll 16
+  for (int i = 0; i < kSide; ++i) rows[i] = scaled_line(reinterpret_cast<const float*>(from + i * step), factors[i]);
+#pragma GCC unroll 8
+  for (int i = 0; i < kSide; i += 2) {
+    next[i] = low_numbers(rows[i], rows[i + 1]);
+    next[i + 1] = high_numbers(rows[i], rows[i + 1]);
+  }
+#pragma GCC unroll 4
+  for (int i = 0; i < kSide; i += 4) {
+    rows[i] = low_pairs(next[i], next[i + 2]);
+    rows[i + 1] = high_pairs(next[i], next[i + 2]);
+    rows[i + 2] = low_pairs(next[i + 1], next[i + 3]);
+    rows[i + 3] = high_pairs(next[i + 1], next[i + 3]);
+  }
+#pragma GCC unroll 4
+  for (int k = 0; k < 4; ++k) {
+    const Floats even = even_blocks(rows[k], rows[4 + k]), even_below = even_blocks(rows[8 + k], rows[12 + k]);
+    const Floats odd = odd_blocks(rows[k], rows[4 + k]), odd_below = odd_blocks(rows[8 + k], rows[12 + k]);
+    next[k] = even_blocks(even, even_below);
+    next[4 + k] = even_blocks(odd, odd_below);
+    next[8 + k] = odd_blocks(even, even_below);
+    next[12 + k] = odd_blocks(odd, odd_below);
+  }
+#pragma GCC unroll 16
+  for (int i = 0; i < kSide; ++i) {
+    auto* const to = reinterpret_cast<float*>(columns[i]);
+    past_caches ? _mm512_stream_ps(to, next[i]) : _mm512_storeu_ps(to, next[i]);
+  }
+  _mm256_zeroupper();
+}
+
+#undef LATHE_LEVEL
+}  // namespace avx512
+
+#endif
+
+}  // namespace
+
+#ifdef __x86_64__
+TransposeScaled transpose_scaled(cpu::IsaLevel level) {
+  return level == cpu::IsaLevel::avx512 ? avx512::transpose : nullptr;
+}
+float largest_magnitude(const float* from, int64_t count, cpu::IsaLevel level) {
+  if (level == cpu::IsaLevel::avx512) return avx512::largest(from, count);
+  return level == cpu::IsaLevel::avx2 ? avx2::largest(from, count) : largest_in_registers<Floats4, Ints4>(from, count);
+}
+#else
+TransposeScaled transpose_scaled(cpu::IsaLevel) { return nullptr; }
+float largest_magnitude(const float* from, int64_t count, cpu::IsaLevel) {
+  return largest_in_registers<Floats4, Ints4>(from, count);
+}
+#endif
+
+}  // namespace lathe
