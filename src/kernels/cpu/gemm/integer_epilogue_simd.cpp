@@ -103,8 +103,8 @@ LATHE_INLINE void finish_folded(const IntegerEpilogue& integers, const TileRows&
     LATHE_UNROLL
     for (int v = 0; v < kVectors; ++v)
       levels[v] = level(load_int(sums.data + r * sums.stride + c + v * kLanes), scale[v], offset[v],
-                        residuals_at<T>(integers, where, r, column + v * kLanes), kVectors > 1 ? kLanes : n);
-    store_packed(reinterpret_cast<std::byte*>(where.out[r]) + column, levels, n, level.packing);
+                        residuals_at<T>(integers, where, r, column + v * kLanes), std::min(kLanes, n - v * kLanes));
+    store_packed<ByteOrder::in_a_row, true>(reinterpret_cast<std::byte*>(where.out[r]) + column, levels, n, level.packing);
   }
 }
 template <bool kHasBetween, class T>
@@ -112,10 +112,9 @@ void finish_folded(const IntegerEpilogue& integers, const TileRows& where, const
   int c = 0;
   for (; c + 4 * kLanes <= sums.columns; c += 4 * kLanes)
     finish_folded<kHasBetween, T, 4>(integers, where, sums, c, 4 * kLanes);
-  for (; c + 2 * kLanes <= sums.columns; c += 2 * kLanes)
-    finish_folded<kHasBetween, T, 2>(integers, where, sums, c, 2 * kLanes);
-  for (; c < sums.columns; c += kLanes)
-    finish_folded<kHasBetween, T, 1>(integers, where, sums, c, std::min(sums.columns - c, kLanes));
+  for (; c + kLanes < sums.columns; c += 2 * kLanes)
+    finish_folded<kHasBetween, T, 2>(integers, where, sums, c, std::min(sums.columns - c, 2 * kLanes));
+  if (c < sums.columns) finish_folded<kHasBetween, T, 1>(integers, where, sums, c, sums.columns - c);
 }
 
 template <class T>
