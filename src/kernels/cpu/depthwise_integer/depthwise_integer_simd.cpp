@@ -300,16 +300,20 @@ void order_channels(const Strip& strip, int64_t channels, int32_t* to) {
                                       integers.scale,
                                       integers.folded.offset ? integers.folded.offset : integers.scale};
   for (int64_t block = 0; block < channels; block += kBlock, to += Ordered::count * kBlock) {
-    for (int r = 0; r < Ordered::count; ++r)
+    const bool whole = block + kBlock <= strip.weight_stride && !has_pairs(channels);
+    for (int r = 0; r < Ordered::count; ++r) {
+      const int32_t* row = static_cast<const int32_t*>(rows[r]) + block;
+      LATHE_UNROLL
       for (int i = 0; i < kLanes; ++i) {
-        int64_t c = block + i % (kLanes / 4) * 16 + i / (kLanes / 4) * 4;
-        if (c >= channels && has_pairs(channels)) c -= channels;
+        int64_t c = i % (kLanes / 4) * 16 + i / (kLanes / 4) * 4;
+        if (!whole && block + c >= channels && has_pairs(channels)) c -= channels;
         int32_t* four = to + r * kBlock + 4 * i;
-        if (c < strip.weight_stride)
-          std::memcpy(four, static_cast<const int32_t*>(rows[r]) + c, 4 * sizeof(int32_t));
+        if (whole || block + c < strip.weight_stride)
+          std::memcpy(four, row + c, 4 * sizeof(int32_t));
         else
           std::memset(four, 0, 4 * sizeof(int32_t));
       }
+    }
     for (int32_t* start = to + Ordered::start * kBlock; start < to + Ordered::scale * kBlock; start += kLanes)
       store_int(start, IntVec{} - load_int(start));
   }
