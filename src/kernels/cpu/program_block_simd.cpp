@@ -124,7 +124,7 @@ void run_steps(const BlockProgram& program, const Operands& table, float* const*
   }
 }
 
-constexpr int kTransposedColumns = 32;
+constexpr int64_t kTransposedColumns = 32;
 
 // How an input reaches the steps: as one value, in place, or through a dense copy.
 enum class Access : uint8_t { unused, scalar, direct, staged };
@@ -138,7 +138,8 @@ class Runner {
     for (int i = 0; i < program.num_outputs(); ++i) outputs_[i] = outputs[i];
     if (columns_ == 1) swap_axes();
     if (is_dense()) columns_ *= rows_, rows_ = 1;
-    const int limit = has_transposed() ? kTransposedColumns : kBlockFloats;
+    const int64_t square = kBlockFloats / rows_ > kTransposedColumns ? kBlockFloats / rows_ : kTransposedColumns;
+    const int64_t limit = has_transposed() ? square : kBlockFloats;
     chunk_columns_ = static_cast<int>(columns_ < limit ? columns_ : limit);
     chunk_rows_ = static_cast<int>(kBlockFloats / chunk_columns_ < rows_ ? kBlockFloats / chunk_columns_ : rows_);
     divide_scratch();

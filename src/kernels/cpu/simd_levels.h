@@ -90,6 +90,53 @@ LATHE_INLINE void store_bytes(void* to, IntVec levels, int n) {
 #endif
 }
 
+// Bytes [begin, end) of a vector of them; the others are 0, and are not read.
+LATHE_INLINE IntVec load_vector_of_bytes(const uint8_t* from, int begin, int end) {
+#if defined(LATHE_ISA_LEVEL_avx512)
+  const auto first = [](int n) { return _bzhi_u64(~uint64_t{0}, static_cast<uint64_t>(n)); };
+  return reinterpret_cast<IntVec>(_mm512_maskz_loadu_epi8(first(end) & ~first(begin), from));
+#else
+  IntVec bytes{};
+  __builtin_memcpy(reinterpret_cast<uint8_t*>(&bytes) + begin, from + begin, static_cast<size_t>(end - begin));
+  return bytes;
+#endif
+}
+
+// Of bytes that lie in the lanes of four vectors. in_turns: byte i is in vector i / 4 % 4, lane i / 16 * 4 + i % 4, for
+// so it comes from instructions that take bytes of two vectors in turns, within each 16.
+enum class ByteOrder { in_a_row, in_turns };
+
+// Four rows of bytes become lanes that have one of each, in four vectors: see ByteOrder.
+LATHE_INLINE void interleave(const IntVec (&rows)[4], IntVec (&fours)[4]) {
+#if defined(__x86_64__)
+#if defined(LATHE_ISA_LEVEL_avx512)
+#define LATHE_UNPACK(part, a, b) \
+  reinterpret_cast<IntVec>(_mm512_unpack##part(reinterpret_cast<__m512i>(a), reinterpret_cast<__m512i>(b)))
+#elif defined(LATHE_ISA_LEVEL_avx2)
+#define LATHE_UNPACK(part, a, b) \
+  reinterpret_cast<IntVec>(_mm256_unpack##part(reinterpret_cast<__m256i>(a), reinterpret_cast<__m256i>(b)))
+#else
+#define LATHE_UNPACK(part, a, b) \
+  reinterpret_cast<IntVec>(_mm_unpack##part(reinterpret_cast<__m128i>(a), reinterpret_cast<__m128i>(b)))
+#endif
+  const IntVec first[2] = {LATHE_UNPACK(lo_epi8, rows[0], rows[1]), LATHE_UNPACK(hi_epi8, rows[0], rows[1])};
+  const IntVec second[2] = {LATHE_UNPACK(lo_epi8, rows[2], rows[3]), LATHE_UNPACK(hi_epi8, rows[2], rows[3])};
+  LATHE_UNROLL
+  for (int half = 0; half < 2; ++half) {
+    fours[2 * half] = LATHE_UNPACK(lo_epi16, first[half], second[half]);
+    fours[2 * half + 1] = LATHE_UNPACK(hi_epi16, first[half], second[half]);
+  }
+#undef LATHE_UNPACK
+#else
+  const auto* bytes = reinterpret_cast<const uint8_t*>(rows);
+  for (int i = 0; i < kVecBytes; ++i) {
+    uint32_t four = 0;
+    for (int r = 0; r < 4; ++r) four |= static_cast<uint32_t>(bytes[r * kVecBytes + i]) << 8 * r;
+    fours[i / 4 % 4][i / 16 * 4 + i % 4] = static_cast<int32_t>(four);
+  }
+#endif
+}
+
 // Levels become bytes: clip(level + zero, least, most) ^ flip of u8, four bytes of `flip`. Levels are at least 2^8
 // below the greatest i32.
 struct BytePacking {
@@ -109,8 +156,32 @@ struct BytePacking {
         flip;
 };
 
+#if defined(LATHE_ISA_LEVEL_avx512)
+LATHE_INLINE void store_narrow(std::byte* to, __m512i bytes, int n) {
+  if (n & 32) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm512_castsi512_si256(bytes));
+    bytes = _mm512_shuffle_i32x4(bytes, bytes, 0xee);
+    to += 32;
+  }
+  __m128i rest = _mm512_castsi512_si128(bytes);
+  if (n & 16) {
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to), rest);
+    rest = _mm512_extracti32x4_epi32(bytes, 1);
+    to += 16;
+  }
+  if (n & 8) {
+    _mm_storel_epi64(reinterpret_cast<__m128i*>(to), rest);
+    rest = _mm_bsrli_si128(rest, 8);
+    to += 8;
+  }
+  if (n & 7) _mm_mask_storeu_epi8(to, static_cast<__mmask16>((1u << (n & 7)) - 1), rest);
+}
+#endif
+
 // The first n bytes of four vectors of levels. Pairs of vectors are narrowed within 16 bytes each, so that at the end
-// the bytes' order is mended.
+// the order of bytes that lie in a row is mended.
+// kNarrow: by instructions that reach no byte behind them, for a load of those would wait.
+template <ByteOrder kOrder = ByteOrder::in_a_row, bool kNarrow = false>
 LATHE_INLINE void store_packed(void* to, const IntVec (&levels)[4], int n, const BytePacking& packing) {
 #if defined(LATHE_ISA_LEVEL_avx512)
   const auto of = [](IntVec v) { return reinterpret_cast<__m512i>(v); };
@@ -119,13 +190,16 @@ LATHE_INLINE void store_packed(void* to, const IntVec (&levels)[4], int n, const
   __m512i bytes = _mm512_packus_epi16(low, high);
   bytes = _mm512_max_epu8(_mm512_min_epu8(bytes, of(packing.most)), of(packing.least));
   const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-  bytes = _mm512_permutexvar_epi32(order, _mm512_xor_si512(bytes, of(packing.flip)));
+  bytes = _mm512_xor_si512(bytes, of(packing.flip));
+  if constexpr (kOrder == ByteOrder::in_a_row) bytes = _mm512_permutexvar_epi32(order, bytes);
   if (n == 64)
     _mm512_storeu_si512(to, bytes);
   else if (n == 32)
     _mm256_storeu_si256(static_cast<__m256i*>(to), _mm512_castsi512_si256(bytes));
   else if (n == 16)
     _mm_storeu_si128(static_cast<__m128i*>(to), _mm512_castsi512_si128(bytes));
+  else if (kNarrow)
+    store_narrow(static_cast<std::byte*>(to), bytes, n);
   else
     _mm512_mask_storeu_epi8(to, (uint64_t{1} << n) - 1, bytes);
 #elif defined(LATHE_ISA_LEVEL_avx2)
@@ -135,7 +209,8 @@ LATHE_INLINE void store_packed(void* to, const IntVec (&levels)[4], int n, const
   __m256i bytes = _mm256_packus_epi16(low, high);
   bytes = _mm256_max_epu8(_mm256_min_epu8(bytes, of(packing.most)), of(packing.least));
   const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
-  bytes = _mm256_permutevar8x32_epi32(_mm256_xor_si256(bytes, of(packing.flip)), order);
+  bytes = _mm256_xor_si256(bytes, of(packing.flip));
+  if constexpr (kOrder == ByteOrder::in_a_row) bytes = _mm256_permutevar8x32_epi32(bytes, order);
   __builtin_memcpy(to, &bytes, static_cast<size_t>(n));
 #elif defined(__x86_64__)
   const auto of = [](IntVec v) { return reinterpret_cast<__m128i>(v); };

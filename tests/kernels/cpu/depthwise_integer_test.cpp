@@ -19,7 +19,7 @@ struct Case {
 
   Case() {
     shape.spatial = static_cast<int>(pick(1, 3));
-    shape.channels = one_of<int64_t>({1, 3, 16, 17, 40, 64, 100});
+    shape.channels = one_of<int64_t>({1, 3, 8, 16, 17, 24, 32, 40, 64, 100, 144});
     const bool usual = pick(0, 1);  // square, as the functions for one kernel and stride are
     const int64_t kernel = one_of<int64_t>({1, 2, 3, 5, 7}), stride = pick(1, 2);
     for (int d = 3 - shape.spatial; d < 3; ++d) {
@@ -67,9 +67,9 @@ int64_t plain_sum(const Case& c, const Levels& x, const std::vector<int8_t>& wei
 void run_case(const Form& form) {
   const Case c;
   SCOPED_TRACE(c.text());
-  const Levels x(pick(0, 1) ? DType::u8 : DType::i8, c.dims(c.in), true);
+  const Levels x(pick(0, 1) ? DType::u8 : DType::i8, c.dims(c.in), true, 1, pick(0, 3) ? 0 : 5);
   const std::vector<int64_t> dims = c.dims(c.out);
-  Levels out(form.to, dims, true);
+  Levels out(form.to, dims, true, 1, pick(0, 3) ? 0 : 3);
   const std::vector<int8_t> weights = random_weights(c.shape.channels * c.shape.volume());
   std::vector<int32_t> packed(static_cast<size_t>(depthwise::packed_integers(c.shape)));
   depthwise::pack_weights(c.shape, weights.data(), packed);

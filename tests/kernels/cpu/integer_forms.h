@@ -9,17 +9,18 @@
 
 namespace lathe::cpu::testing {
 
-// A dense tensor of 8-bit integers or floats, channels last for images.
+// A tensor of 8-bit integers or floats, channels last for images: dense, or with room for more channels between pixels.
 struct Levels {
   std::vector<std::byte> storage;
   TensorArg arg;
 
-  Levels(DType type, std::vector<int64_t> dims, bool channels_last, double scale = 1) {
-    arg = (channels_last ? TestTensor::channels_last(dims, dims[1]) : TestTensor(dims)).arg;
+  Levels(DType type, std::vector<int64_t> dims, bool channels_last, double scale = 1, int64_t room = 0) {
+    arg = (channels_last ? TestTensor::channels_last(dims, dims[1] + room) : TestTensor(dims)).arg;
     arg.dtype = type;
-    storage.resize(static_cast<size_t>(arg.volume()) * size_of(type));
+    const int64_t elements = arg.volume() / dims[1] * (dims[1] + room);
+    storage.resize(static_cast<size_t>(elements) * size_of(type));
     arg.data = storage.data();
-    for (int64_t i = 0; i < arg.volume(); ++i)
+    for (int64_t i = 0; i < elements; ++i)
       if (type == DType::f32)
         arg.as<float>()[i] = static_cast<float>(scale * static_cast<double>(pick(-1000, 1000)) / 1000);
       else if (type == DType::i32)

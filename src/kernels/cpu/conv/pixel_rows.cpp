@@ -178,14 +178,21 @@ bool PixelRows::find_pixels(int64_t first, Pixels& pixels) const {
 }
 
 TileTaps PixelRows::fill(int64_t first, int count, TileScratch& scratch) const {
-  out_map_.fill(first, count, [&](int stream, int row, int64_t offset) {
-    if (stream == 0) {
-      scratch.where.out[row] = element_at(out_, offset, out_size_);
-    } else {
-      const EpilogueOperand& operand = epilogue_.operands[varying_[stream - 1]];
-      scratch.where.operand[varying_[stream - 1]][row] = element_at(operand.data, offset, operand.size);
-    }
-  });
+  // Alone in its loop, the usual case is a few instructions a row.
+  if (out_map_.streams == 1)
+    out_map_.fill(first, count,
+                  [&, out = scratch.where.out, size = static_cast<int64_t>(out_size_)](int, int row, int64_t offset) {
+                    out[row] = element_at(out_, offset, size);
+                  });
+  else
+    out_map_.fill(first, count, [&](int stream, int row, int64_t offset) {
+      if (stream == 0) {
+        scratch.where.out[row] = element_at(out_, offset, out_size_);
+      } else {
+        const EpilogueOperand& operand = epilogue_.operands[varying_[stream - 1]];
+        scratch.where.operand[varying_[stream - 1]][row] = element_at(operand.data, offset, operand.size);
+      }
+    });
   if (contiguous_) {
     x_map_.fill(first, count, [&](int, int row, int64_t offset) { scratch.a_rows[row] = x_ + offset; });
     return {scratch.a_rows, taps_};

@@ -128,6 +128,6 @@ void run(const Strip& strip, const SumFunctions<Vec>& sum) {
 
 }  // namespace
 
-void depthwise_strip(const Strip& strip) { run(strip, functions_of<FloatSums>(strip)); }
+void depthwise_strip(const Strip& strip) { run(strip, functions_of<FloatSums, 3, 5>(strip)); }
 
 }  // namespace lathe::cpu::LATHE_ISA

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cpu/depthwise/strips.h"
 
+#include <algorithm>
+
 #include "base/divide.h"
 
 namespace lathe::cpu::depthwise {
@@ -40,7 +42,7 @@ void Strips::run(const Strip& common, StripFunction function, ThreadPool& pool) 
   // About 5 us of work: a product costs some 0.1 ns here, moving data included.
   const int64_t products = out_arg_.volume() * (shape_.volume() + 8);
   const bool split = products > 100'000;
-  constexpr int64_t kUnit = 16;
+  constexpr int64_t kUnit = kMaxTileColumns;
   const int64_t blocks = ceil_div(shape_.channels, kUnit);
   if (config_.split_channels && split)
     return pool.parallel_for(blocks, 1, [&](int64_t begin, int64_t end, int) {
@@ -57,6 +59,7 @@ void Strips::run(const Strip& common, StripFunction function, ThreadPool& pool) 
 void Strips::run(Strip strip, StripFunction function, int64_t first, int64_t last) const {
   TileRows where;
   strip.where = &where;
+  strip.out_step = out_arg_.strides[out_arg_.rank - 1] * static_cast<int64_t>(size_of(out_arg_.dtype));
   const size_t out_size = size_of(out_arg_.dtype);
   for (int64_t s = first; s < last;) {
     const int64_t row = s / per_row_, piece = s - row * per_row_, next = std::min(last, s + per_row_ - piece);
@@ -68,7 +71,7 @@ void Strips::run(Strip strip, StripFunction function, int64_t first, int64_t las
       const int64_t end = out_[2] * (s + 1 - row * per_row_) / per_row_;
       strip.corner[2] = begin * shape_.stride[2] - shape_.pad[2];
       strip.pixels = static_cast<int>(end - begin);
-      map_.fill(row * out_[2] + begin, strip.pixels, [&](int stream, int pixel, int64_t offset) {
+      map_.fill(row * out_[2] + begin, std::min(strip.pixels, kMaxPixels), [&](int stream, int pixel, int64_t offset) {
         if (stream == 0)
           where.out[pixel] = element_at(out_arg_.data, offset, out_size);
         else if (const EpilogueOperand& operand = epilogue_.operands[stream - 1]; operand.varies_by_row)

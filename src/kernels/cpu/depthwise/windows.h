@@ -37,17 +37,20 @@ SumFunctions<typename Sums::Sum> window_of(const depthwise::Strip& strip) {
                : window_of<Sums, kKernel, kStride, Checked::nothing>(strip.pixels, sequence),
           window_of<Sums, kKernel, kStride, Checked::pixels_and_channels>(strip.pixels, sequence)};
 }
-template <class Sums>
+// kKernel: those that have functions of their own.
+template <class Sums, int... kKernel>
 SumFunctions<typename Sums::Sum> functions_of(const depthwise::Strip& strip) {
   const depthwise::Shape& shape = *strip.shape;
   const int64_t kernel = shape.kernel[2], stride = shape.stride[2];
   const bool square = shape.kernel[0] == 1 && shape.kernel[1] == kernel && shape.dilation[1] == 1 &&
                       shape.dilation[2] == 1 && strip.corner[0] >= 0 && strip.corner[0] < strip.in[0];
-  if (square && kernel == 3 && stride == 1) return window_of<Sums, 3, 1>(strip);
-  if (square && kernel == 3 && stride == 2) return window_of<Sums, 3, 2>(strip);
-  if (square && kernel == 5 && stride == 1) return window_of<Sums, 5, 1>(strip);
-  if (square && kernel == 5 && stride == 2) return window_of<Sums, 5, 2>(strip);
-  return {Sums::template any<false>, Sums::template any<true>};
+  SumFunctions<typename Sums::Sum> found{Sums::template any<false>, Sums::template any<true>};
+  const auto find = [&]<int kSize>(std::integral_constant<int, kSize>) {
+    if (square && kernel == kSize && stride == 1) found = window_of<Sums, kSize, 1>(strip);
+    if (square && kernel == kSize && stride == 2) found = window_of<Sums, kSize, 2>(strip);
+  };
+  (find(std::integral_constant<int, kKernel>()), ...);
+  return found;
 }
 
 }  // namespace lathe::cpu::LATHE_ISA

@@ -28,4 +28,15 @@ void pack_weights(const Shape& shape, const int8_t* weights, std::span<int32_t> 
     }
 }
 
+bool has_order(const Shape& shape) {
+  const std::array<int64_t, 3> kernel{1, 3, 3};
+  return shape.kernel == kernel && shape.dilation[1] == 1 && shape.dilation[2] == 1 && shape.stride[2] <= 2 &&
+         shape.spatial == 2;
+}
+
+// Six rows: three of weights, zeros, scales, offsets.
+int64_t ordered_integers(const Shape& shape) {
+  return has_order(shape) ? 6 * round_up<int64_t>(shape.channels, kMaxTileColumns) : 0;
+}
+
 }  // namespace lathe::cpu::depthwise

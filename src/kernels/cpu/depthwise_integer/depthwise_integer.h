@@ -32,8 +32,14 @@ int64_t packed_integers(const Shape& shape);
 // Weights [C, 1, kernel...], dense.
 void pack_weights(const Shape& shape, const int8_t* weights, std::span<int32_t> packed);
 
+// Windows of 3 x 3, which read weights, and what else differs by channel, in an order of their own; its size. Those
+// whose sums become levels and nothing else run along whole rows.
+bool has_order(const Shape& shape);
+int64_t ordered_integers(const Shape& shape);
+
 }  // namespace lathe::cpu::depthwise
 
 namespace lathe::cpu {
+LATHE_ISA_DECLARE(void order_channels(const depthwise::Strip& strip, int64_t channels, int32_t* to))
 LATHE_ISA_DECLARE(depthwise::StripFunction depthwise_integer_strip(bool multiplies_bytes))
 }  // namespace lathe::cpu

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <climits>
 #include <cstring>
 
 #include "base/divide.h"
@@ -18,12 +19,14 @@ class DepthwiseInteger final : public Kernel {
 
   Result<> check(std::span<const TensorArg> inputs, std::span<const TensorArg> outputs) const override;
   size_t workspace_bytes(std::span<const TensorArg>, std::span<const TensorArg>, int) const override {
-    return outside_bytes() + gemm::integer_scratch_bytes(shape_.channels, program_.operand_types.size());
+    return outside_bytes() + epilogue_bytes() + static_cast<size_t>(ordered_integers(shape_)) * sizeof(int32_t);
   }
   void run(const Launch& launch) const override;
 
  private:
   size_t outside_bytes() const { return static_cast<size_t>(round_up<int64_t>(shape_.channels, 64)); }
+
+  size_t epilogue_bytes() const { return gemm::integer_scratch_bytes(shape_.channels, program_.operand_types.size()); }
 
   Shape shape_;
   DepthwiseConfig config_;
@@ -64,7 +67,15 @@ void DepthwiseInteger::run(const Launch& launch) const {
   strip.weight_stride = padded_channels(shape_);
   strip.integers = &epilogue;
   strip.outside = launch.workspace;
-  Strips(shape_, config_, launch, epilogue.middle).run(strip, function, launch.pool);
+  DepthwiseConfig config = config_;
+  if (has_order(shape_)) {
+    auto* ordered = reinterpret_cast<int32_t*>(launch.workspace + outside_bytes() + epilogue_bytes());
+    LATHE_ISA_SELECT(order_channels)(strip, shape_.channels, ordered);
+    strip.ordered = ordered;
+    strip.makes_levels = epilogue.folded.offset && epilogue.residual < 0 && !epilogue.has_between;
+    if (strip.makes_levels) config.pixels = INT_MAX;
+  }
+  Strips(shape_, config, launch, epilogue.middle).run(strip, function, launch.pool);
 }
 
 }  // namespace

@@ -104,9 +104,6 @@ bool is_chain(const IntegerEpilogue& bound) {
   return epilogue.is_chain && std::ranges::all_of(epilogue.chain, runs);
 }
 
-// Whether a number of levels, times any factor that rounding errors are, is converted to i32.
-bool is_convertible(float levels) { return levels < 0x1.fp30f; }
-
 // What a residual and levels between add to a level, and the most that this is; see FoldedScales.
 float fold_operands(const IntegerEpilogue& bound, FoldedScales& folded) {
   const float factor = 1 / bound.program->rounding.scale;
@@ -150,17 +147,13 @@ void fold_bytes(const IntegerEpilogue& bound, FoldedScales& folded) {
 void fold_scales(IntegerEpilogue& bound, int64_t columns, std::span<float> scale, float* offset) {
   FoldedScales folded;
   const float most = fold_operands(bound, folded);
+  static const auto fold = LATHE_ISA_SELECT(fold_columns);
   const float factor = 1 / (bound.has_between ? bound.between.rounding : bound.program->rounding).scale;
   const float shift = bound.has_between ? 0 : folded.shift;
-  bool fits = is_convertible(most) && bound.bounds.low <= bound.bounds.high;
-  for (int64_t c = 0; c < columns && fits; ++c) {
-    const float bias = bound.middle.bias ? bound.middle.bias[c] * factor : 0;
-    offset[c] = bias + shift;
-    fits = is_convertible(std::abs(scale[static_cast<size_t>(c)] * factor) * 0x1p31f + std::abs(bias) + most);
-  }
-  if (!fits) return;
+  if (!(most < kConvertible) || bound.bounds.low > bound.bounds.high ||
+      !fold({scale.data(), bound.middle.bias, offset, columns, factor, shift, most}))
+    return;
   std::fill(offset + columns, offset + scale.size(), 0.0f);
-  for (float& value : scale) value *= factor;
   folded.offset = offset;
   fold_bytes(bound, folded);
   bound.folded = folded;

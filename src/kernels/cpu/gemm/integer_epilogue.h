@@ -119,6 +119,18 @@ IntegerEpilogue bind_integer_epilogue(const IntegerProgram& program, std::span<c
 
 struct TileTable;
 
+// A smaller number of levels, times any factor that rounding errors are, is converted to i32.
+inline constexpr float kConvertible = 0x1.fp30f;
+
+// What is divided by the scale of levels; see FoldedScales. `bias` may be null, `most` is what others add to a level.
+struct FoldedColumns {
+  float* scale;
+  const float* bias;
+  float* offset;
+  int64_t columns;
+  float factor, shift, most;
+};
+
 }  // namespace lathe::cpu::gemm
 
 namespace lathe::cpu {
@@ -129,4 +141,7 @@ LATHE_ISA_DECLARE(const gemm::TileTable& integer_tile_table(bool multiplies_byte
 using FinishIntegers = void(const gemm::IntegerEpilogue& integers, const TileRows& where, int32_t* sums, int64_t stride,
                             int rows, int64_t column, int columns);
 LATHE_ISA_DECLARE(FinishIntegers finish_integers)
+
+// Writes offsets and divides scales; false, and scales stay, where levels may be no i32.
+LATHE_ISA_DECLARE(bool fold_columns(const gemm::FoldedColumns& folded))
 }  // namespace lathe::cpu

@@ -103,8 +103,9 @@ LATHE_INLINE void finish_folded(const IntegerEpilogue& integers, const TileRows&
     LATHE_UNROLL
     for (int v = 0; v < kVectors; ++v)
       levels[v] = level(load_int(sums.data + r * sums.stride + c + v * kLanes), scale[v], offset[v],
-                        residuals_at<T>(integers, where, r, column + v * kLanes), kVectors > 1 ? kLanes : n);
-    store_packed(reinterpret_cast<std::byte*>(where.out[r]) + column, levels, n, level.packing);
+                        residuals_at<T>(integers, where, r, column + v * kLanes), std::min(kLanes, n - v * kLanes));
+    store_packed<ByteOrder::in_a_row, true>(reinterpret_cast<std::byte*>(where.out[r]) + column, levels, n,
+                                            level.packing);
   }
 }
 template <bool kHasBetween, class T>
@@ -112,10 +113,9 @@ void finish_folded(const IntegerEpilogue& integers, const TileRows& where, const
   int c = 0;
   for (; c + 4 * kLanes <= sums.columns; c += 4 * kLanes)
     finish_folded<kHasBetween, T, 4>(integers, where, sums, c, 4 * kLanes);
-  for (; c + 2 * kLanes <= sums.columns; c += 2 * kLanes)
-    finish_folded<kHasBetween, T, 2>(integers, where, sums, c, 2 * kLanes);
-  for (; c < sums.columns; c += kLanes)
-    finish_folded<kHasBetween, T, 1>(integers, where, sums, c, std::min(sums.columns - c, kLanes));
+  for (; c + kLanes < sums.columns; c += 2 * kLanes)
+    finish_folded<kHasBetween, T, 2>(integers, where, sums, c, std::min(sums.columns - c, 2 * kLanes));
+  if (c < sums.columns) finish_folded<kHasBetween, T, 1>(integers, where, sums, c, sums.columns - c);
 }
 
 template <class T>
@@ -272,6 +272,23 @@ void finish_integers(const IntegerEpilogue& integers, const TileRows& where, int
                       : integers.chained ? finish_chain
                                          : finish_program;
   finish(integers, where, {sums, stride, rows, column, columns});
+}
+
+bool fold_columns(const gemm::FoldedColumns& folded) {
+  const Vec factor = broadcast(folded.factor), shift = broadcast(folded.shift), most = broadcast(folded.most);
+  IntVec fits = broadcast_int(-1);
+  const auto lanes_at = [&](int64_t c) { return static_cast<int>(std::min<int64_t>(folded.columns - c, kLanes)); };
+  for (int64_t c = 0; c < folded.columns; c += kLanes) {
+    const int n = lanes_at(c);
+    const Vec bias = folded.bias ? load_tail(folded.bias + c, n) * factor : zero();
+    store_tail(folded.offset + c, n, bias + shift);
+    fits &= abs(load_tail(folded.scale + c, n) * factor) * 0x1p31f + abs(bias) + most < gemm::kConvertible;
+  }
+  for (int i = 0; i < kLanes; ++i)
+    if (!fits[i]) return false;
+  for (int64_t c = 0; c < folded.columns; c += kLanes)
+    store_tail(folded.scale + c, lanes_at(c), load_tail(folded.scale + c, lanes_at(c)) * factor);
+  return true;
 }
 
 }  // namespace lathe::cpu::LATHE_ISA

@@ -37,9 +37,11 @@ class RowMap {
   // store(stream, i, offset of row first + i) for i < count, stream by stream.
   template <class Store>
   void fill(int64_t first, int count, Store&& store) const {
-    if (rank_ <= 1) {
-      for (int s = 0; s < streams; ++s)
-        for (int i = 0; i < count; ++i) store(s, i, (first + i) * strides_[s][0]);
+    if (even()) {
+      for (int s = 0; s < streams; ++s) {
+        int64_t offset = first * strides_[s][0];
+        for (int i = 0; i < count; ++i, offset += strides_[s][0]) store(s, i, offset);
+      }
       return;
     }
     int64_t index[kMaxRank] = {}, offset[kStreams] = {};
