@@ -91,12 +91,13 @@ LATHE_DEVICE float load_coherent(const float* global) {
 }
 LATHE_DEVICE void memory_fence() { __threadfence(); }
 // Programmatic dependent launch: waits until the launches before this one are done and their results can be seen. The
-// next launch may start once every block has come here, so that it is in place, and has read its weights, when this one
-// ends; it waits likewise.
+// next launch may start once every block has come here, even before those are done, so that it is in place, and has
+// read its weights, when this one ends: it waits for this one likewise, and so for all before it. Its blocks take only
+// the room that is left, for all of this launch are in place by then.
 LATHE_DEVICE void dependency_wait() {
 #if __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.wait;" ::: "memory");
   asm volatile("griddepcontrol.launch_dependents;");
+  asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
 }
 
@@ -334,6 +335,14 @@ LATHE_DEVICE Vec<T, N> load_streaming(const Vec<T, N>* global) {
   } else {
     return *global;
   }
+}
+
+// Brings a multiple of 16 bytes, from a multiple of 16 on, to the last cache; one thread asks for all of them. Before
+// sm_90 nothing does.
+LATHE_DEVICE void prefetch_to_cache(const void* global, int bytes) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(global), "r"(bytes) : "memory");
+#endif
 }
 
 #endif  // LATHE_EMULATED
