@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cuda/gemv/stream_tactic.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "base/divide.h"
+#include "base/result.h"
+#include "kernels/cuda/gemm/tile_cost_tactic.h"
+
+namespace lathe::cuda::gemv {
+namespace {
+
+constexpr int64_t kHeldRegisters = 72;        // of a thread, for panels
+constexpr int64_t kResidentWarps = 16;        // of a multiprocessor, by their registers
+constexpr int64_t kFirstBlocks = 4;           // of a multiprocessor, in place while the launch before runs
+constexpr double kCacheShare = 0.25;          // for what these blocks bring there
+constexpr double kBytesInFlight = 32 * 1024;  // that a multiprocessor needs to keep memory busy
+constexpr int64_t kPad = 16;                  // bytes between rows in shared memory
+
+}  // namespace
+
+int64_t Stream::ahead() const {
+  const int64_t own = ceil_div(panels, warps);
+  const auto all = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(own, 1))));
+  const int64_t each = panel_bytes / 128 + 2;  // registers: with scales and zeros
+  return std::min(all, static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(kHeldRegisters / each))));
+}
+
+std::string Stream::cached(const Target& target) const {
+  const int64_t rest = panels - ahead() * warps, first = kFirstBlocks * target.cores;
+  if (target.limits.cluster == 1 || rest <= 0) return "0";  // no launch begins before another ends
+  const double share = kCacheShare * target.cache_bytes / static_cast<double>(std::min(tiles, first));
+  const int64_t some = std::min(rest, static_cast<int64_t>(share) / panel_bytes);
+  return tiles <= first ? fmt::format("{}", some) : fmt::format("block_x() < {} ? {} : 0", first, some);
+}
+
+int64_t Stream::staged_bytes(int64_t rows, int64_t others, const Target& target) const {
+  const int64_t bytes = rows * (panels * kStreamPanel * 2 + kPad);
+  const int64_t beside = std::clamp<int64_t>(ceil_div(tiles, target.cores), 1, ceil_div(kResidentWarps, warps));
+  const Target::Limits& limits = target.limits;
+  return bytes + others <= limits.shared_bytes && (bytes + others) * beside <= limits.core_shared_bytes ? bytes : 0;
+}
+
+double Stream::flight(const Target& target) const {
+  const double resident =
+      std::min(static_cast<double>(tiles * warps) / target.cores, static_cast<double>(kResidentWarps));
+  return resident * static_cast<double>(ahead() * panel_bytes);
+}
+
+double predicted_us(double bytes, double flight, const Target& target) {
+  constexpr double kLaunchShare = 0.3;  // weights are on their way before the step before ends
+  constexpr double kOwnClocks = 1770;   // of a block, but for its panels: those of tiles at both ends
+  const double rate = target.memory_rate * flight / kBytesInFlight;
+  return kLaunchShare * target.launch_us +
+         std::max(gemm::memory_us(bytes, target), kOwnClocks / target.clock_mhz + bytes / rate);
+}
+
+}  // namespace lathe::cuda::gemv
