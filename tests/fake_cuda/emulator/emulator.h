@@ -206,6 +206,9 @@ LATHE_DEVICE void ldmatrix_x2_trans(unsigned (&r)[2], const void* row) { lathe_e
 LATHE_DEVICE void copy_async16(void* shared, const void* global, int bytes_valid) {
   lathe_emulated_copy_async(shared, global, 16, bytes_valid);
 }
+LATHE_DEVICE void copy_async16_cached(void* shared, const void* global, int bytes_valid) {
+  copy_async16(shared, global, bytes_valid);
+}
 LATHE_DEVICE void copy_async8(void* shared, const void* global, int bytes_valid) {
   lathe_emulated_copy_async(shared, global, 8, bytes_valid);
 }

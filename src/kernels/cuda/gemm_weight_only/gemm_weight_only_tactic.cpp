@@ -113,8 +113,8 @@ gemv::Stream stream_of(const WeightOnly& form, int64_t warps) {
 }
 
 std::vector<Config> configs(const Problem& problem, const WeightOnly& form) {
-  constexpr double kShareOfTensorCores = 0.2;
-  constexpr int64_t kMostWarps = 64;  // for each multiprocessor, in all
+  constexpr double kShareOfTensorCores = 0.2, kSeen = 0.1;  // of what the longer part hides
+  constexpr int64_t kMostWarps = 64;                        // for each multiprocessor, in all
   const PackedWeights& weights = form.weights;
   const double products = static_cast<double>(weights.k()) * static_cast<double>(weights.n());
   const double bytes = products * (weights.bits() / 8.0 + 2.0 / static_cast<double>(weights.block()));
@@ -123,12 +123,12 @@ std::vector<Config> configs(const Problem& problem, const WeightOnly& form) {
   const auto rows = static_cast<double>(std::max<int64_t>(form.opt_m, form.is_scalar ? 1 : 8));
   const double computing = products * rows / (std::max(each, 1.0) * target.cores * target.clock_mhz);
   std::vector<Config> configs;
-  for (const int64_t warps : {1, 2, 4, 8, 16}) {
+  for (const int64_t warps : {4, 8, 16, 2, 1}) {
     if (warps > 1 && (warps > form.panels() || form.tiles() * warps > kMostWarps * target.cores)) continue;
     if (warps > 4 && tile_rows(form, form.opt_m) > 32) continue;  // shared memory
-    const double memory = gemv::predicted_us(bytes, stream_of(form, warps).flight(target), target);
+    const double memory = stream_of(form, warps).predicted_us(bytes, target);
     configs.push_back({.text = fmt::format("warps={}", warps),
-                       .predicted_us = std::max(memory, target.launch_us + computing),
+                       .predicted_us = std::max(memory, computing) + kSeen * std::min(memory, computing),
                        .choice = Blocks{warps}});
   }
   return best_first(std::move(configs));

@@ -110,13 +110,15 @@ Result<Packed> pack_stream(const Problem& problem, const Gemv& gemv) {
   std::memset(packed.mutable_data(), 0, packed.bytes());
   const auto* from = static_cast<const uint16_t*>(rows.data());
   auto* to = static_cast<uint16_t*>(packed.mutable_data());
-  for (int64_t i = 0; i < packed.volume(); ++i) {
-    const int64_t e = i % 8, lane = i / 8 % 32, step = i / 256 % 4, panel = i / 1024 % panels,
-                  column = i / 1024 / panels;
-    const int64_t n = column * kStreamColumns + lane / 4 + e / 2 % 2 * 8;
-    const int64_t k = panel * kStreamPanel + lane % 4 * 16 + step * 4 + e / 4 * 2 + e % 2;
-    if (n < gemv.n && k < gemv.k) to[i] = from[n * pitch + k];
-  }
+  constexpr int64_t kPanelSize = kStreamColumns * kStreamPanel;
+  for (int64_t column = 0; column < columns; ++column)
+    for (int64_t panel = 0; panel < panels; ++panel, to += kPanelSize)
+      for (int64_t n = 0; n < std::min(kStreamColumns, gemv.n - column * kStreamColumns); ++n) {
+        const int64_t first = panel * kStreamPanel, count = std::min(kStreamPanel, gemv.k - first);
+        const uint16_t* row = from + (column * kStreamColumns + n) * pitch + first;
+        for (int64_t k = 0; k < count; ++k)
+          to[(k % 16 / 4 * 32 + n % 8 * 4 + k / 16) * 8 + k % 4 / 2 * 4 + n / 8 * 2 + k % 2] = row[k];
+      }
   return packed;
 }
 
@@ -142,11 +144,11 @@ std::vector<Config> configs(const Problem& problem, const Gemv& gemv) {
   const Target& target = problem.target;
   std::vector<Config> configs;
   for (int64_t splits : {1, 2, 4})
-    for (int64_t warps : {2, 4, 8, 16}) {
+    for (int64_t warps : {4, 8, 16, 2}) {
       if (warps == 2 && gemv.column_tiles() < 4 * target.cores) continue;
       if (splits > 1 && (gemv.column_tiles() * splits > 4 * target.cores || panels < 2 * splits)) continue;
       const Blocks blocks{warps, splits};
-      const double time = gemv::predicted_us(bytes, stream_of(gemv, blocks).flight(target), target);
+      const double time = stream_of(gemv, blocks).predicted_us(bytes, target);
       configs.push_back({.text = fmt::format("warps={} splits={}", warps, splits),
                          .predicted_us = splits > 1 ? time + target.launch_us : time,
                          .choice = blocks});

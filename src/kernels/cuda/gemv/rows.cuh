@@ -100,7 +100,7 @@ struct SharedRows {
       const T* from = rows.x + (block.row + row) * rows.pitch;
       for (int at = thread_x() * 8; at < length; at += kThreads * 8) {
         const int left = gemm::clamp(rows.k - first - at, 8);
-        copy_async16(own + row * pitch + at, left > 0 ? from + first + at : rows.x, left * 2);
+        copy_async16_cached(own + row * pitch + at, left > 0 ? from + first + at : rows.x, left * 2);
       }
     }
     copy_async_commit();

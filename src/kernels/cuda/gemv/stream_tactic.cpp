@@ -11,12 +11,11 @@
 namespace lathe::cuda::gemv {
 namespace {
 
-constexpr int64_t kHeldRegisters = 72;        // of a thread, for panels
-constexpr int64_t kResidentWarps = 16;        // of a multiprocessor, by their registers
-constexpr int64_t kFirstBlocks = 4;           // of a multiprocessor, in place while the launch before runs
-constexpr double kCacheShare = 0.25;          // for what these blocks bring there
-constexpr double kBytesInFlight = 32 * 1024;  // that a multiprocessor needs to keep memory busy
-constexpr int64_t kPad = 16;                  // bytes between rows in shared memory
+constexpr int64_t kHeldRegisters = 72;  // of a thread, for panels
+constexpr int64_t kResidentWarps = 16;  // of a multiprocessor, by their registers
+constexpr int64_t kFirstBlocks = 4;     // of a multiprocessor, in place while the launch before runs
+constexpr double kCacheShare = 0.25;    // for what these blocks bring there
+constexpr int64_t kPad = 16;            // bytes between rows in shared memory
 
 }  // namespace
 
@@ -42,18 +41,16 @@ int64_t Stream::staged_bytes(int64_t rows, int64_t others, const Target& target)
   return bytes + others <= limits.shared_bytes && (bytes + others) * beside <= limits.core_shared_bytes ? bytes : 0;
 }
 
-double Stream::flight(const Target& target) const {
-  const double resident =
-      std::min(static_cast<double>(tiles * warps) / target.cores, static_cast<double>(kResidentWarps));
-  return resident * static_cast<double>(ahead() * panel_bytes);
-}
-
-double predicted_us(double bytes, double flight, const Target& target) {
-  constexpr double kLaunchShare = 0.3;  // weights are on their way before the step before ends
-  constexpr double kOwnClocks = 1770;   // of a block, but for its panels: those of tiles at both ends
-  const double rate = target.memory_rate * flight / kBytesInFlight;
-  return kLaunchShare * target.launch_us +
-         std::max(gemm::memory_us(bytes, target), kOwnClocks / target.clock_mhz + bytes / rate);
+double Stream::predicted_us(double bytes, const Target& target) const {
+  constexpr double kLaunchShare = 0.3;         // weights are on their way before the step before ends
+  constexpr double kBlockClocks = 1770;        // of a block, but for its panels: those of tiles at both ends
+  constexpr double kAccessMicroseconds = 0.9;  // until what a warp has on its way is there
+  constexpr double kSeen = 0.1;                // of what the longer part hides
+  const int64_t waves = ceil_div(tiles * warps, kResidentWarps * target.cores);
+  const int64_t rounds = waves * ceil_div(panels, warps * ahead());
+  const double memory = gemm::memory_us(bytes, target);
+  const double waits = kBlockClocks / target.clock_mhz + kAccessMicroseconds * static_cast<double>(rounds);
+  return kLaunchShare * target.launch_us + std::max(memory, waits) + kSeen * std::min(memory, waits);
 }
 
 }  // namespace lathe::cuda::gemv

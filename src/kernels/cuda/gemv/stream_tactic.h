@@ -24,10 +24,7 @@ struct Stream {
   // Bytes of shared memory for `rows` rows of a block's K (SharedRows), beside others; 0 where they would leave too few
   // blocks on a multiprocessor, and rows are read from where they lie.
   int64_t staged_bytes(int64_t rows, int64_t others, const Target& target) const;
-  double flight(const Target& target) const;  // bytes on their way to a multiprocessor
+  double predicted_us(double bytes, const Target& target) const;  // of a launch that reads so many
 };
-
-// Of a launch that reads so many bytes.
-double predicted_us(double bytes, double flight, const Target& target);
 
 }  // namespace lathe::cuda::gemv

@@ -289,6 +289,10 @@ LATHE_DEVICE void copy_async_small(void* shared, const void* global, int bytes_v
   *static_cast<Vec<uint8, kBytes>*>(shared) = value;
 #endif
 }
+// Through the multiprocessor's own cache, for what its other blocks read, too.
+LATHE_DEVICE void copy_async16_cached(void* shared, const void* global, int bytes_valid) {
+  copy_async_small<16>(shared, global, bytes_valid);
+}
 LATHE_DEVICE void copy_async8(void* shared, const void* global, int bytes_valid) {
   copy_async_small<8>(shared, global, bytes_valid);
 }
