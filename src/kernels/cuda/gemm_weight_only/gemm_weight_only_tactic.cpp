@@ -105,7 +105,7 @@ int64_t tile_rows(const WeightOnly& form, int64_t rows) {
   return most_rows(form);
 }
 
-gemv::Stream stream_of(const WeightOnly& form, int64_t warps) {
+gemv::PanelStream stream_of(const WeightOnly& form, int64_t warps) {
   return {.panel_bytes = kColumns * kPanel * form.weights.bits() / 8,
           .tiles = form.tiles(),
           .panels = form.panels(),

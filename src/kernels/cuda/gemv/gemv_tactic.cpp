@@ -130,7 +130,7 @@ struct Blocks {
 int64_t sums_bytes(const Gemv& gemv, const Blocks& blocks) { return 4 * blocks.warps * gemv.rows() * gemv.columns(); }
 
 // A warp of a DotTile holds one panel at a time.
-gemv::Stream stream_of(const Gemv& gemv, const Blocks& blocks) {
+gemv::PanelStream stream_of(const Gemv& gemv, const Blocks& blocks) {
   const int64_t panels = ceil_div(ceil_div(gemv.k, gemv.panel()), blocks.splits);
   return {.panel_bytes = 2 * kStreamColumns * kStreamPanel,
           .tiles = gemv.column_tiles() * blocks.splits,
@@ -164,7 +164,7 @@ struct Tile {
 
 Tile stream_tile(const Problem& problem, const Gemv& gemv, const Blocks& blocks, Source& source) {
   const std::string_view type = device_type(problem.inputs[0].dtype);
-  const gemv::Stream stream = stream_of(gemv, blocks);
+  const gemv::PanelStream stream = stream_of(gemv, blocks);
   const int64_t most = gemv.m.is_constant() ? std::min(gemv.opt_m, gemv.rows()) : gemv.rows();
   const int64_t staged = stream.staged_bytes(most, sums_bytes(gemv, blocks), problem.target);
   const std::string reader = staged > 0 ? fmt::format("SharedRows<{}, {}, {}>", type, gemv.rows(), 32 * blocks.warps)

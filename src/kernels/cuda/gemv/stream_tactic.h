@@ -11,7 +11,7 @@ namespace lathe::cuda::gemv {
 inline constexpr int64_t kStreamColumns = 16, kStreamPanel = 64;  // as stream.cuh has them
 
 // A launch.
-struct Stream {
+struct PanelStream {
   int64_t panel_bytes = 0;  // of weights
   int64_t tiles = 1;        // of columns, as often as K is split
   int64_t panels = 1;       // of a block
