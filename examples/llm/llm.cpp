@@ -228,7 +228,9 @@ bool tell(Decoder& decoder, const Options& options) {
     if (i == 3) start = Clock::now();  // the steps before load and capture
     timed += i >= 3;
     if (!decoder.step()) return false;
-    const int64_t token = decoder.token();
+    // A token that nobody sees is not waited for: the next step takes it on the device.
+    const bool is_wanted = !options.is_quiet || i < 3 || i + 1 == options.tokens;
+    const int64_t token = is_wanted ? decoder.token() : 0;
     if (token < 0) return false;
     show(token, options);
   }

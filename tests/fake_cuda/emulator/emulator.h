@@ -206,6 +206,9 @@ LATHE_DEVICE void ldmatrix_x2_trans(unsigned (&r)[2], const void* row) { lathe_e
 LATHE_DEVICE void copy_async16(void* shared, const void* global, int bytes_valid) {
   lathe_emulated_copy_async(shared, global, 16, bytes_valid);
 }
+LATHE_DEVICE void copy_async16_cached(void* shared, const void* global, int bytes_valid) {
+  copy_async16(shared, global, bytes_valid);
+}
 LATHE_DEVICE void copy_async8(void* shared, const void* global, int bytes_valid) {
   lathe_emulated_copy_async(shared, global, 8, bytes_valid);
 }
@@ -264,4 +267,8 @@ LATHE_DEVICE T atomic_max(T* address, T value) {
 template <class T, int N>
 LATHE_DEVICE Vec<T, N> load_streaming(const Vec<T, N>* global) {
   return *global;
+}
+LATHE_DEVICE void prefetch_to_cache(const void* global, int bytes) {
+  if (reinterpret_cast<unsigned long>(global) % 16 != 0 || bytes <= 0 || bytes % 16 != 0)
+    lathe_emulated_fail("a prefetch that is not of 16 bytes at multiples of 16");
 }

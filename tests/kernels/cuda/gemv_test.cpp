@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "fixtures/ask_tactic.h"
 #include "kernels/cuda/convolution_problem.h"
 #include "kernels/cuda/emulated_device.h"
@@ -70,6 +72,27 @@ TEST(CudaGemv, RowsThatEndWithinAVector) {
       padded.inputs[0] = strided_operand(type, {3, k}, {80, 1});
       check_first(padded);
     }
+}
+
+// Rows lie in shared memory where they fit, and panels that registers have no room for go to the last cache.
+TEST(CudaGemv, ManyPanels) {
+  const MatmulAttrs attrs;
+  const Tensor b = small_weights(DType::f16, {1500, 19});
+  for (const int64_t rows : {3, 16}) {
+    Problem problem = product(attrs, {rows, 1504}, b, {rows, 19});
+    problem.inputs[0] = strided_operand(DType::f16, {rows, 1500}, {1504, 1});
+    problem.target.limits = {.cluster = 8};
+    const std::vector<Config> configs = configs_of(gemv_tactic(), problem);
+    const auto config =
+        std::ranges::find_if(configs, [](const Config& each) { return each.text == "warps=4 splits=1"; });
+    ASSERT_NE(config, configs.end());
+    const Result<Emission> emission = emit(gemv_tactic(), problem, *config);
+    ASSERT_TRUE(emission) << emission.error().to_string();
+    const std::string& text = emission->launches[0].source;
+    EXPECT_EQ(text.find("SharedRows") != std::string::npos, rows == 3);
+    EXPECT_NE(text.find("block, 8);"), std::string::npos) << text;  // of 24 panels 4 warps hold 4 each
+    check(problem, *config);
+  }
 }
 
 TEST(CudaGemv, StatesWhyItRefuses) {

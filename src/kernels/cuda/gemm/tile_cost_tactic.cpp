@@ -22,8 +22,8 @@ constexpr double kClusterMicroseconds = 0.9, kClusterShare = 0.5625;
 // Clocks: of a block until its first panel is there; of its end, by itself and for each of its sums; of each sum of a
 // thread, and of each element that it reads for it; of an access.
 constexpr double kStartClocks = 1330, kEndClocks = 440, kEndSumClocks = 0.25, kSumClocks = 35, kOperandClocks = 72;
-// Of each function of a sum, by a GELU behind a product of 12,288 rows and 4096 columns.
-constexpr double kEndFunctionClocks = 0.2, kFunctionClocks = 67;
+// Of each function of a sum, by GELUs of 16 bits behind products of 12,288, 6304 and 4096 rows.
+constexpr double kEndFunctionClocks = 0.13, kFunctionClocks = 53;
 constexpr double kAccessClocks = 690, kWarpgroupAccessClocks = 310;
 
 // Multiplications and additions per clock of a multiprocessor, and of a warp alone.
@@ -127,6 +127,11 @@ double pipeline_clocks(const TileShape& tile, const Extent& e) {
 
 }  // namespace
 
+double memory_us(double bytes, const Target& target) {
+  const bool is_cached = bytes <= kCached * target.cache_bytes;
+  return bytes / (is_cached ? kCacheShare * target.cache_rate() : kMemoryShare * target.memory_rate);
+}
+
 double predict(const TileShape& tile, const Extent& e) {
   const auto outputs = static_cast<double>(e.m * e.n * e.batch);
   const double rows =  // that are read
@@ -134,10 +139,8 @@ double predict(const TileShape& tile, const Extent& e) {
   const double bytes = rows * static_cast<double>(e.k * e.batch) * static_cast<double>(size_of(e.dtype)) +
                        outputs * static_cast<double>(size_of(e.output));
   const Target& target = e.target;
-  const bool is_cached = bytes <= kCached * target.cache_bytes;
-  const double memory = bytes / (is_cached ? kCacheShare * target.cache_rate() : kMemoryShare * target.memory_rate);
   const double spent = tile.unit == TileShape::pipeline ? pipeline_clocks(tile, e) : clocks(tile, e);
-  const double time = std::max(spent / target.clock_mhz, memory) + kLaunchShare * target.launch_us;
+  const double time = std::max(spent / target.clock_mhz, memory_us(bytes, target)) + kLaunchShare * target.launch_us;
   if (tile.splits == 1) return time;
   const double moved = outputs * static_cast<double>(accumulator_size(e.dtype));
   const auto splits = static_cast<double>(tile.splits);

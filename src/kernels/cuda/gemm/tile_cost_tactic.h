@@ -7,6 +7,7 @@
 namespace lathe::cuda::gemm {
 
 double predict(const TileShape& tile, const Extent& extent);  // microseconds
+double memory_us(double bytes, const Target& target);         // to read so many, which may be in the last cache
 
 int64_t registers(const TileShape& tile, const Extent& extent);  // of a thread
 int64_t blocks(const TileShape& tile, const Extent& extent);

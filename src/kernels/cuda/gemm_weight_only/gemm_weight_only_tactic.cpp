@@ -7,6 +7,7 @@
 #include "base/divide.h"
 #include "kernels/cuda/gemm/epilogue_tactic.h"
 #include "kernels/cuda/gemm/matrices_tactic.h"
+#include "kernels/cuda/gemv/stream_tactic.h"
 #include "kernels/cuda/match.h"
 #include "ops/rules.h"
 #include "tuning/packed_weights.h"
@@ -14,10 +15,7 @@
 namespace lathe::cuda {
 namespace {
 
-constexpr double kMemoryShare = 0.875;  // of the memory's rate, as it is reached
-
-// As the tiles in gemm_weight_only.cuh have them.
-constexpr int64_t kColumns = 16, kPanel = 64;
+constexpr int64_t kColumns = gemv::kStreamColumns, kPanel = gemv::kStreamPanel;
 
 struct WeightOnly {
   gemm::Product product;
@@ -27,10 +25,13 @@ struct WeightOnly {
   Expr row = {}, element = {};  // A's strides
   int64_t opt_m = 0;
   bool has_zeros = false;
+  bool is_scalar = false;  // matrix units do not multiply the type
 
   int64_t tiles() const { return ceil_div(weights.n(), kColumns); }
   int64_t panels() const { return ceil_div(weights.k(), kPanel); }
+  DType scale_type() const { return is_scalar ? DType::f32 : dtype; }
   int offset() const {  // offset_of() in gemm_weight_only.cuh
+    const DType dtype = scale_type();
     return dtype == DType::f16 ? 1024 : dtype == DType::bf16 && weights.bits() == 4 ? 128 : 0;
   }
   int64_t blocks() const { return ceil_div(weights.k(), weights.block()); }
@@ -73,10 +74,10 @@ Result<Tensor> pack_codes(const WeightOnly& form) {
   return packed;
 }
 
-// Scales or zeros, [tile][block][lane / 4][2] of the type that is multiplied.
+// Scales or zeros, [tile][block][lane / 4][2].
 template <class Of>
 Result<Tensor> pack_pairs(const WeightOnly& form, const Of& of) {
-  LATHE_ASSIGN(Tensor packed, Tensor::allocate(form.dtype, {form.tiles(), form.blocks(), 8, 2}));
+  LATHE_ASSIGN(Tensor packed, Tensor::allocate(form.scale_type(), {form.tiles(), form.blocks(), 8, 2}));
   std::vector<double> values;
   values.reserve(static_cast<size_t>(packed.volume()));
   for (int64_t tile = 0; tile < form.tiles(); ++tile)
@@ -95,35 +96,39 @@ struct Blocks {
   int64_t warps = 8;
 };
 
-int64_t most_rows(DType dtype) { return dtype == DType::f32 ? 8 : 64; }
+int64_t most_rows(const WeightOnly& form) { return form.is_scalar ? 8 : 64; }
 
 // Of a tile for so many rows.
-int64_t tile_rows(DType dtype, int64_t rows) {
-  for (int64_t tile = dtype == DType::f32 ? 1 : 8; tile < most_rows(dtype); tile *= 2)
+int64_t tile_rows(const WeightOnly& form, int64_t rows) {
+  for (int64_t tile = form.is_scalar ? 1 : 8; tile < most_rows(form); tile *= 2)
     if (rows <= tile) return tile;
-  return most_rows(dtype);
+  return most_rows(form);
+}
+
+gemv::PanelStream stream_of(const WeightOnly& form, int64_t warps) {
+  return {.panel_bytes = kColumns * kPanel * form.weights.bits() / 8,
+          .tiles = form.tiles(),
+          .panels = form.panels(),
+          .warps = warps};
 }
 
 std::vector<Config> configs(const Problem& problem, const WeightOnly& form) {
-  constexpr double kBytesInFlight = 32 * 1024;  // that a multiprocessor needs to keep memory busy
-  constexpr double kShareOfTensorCores = 0.2;
-  constexpr int64_t kMostWarps = 64;  // for each multiprocessor, in all
+  constexpr double kShareOfTensorCores = 0.2, kSeen = 0.1;  // of what the longer part hides
+  constexpr int64_t kMostWarps = 64;                        // for each multiprocessor, in all
   const PackedWeights& weights = form.weights;
   const double products = static_cast<double>(weights.k()) * static_cast<double>(weights.n());
   const double bytes = products * (weights.bits() / 8.0 + 2.0 / static_cast<double>(weights.block()));
   const Target& target = problem.target;
-  const double each = form.dtype == DType::f32 ? target.products.f32 : target.products.matrix * kShareOfTensorCores;
-  const auto rows = static_cast<double>(std::max<int64_t>(form.opt_m, form.dtype == DType::f32 ? 1 : 8));
+  const double each = form.is_scalar ? target.products.f32 : target.products.matrix * kShareOfTensorCores;
+  const auto rows = static_cast<double>(std::max<int64_t>(form.opt_m, form.is_scalar ? 1 : 8));
   const double computing = products * rows / (std::max(each, 1.0) * target.cores * target.clock_mhz);
   std::vector<Config> configs;
-  for (const int64_t warps : {1, 2, 4, 8, 16}) {
+  for (const int64_t warps : {4, 8, 16, 2, 1}) {
     if (warps > 1 && (warps > form.panels() || form.tiles() * warps > kMostWarps * target.cores)) continue;
-    if (warps > 4 && tile_rows(form.dtype, form.opt_m) > 32) continue;  // shared memory
-    const double resident = std::min(static_cast<double>(form.tiles() * warps) / target.cores, 20.0);
-    const double flight = resident * 4096;
-    const double memory = bytes / (kMemoryShare * target.memory_rate * std::min(1.0, flight / kBytesInFlight));
+    if (warps > 4 && tile_rows(form, form.opt_m) > 32) continue;  // shared memory
+    const double memory = stream_of(form, warps).predicted_us(bytes, target);
     configs.push_back({.text = fmt::format("warps={}", warps),
-                       .predicted_us = target.launch_us + std::max(memory, computing),
+                       .predicted_us = std::max(memory, computing) + kSeen * std::min(memory, computing),
                        .choice = Blocks{warps}});
   }
   return best_first(std::move(configs));
@@ -133,7 +138,29 @@ std::vector<Config> configs(const Problem& problem, const WeightOnly& form) {
 
 struct Tile {
   int64_t rows, warps;
+  int64_t sums_bytes() const { return warps * rows * kColumns * 4; }
 };
+
+// Shared memory for the rows that a tile reads; 0 = it reads them where they lie.
+int64_t staged_bytes(const Problem& problem, const WeightOnly& form, const Tile& tile) {
+  const Expr& m = form.product.m;
+  const int64_t most = m.is_constant() ? std::min(form.opt_m, tile.rows) : tile.rows;
+  if (form.is_scalar || form.width != 8) return 0;
+  return stream_of(form, tile.warps).staged_bytes(most, tile.sums_bytes(), problem.target);
+}
+
+std::string tile_type(const WeightOnly& form, const Tile& tile, int64_t staged) {
+  const std::string_view type = device_type(form.dtype), code = device_type(form.weights.dtype());
+  const int64_t ahead = stream_of(form, tile.warps).ahead();
+  const int bits = form.weights.bits();
+  if (form.is_scalar)
+    return fmt::format("weight_only::ScalarTile<{}, {}, {}, {}, {}, {}, {}, {}>", type, bits, tile.warps, tile.rows,
+                       ahead, form.width, form.has_zeros, code);
+  const std::string reader = staged > 0 ? fmt::format("SharedRows<{}, {}, {}>", type, tile.rows, 32 * tile.warps)
+                                        : fmt::format("GlobalRows<{}, {}>", type, form.width);
+  return fmt::format("gemv::StreamTile<weight_only::PackedColumns<{0}, {1}, {2}, {3}>, {0}, {4}, {5}, {6}, gemv::{7}>",
+                     type, bits, form.has_zeros, code, tile.warps, tile.rows / 8, ahead, reader);
+}
 
 SourceLaunch launch_of(const Problem& problem, const WeightOnly& form, const Tile& tile, const Expr& is_wanted,
                        Emission& emission) {
@@ -148,26 +175,22 @@ SourceLaunch launch_of(const Problem& problem, const WeightOnly& form, const Til
   ending.column_dims = p.column_dims();
   ending.first_operand = form.has_zeros ? 4 : 3;
   const gemm::Sink sink = gemm::declare_sink(source, ending, 1, emission);
-  const bool is_scalar = form.dtype == DType::f32;
-  const std::string_view type = device_type(form.dtype);
-  const std::string parameters =
-      fmt::format("{}, {}, {}, {}, {}, {}", weights.bits(), tile.warps, is_scalar ? tile.rows : tile.rows / 8,
-                  form.width, form.has_zeros, device_type(weights.dtype()));
+  const int64_t staged = staged_bytes(problem, form, tile);
   const std::string call = fmt::format(
-      "using Tile = weight_only::{0};\n"
+      "using Tile = {0};\n"
       "  const long m = {1}, n = {2}, k = {3};\n"
       "  const gemm::Block block = gemm::block_of<Tile>(m, n, k, 1);\n"
       "  const long batch = block.batch;\n"
       "  Tile tile;\n"
-      "  tile.run({{B_.data, S_.data, {4}, {5}}}, {{A_.data{6}, {7}, {8}, m, {3}}}, block);\n"
-      "  gemv::finish<{9}, {10}>(tile, {11}, block, m, n, reinterpret_cast<float*>(dynamic_shared()));",
-      is_scalar ? fmt::format("ScalarTile<{}>", parameters) : fmt::format("MmaTile<{}, {}>", type, parameters),
-      source.number(p.m), weights.n(), weights.k(), form.has_zeros ? "Z_.data" : "nullptr", weights.block(),
-      gemm::batch_offset(source, p, p.a), source.number(form.row), source.number(form.element),
-      std::min<int64_t>(sink.vector, kColumns), tile.warps, sink.text);
+      "  tile.run({{{{B_.data, S_.data, {4}, {5}}}, block, {3}}}, {{A_.data{6}, {7}, {8}, m, {3}}}, block, {9});\n"
+      "  gemv::finish<{10}, {11}>(tile, {12}, block, m, n, reinterpret_cast<float*>(dynamic_shared() + {13}));",
+      tile_type(form, tile, staged), source.number(p.m), weights.n(), weights.k(),
+      form.has_zeros ? "Z_.data" : "nullptr", weights.block(), gemm::batch_offset(source, p, p.a),
+      source.number(form.row), source.number(form.element), stream_of(form, tile.warps).cached(problem.target),
+      std::min<int64_t>(sink.vector, kColumns), tile.warps, sink.text, staged);
   const Expr blocks = ceildiv(p.m, tile.rows) * form.tiles() * volume(p.batch) * is_wanted;
   return source.finish(call, {blocks, 1, 1}, static_cast<uint32_t>(tile.warps * 32),
-                       static_cast<uint32_t>(tile.warps * tile.rows * kColumns * 4));
+                       static_cast<uint32_t>(staged + tile.sums_bytes()));
 }
 
 // Two launches where the rows are open, of which one has no blocks: few rows, as they are measured, and any.
@@ -186,7 +209,7 @@ Result<Emission> emit(const Problem& problem, const WeightOnly& form, const Conf
                  }));
   }
   add_operand_inputs(problem, emission);
-  const Tile measured{tile_rows(form.dtype, form.opt_m), warps}, any{most_rows(form.dtype), 4};
+  const Tile measured{tile_rows(form, form.opt_m), warps}, any{most_rows(form), 4};
   const Expr& m = form.product.m;
   if (m.is_constant() || measured.rows == any.rows) {
     emission.launches.push_back(launch_of(problem, form, measured, 1, emission));
@@ -216,6 +239,7 @@ Matched match_gemm_weight_only(const Problem& problem) {
   form.row = is_along_k ? a.pitch : Expr(1), form.element = is_along_k ? Expr(1) : a.pitch;
   form.opt_m = form.product.m.evaluate(problem.symbols).value_or(1);
   form.has_zeros = form.weights.has_other_zeros();
+  form.is_scalar = !is_matrix_half(problem.target, dtype);
   return match_form(problem, std::move(form), configs, emit);
 }
 

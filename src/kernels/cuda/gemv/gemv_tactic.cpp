@@ -8,18 +8,16 @@
 #include "kernels/cuda/conv/window_tactic.h"
 #include "kernels/cuda/gemm/epilogue_tactic.h"
 #include "kernels/cuda/gemm/matrices_tactic.h"
+#include "kernels/cuda/gemv/stream_tactic.h"
 #include "kernels/cuda/match.h"
 #include "kernels/pack_tactic.h"
 
 namespace lathe::cuda {
 namespace {
 
-constexpr double kMemoryShare = 0.875;        // of the memory's rate, as it is reached
-constexpr double kBytesInFlight = 32 * 1024;  // that a multiprocessor needs to keep memory busy
+using gemv::kStreamColumns, gemv::kStreamPanel;
 
-// As StreamTile and DotTile in gemv.cuh have them.
-constexpr int64_t kStreamColumns = 16, kStreamPanel = 64;
-constexpr int64_t kDotColumns = 4, kDotPanel = 128;
+constexpr int64_t kDotColumns = 4, kDotPanel = 128;  // as DotTile in gemv.cuh has them
 
 struct Gemv {
   Problem problem;    // the output and the operands as the epilogue sees them
@@ -112,13 +110,15 @@ Result<Packed> pack_stream(const Problem& problem, const Gemv& gemv) {
   std::memset(packed.mutable_data(), 0, packed.bytes());
   const auto* from = static_cast<const uint16_t*>(rows.data());
   auto* to = static_cast<uint16_t*>(packed.mutable_data());
-  for (int64_t i = 0; i < packed.volume(); ++i) {
-    const int64_t e = i % 8, lane = i / 8 % 32, step = i / 256 % 4, panel = i / 1024 % panels,
-                  column = i / 1024 / panels;
-    const int64_t n = column * kStreamColumns + lane / 4 + e / 2 % 2 * 8;
-    const int64_t k = panel * kStreamPanel + lane % 4 * 16 + step * 4 + e / 4 * 2 + e % 2;
-    if (n < gemv.n && k < gemv.k) to[i] = from[n * pitch + k];
-  }
+  constexpr int64_t kPanelSize = kStreamColumns * kStreamPanel;
+  for (int64_t column = 0; column < columns; ++column)
+    for (int64_t panel = 0; panel < panels; ++panel, to += kPanelSize)
+      for (int64_t n = 0; n < std::min(kStreamColumns, gemv.n - column * kStreamColumns); ++n) {
+        const int64_t first = panel * kStreamPanel, count = std::min(kStreamPanel, gemv.k - first);
+        const uint16_t* row = from + (column * kStreamColumns + n) * pitch + first;
+        for (int64_t k = 0; k < count; ++k)
+          to[(k % 16 / 4 * 32 + n % 8 * 4 + k / 16) * 8 + k % 4 / 2 * 4 + n / 8 * 2 + k % 2] = row[k];
+      }
   return packed;
 }
 
@@ -127,31 +127,63 @@ struct Blocks {
   int64_t warps = 4, splits = 1;
 };
 
+int64_t sums_bytes(const Gemv& gemv, const Blocks& blocks) { return 4 * blocks.warps * gemv.rows() * gemv.columns(); }
+
+// A warp of a DotTile holds one panel at a time.
+gemv::PanelStream stream_of(const Gemv& gemv, const Blocks& blocks) {
+  const int64_t panels = ceil_div(ceil_div(gemv.k, gemv.panel()), blocks.splits);
+  return {.panel_bytes = 2 * kStreamColumns * kStreamPanel,
+          .tiles = gemv.column_tiles() * blocks.splits,
+          .panels = gemv.stream ? panels : std::min(panels, blocks.warps),
+          .warps = blocks.warps};
+}
+
 std::vector<Config> configs(const Problem& problem, const Gemv& gemv) {
   const int64_t panels = ceil_div(gemv.k, gemv.panel());
   const double bytes = static_cast<double>(gemv.n * gemv.k) * static_cast<double>(size_of(problem.inputs[0].dtype));
   const Target& target = problem.target;
   std::vector<Config> configs;
   for (int64_t splits : {1, 2, 4})
-    for (int64_t warps : {2, 4, 8, 16}) {
+    for (int64_t warps : {4, 8, 16, 2}) {
       if (warps == 2 && gemv.column_tiles() < 4 * target.cores) continue;
       if (splits > 1 && (gemv.column_tiles() * splits > 4 * target.cores || panels < 2 * splits)) continue;
-      const int64_t share = ceil_div(panels, splits);
-      const double resident =
-          std::min(static_cast<double>(gemv.column_tiles() * splits) / target.cores, 32.0 / static_cast<double>(warps));
-      const double flight = resident * static_cast<double>(std::min(warps, share)) * 4096;
-      double time =
-          target.launch_us + bytes / (kMemoryShare * target.memory_rate * std::min(1.0, flight / kBytesInFlight));
-      if (splits > 1) time += target.launch_us;
+      const Blocks blocks{warps, splits};
+      const double time = stream_of(gemv, blocks).predicted_us(bytes, target);
       configs.push_back({.text = fmt::format("warps={} splits={}", warps, splits),
-                         .predicted_us = time,
-                         .choice = Blocks{warps, splits}});
+                         .predicted_us = splits > 1 ? time + target.launch_us : time,
+                         .choice = blocks});
     }
   return best_first(std::move(configs));
 }
 
+// A launch's tile: its type, what it is run with, and bytes of shared memory that its rows take.
+struct Tile {
+  std::string type, run;
+  int64_t staged = 0;
+};
+
+Tile stream_tile(const Problem& problem, const Gemv& gemv, const Blocks& blocks, Source& source) {
+  const std::string_view type = device_type(problem.inputs[0].dtype);
+  const gemv::PanelStream stream = stream_of(gemv, blocks);
+  const int64_t most = gemv.m.is_constant() ? std::min(gemv.opt_m, gemv.rows()) : gemv.rows();
+  const int64_t staged = stream.staged_bytes(most, sums_bytes(gemv, blocks), problem.target);
+  const std::string reader = staged > 0 ? fmt::format("SharedRows<{}, {}, {}>", type, gemv.rows(), 32 * blocks.warps)
+                                        : fmt::format("GlobalRows<{}, 8>", type);
+  return {fmt::format("gemv::StreamTile<gemv::HalfColumns<{0}>, {0}, {1}, {2}, {3}, gemv::{4}>", type, blocks.warps,
+                      gemv.rows() / 8, stream.ahead(), reader),
+          fmt::format("{{B_.data, block, {0}}}, {{A_.data, {1}, 1, m, {0}}}, block, {2}", gemv.k,
+                      source.number(gemv.pitch), stream.cached(problem.target)),
+          staged};
+}
+
+Tile dot_tile(const Gemv& gemv, const Blocks& blocks, int64_t weights_pitch, Source& source) {
+  return {fmt::format("gemv::DotTile<{}, {}>", blocks.warps, gemv.rows()),
+          fmt::format("B_.data, {0}, A_.data + block.row * {1}, {1}, m - block.row, n, k, block", weights_pitch,
+                      source.number(gemv.pitch))};
+}
+
 Result<Emission> emit(const Problem& problem, const Gemv& gemv, const Config& config) {
-  const auto [warps, splits] = config.as<Blocks>();
+  const auto blocks = config.as<Blocks>();
   const DType dtype = problem.inputs[0].dtype;
   LATHE_ASSIGN(Packed packed, gemv.stream ? pack_stream(problem, gemv) : pack_rows(problem, gemv));
   const int64_t pitch = packed.content.dims()[2];
@@ -163,27 +195,21 @@ Result<Emission> emit(const Problem& problem, const Gemv& gemv, const Config& co
   gemm::Ending ending{gemv.problem, dtype, gemv.dimension, gemv.m, gemv.n, 1, {}};
   ending.column_dims = gemv.column_dims;
   if (problem.is(OpKind::convolution)) ending.rows = [](Source&) { return std::string("gemm::AllRows<1>{0L}"); };
-  const gemm::Sink sink = gemm::declare_sink(source, ending, splits, emission);
-  const std::string type = gemv.stream
-                               ? fmt::format("gemv::StreamTile<{}, {}, {}>", device_type(dtype), warps, gemv.rows() / 8)
-                               : fmt::format("gemv::DotTile<{}, {}>", warps, gemv.rows());
-  const std::string run =
-      gemv.stream
-          ? fmt::format("B_.data, A_.data + block.row * {0}, {0}, m - block.row, k, block", source.number(gemv.pitch))
-          : fmt::format("B_.data, {0}, A_.data + block.row * {1}, {1}, m - block.row, n, k, block", pitch,
-                        source.number(gemv.pitch));
+  const gemm::Sink sink = gemm::declare_sink(source, ending, blocks.splits, emission);
+  const Tile tile = gemv.stream ? stream_tile(problem, gemv, blocks, source) : dot_tile(gemv, blocks, pitch, source);
   const std::string call = fmt::format(
       "using Tile = {0};\n"
       "  const long m = {1}, n = {2}, k = {3}, batch = 0;\n"
       "  const gemm::Block block = gemm::block_of<Tile>(m, n, k, {4});\n"
       "  Tile tile;\n"
       "  tile.run({5});\n"
-      "  gemv::finish<{6}, {7}>(tile, {8}, block, m, n, reinterpret_cast<float*>(dynamic_shared()));",
-      type, source.number(gemv.m), gemv.n, gemv.k, splits, run, std::min<int64_t>(sink.vector, gemv.columns()), warps,
-      sink.text);
-  emission.launches.push_back(source.finish(call, {gemv.tiles() * splits, 1, 1}, static_cast<uint32_t>(warps * 32),
-                                            static_cast<uint32_t>(warps * gemv.rows() * gemv.columns() * 4)));
-  gemm::add_reduction(ending, splits, emission);
+      "  gemv::finish<{6}, {7}>(tile, {8}, block, m, n, reinterpret_cast<float*>(dynamic_shared() + {9}));",
+      tile.type, source.number(gemv.m), gemv.n, gemv.k, blocks.splits, tile.run,
+      std::min<int64_t>(sink.vector, gemv.columns()), blocks.warps, sink.text, tile.staged);
+  emission.launches.push_back(source.finish(call, {gemv.tiles() * blocks.splits, 1, 1},
+                                            static_cast<uint32_t>(blocks.warps * 32),
+                                            static_cast<uint32_t>(tile.staged + sums_bytes(gemv, blocks))));
+  gemm::add_reduction(ending, blocks.splits, emission);
   return emission;
 }
 

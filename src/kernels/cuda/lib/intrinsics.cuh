@@ -91,12 +91,13 @@ LATHE_DEVICE float load_coherent(const float* global) {
 }
 LATHE_DEVICE void memory_fence() { __threadfence(); }
 // Programmatic dependent launch: waits until the launches before this one are done and their results can be seen. The
-// next launch may start once every block has come here, so that it is in place, and has read its weights, when this one
-// ends; it waits likewise.
+// next launch may start once every block has come here, even before those are done, so that it is in place, and has
+// read its weights, when this one ends: it waits for this one likewise, and so for all before it. Its blocks take only
+// the room that is left, for all of this launch are in place by then.
 LATHE_DEVICE void dependency_wait() {
 #if __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.wait;" ::: "memory");
   asm volatile("griddepcontrol.launch_dependents;");
+  asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
 }
 
@@ -288,6 +289,10 @@ LATHE_DEVICE void copy_async_small(void* shared, const void* global, int bytes_v
   *static_cast<Vec<uint8, kBytes>*>(shared) = value;
 #endif
 }
+// Through the multiprocessor's own cache, for what its other blocks read, too.
+LATHE_DEVICE void copy_async16_cached(void* shared, const void* global, int bytes_valid) {
+  copy_async_small<16>(shared, global, bytes_valid);
+}
 LATHE_DEVICE void copy_async8(void* shared, const void* global, int bytes_valid) {
   copy_async_small<8>(shared, global, bytes_valid);
 }
@@ -334,6 +339,14 @@ LATHE_DEVICE Vec<T, N> load_streaming(const Vec<T, N>* global) {
   } else {
     return *global;
   }
+}
+
+// Brings a multiple of 16 bytes, from a multiple of 16 on, to the last cache; one thread asks for all of them. Before
+// sm_90 nothing does.
+LATHE_DEVICE void prefetch_to_cache(const void* global, int bytes) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(global), "r"(bytes) : "memory");
+#endif
 }
 
 #endif  // LATHE_EMULATED

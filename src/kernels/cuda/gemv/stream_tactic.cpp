@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cuda/gemv/stream_tactic.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "base/divide.h"
+#include "base/result.h"
+#include "kernels/cuda/gemm/tile_cost_tactic.h"
+
+namespace lathe::cuda::gemv {
+namespace {
+
+constexpr int64_t kHeldRegisters = 72;  // of a thread, for panels
+constexpr int64_t kResidentWarps = 16;  // of a multiprocessor, by their registers
+constexpr int64_t kFirstBlocks = 4;     // of a multiprocessor, in place while the launch before runs
+constexpr double kCacheShare = 0.25;    // for what these blocks bring there
+constexpr int64_t kPad = 16;            // bytes between rows in shared memory
+
+}  // namespace
+
+int64_t PanelStream::ahead() const {
+  const int64_t own = ceil_div(panels, warps);
+  const auto all = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(own, 1))));
+  const int64_t each = panel_bytes / 128 + 2;  // registers: with scales and zeros
+  return std::min(all, static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(kHeldRegisters / each))));
+}
+
+std::string PanelStream::cached(const Target& target) const {
+  const int64_t rest = panels - ahead() * warps, first = kFirstBlocks * target.cores;
+  if (target.limits.cluster == 1 || rest <= 0) return "0";  // no launch begins before another ends
+  const double share = kCacheShare * target.cache_bytes / static_cast<double>(std::min(tiles, first));
+  const int64_t some = std::min(rest, static_cast<int64_t>(share) / panel_bytes);
+  return tiles <= first ? fmt::format("{}", some) : fmt::format("block_x() < {} ? {} : 0", first, some);
+}
+
+int64_t PanelStream::staged_bytes(int64_t rows, int64_t others, const Target& target) const {
+  const int64_t bytes = rows * (panels * kStreamPanel * 2 + kPad);
+  const int64_t beside = std::clamp<int64_t>(ceil_div(tiles, target.cores), 1, ceil_div(kResidentWarps, warps));
+  const Target::Limits& limits = target.limits;
+  return bytes + others <= limits.shared_bytes && (bytes + others) * beside <= limits.core_shared_bytes ? bytes : 0;
+}
+
+double PanelStream::predicted_us(double bytes, const Target& target) const {
+  constexpr double kLaunchShare = 0.3;         // weights are on their way before the step before ends
+  constexpr double kBlockClocks = 1770;        // of a block, but for its panels: those of tiles at both ends
+  constexpr double kAccessMicroseconds = 0.9;  // until what a warp has on its way is there
+  constexpr double kSeen = 0.1;                // of what the longer part hides
+  const int64_t waves = ceil_div(tiles * warps, kResidentWarps * target.cores);
+  const int64_t rounds = waves * ceil_div(panels, warps * ahead());
+  const double memory = gemm::memory_us(bytes, target);
+  const double waits = kBlockClocks / target.clock_mhz + kAccessMicroseconds * static_cast<double>(rounds);
+  return kLaunchShare * target.launch_us + std::max(memory, waits) + kSeen * std::min(memory, waits);
+}
+
+}  // namespace lathe::cuda::gemv

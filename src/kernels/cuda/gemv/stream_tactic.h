@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// What products of few rows whose weights stream through registers have in common (gemv/stream.cuh).
+#pragma once
+
+#include <string>
+
+#include "device/target.h"
+
+namespace lathe::cuda::gemv {
+
+inline constexpr int64_t kStreamColumns = 16, kStreamPanel = 64;  // as stream.cuh has them
+
+// A launch.
+struct PanelStream {
+  int64_t panel_bytes = 0;  // of weights
+  int64_t tiles = 1;        // of columns, as often as K is split
+  int64_t panels = 1;       // of a block
+  int64_t warps = 4;        // likewise
+
+  int64_t ahead() const;  // panels of a warp that registers hold
+  // Panels of each block that go to the last cache meanwhile, as text: of those blocks which may be in place while the
+  // launch before still runs.
+  std::string cached(const Target& target) const;
+  // Bytes of shared memory for `rows` rows of a block's K (SharedRows), beside others; 0 where they would leave too few
+  // blocks on a multiprocessor, and rows are read from where they lie.
+  int64_t staged_bytes(int64_t rows, int64_t others, const Target& target) const;
+  double predicted_us(double bytes, const Target& target) const;  // of a launch that reads so many
+};
+
+}  // namespace lathe::cuda::gemv
