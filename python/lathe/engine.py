@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from lathe import _tensorrt
 from lathe import tensorrt as trt
 from lathe._device_arrays import Place, place_of
+from lathe._progress import shown
 from lathe._strategies import CacheFile, Strategies
 
 Array = NDArray[Any]
@@ -50,7 +51,8 @@ class Reports(trt.ILogger):
 
 def build(model: str | os.PathLike[str] | bytes, *, shapes: Mapping[str, Shape | Sequence[Shape]] | None = None,
           target: str = 'cpu', precision: trt.DataType | None = None, budget: float | None = None,
-          threads: int = 0, elements: Mapping[str, int | Sequence[Shape] | None] | None = None) -> 'Engine':
+          threads: int = 0, elements: Mapping[str, int | Sequence[Shape] | None] | None = None,
+          progress: bool = False) -> 'Engine':
     """Compiles an ONNX model, a path or the bytes of a ModelProto, into an Engine.
 
     shapes: for inputs with open sizes, {name: (min, opt, max)}, or {name: shape} for one shape only. target: 'cpu',
@@ -58,24 +60,27 @@ def build(model: str | os.PathLike[str] | bytes, *, shapes: Mapping[str, Shape |
     trt.float16 or trt.bfloat16. budget: seconds for the search. threads: what the engine is tuned for
     and runs on; 0 for all cores that the process may use. elements: for inputs that are sequences, {name: how many tensors}
     or {name: [shape of each]}, -1 for open sizes; inputs of the Engine are then name_0, name_1 and so on. None in place of the
-    number is for an optional input that is not given. Raises Error.
+    number is for an optional input that is not given. progress: whether a terminal or a notebook shows how far it is. Raises Error.
     """
     reports = Reports()
     builder = trt.Builder(reports)
     network = builder.create_network(0)
-    parser = trt.OnnxParser(network, reports)
-    for name, told in (elements or {}).items():
-        _tell_elements(parser, name, told, reports)
-    parsed = parser.parse_from_file(os.fspath(model)) if isinstance(model, (str, os.PathLike)) else parser.parse(model)
-    if not parsed:
-        problem = parser.get_error(0) if parser.num_errors else None
-        raise Error(problem.desc() if problem else _tensorrt._last_error(),
-                    problem.node_name() or None if problem else None)
     config = builder.create_builder_config()
-    _configure(config, target, precision, budget, threads)
-    if shapes:
-        config.add_optimization_profile(_profile(builder, shapes))
-    plan = builder.build_serialized_network(network, config)
+    parser = trt.OnnxParser(network, reports)
+    parser.set_builder_config(config)
+    with shown(progress) as monitor:
+        config.progress_monitor = monitor
+        for name, told in (elements or {}).items():
+            _tell_elements(parser, name, told, reports)
+        parsed = parser.parse_from_file(os.fspath(model)) if isinstance(model, (str, os.PathLike)) else parser.parse(model)
+        if not parsed:
+            problem = parser.get_error(0) if parser.num_errors else None
+            raise Error(problem.desc() if problem else _tensorrt._last_error(),
+                        problem.node_name() or None if problem else None)
+        _configure(config, target, precision, budget, threads)
+        if shapes:
+            config.add_optimization_profile(_profile(builder, shapes))
+        plan = builder.build_serialized_network(network, config)
     if plan is None:
         raise reports.error('the build failed')
     return Engine(bytes(plan), threads)

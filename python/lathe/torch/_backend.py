@@ -101,15 +101,20 @@ class _Compiled:
 
     def __call__(self, *args: Any) -> Any:
         engines = self.engine_for(args)
-        with torch.no_grad():
-            tensors = [args[index] for index in engines.inputs]
-            if engines.run is None or engines.writes and share_memory(tensors):
-                return self._graph(*args)
-            return engines.run(*tensors)
+        if torch.is_grad_enabled():
+            with torch.no_grad():
+                return self._run(engines, args)
+        return self._run(engines, args)
+
+    def _run(self, engines: _Engines, args: Sequence[Any]) -> Any:
+        tensors = [args[index] for index in engines.inputs]
+        if engines.run is None or engines.writes and share_memory(tensors):
+            return self._graph(*args)
+        return engines.run(*tensors)
 
     def engine_for(self, args: Sequence[Any]) -> _Engines:
         """The engines for these weights and numbers, made where there are none. Raises Error."""
-        numbers = tuple(args[index] for index in self._numbers)
+        numbers = tuple([args[index] for index in self._numbers])
         weights = [args[index] for index in self._weights]
         for place, engines in enumerate(self._engines):
             if engines.numbers == numbers and engines.weights.are(weights):
