@@ -2,6 +2,7 @@
 """How far a build is, where somebody looks: a line in a terminal, a bar in a notebook."""
 import contextlib
 import html
+import importlib
 import sys
 import time
 from collections.abc import Iterator
@@ -71,5 +72,4 @@ def _notebook_display() -> Any:
     shell = ipython.get_ipython() if ipython is not None else None
     if shell is None or not hasattr(shell, 'kernel'):
         return None
-    from IPython.display import display
-    return display({'text/plain': ''}, raw=True, display_id=True)
+    return importlib.import_module('IPython.display').display({'text/plain': ''}, raw=True, display_id=True)
