@@ -2,9 +2,14 @@
 """Arrays in the memory of GPUs, of whatever library: where they lie, and when they may be read."""
 import ctypes
 import os
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
+from lathe._deferred import Deferred
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = Deferred('numpy')
 
 # Of DLPack.
 CUDA, CUDA_MANAGED = 2, 13
@@ -29,9 +34,9 @@ class _Tensor(ctypes.Structure):
                 ('byte_offset', ctypes.c_uint64)]
 
 
-def place_of(name: str, value: Any, dtype: Any, stream: int, writes: bool = False) -> Place:
-    """Where an array with __cuda_array_interface__ or DLPack lies; what its library does to it is done before what the stream
-    is given from now on. Raises TypeError for arrays elsewhere, of other types, or with gaps."""
+def place_of(name: str, value: Any, dtype: str, stream: int, writes: bool = False) -> Place:
+    """Where an array with __cuda_array_interface__ or DLPack lies, of a type as in TYPE_STRINGS; what its library does to it is done
+    before what the stream is given from now on. Raises TypeError for arrays elsewhere, of other types, or with gaps."""
     if hasattr(value, '__cuda_array_interface__'):
         place, found, strides = _by_interface(value, stream, writes, name)
     elif hasattr(value, '__dlpack__') and int(value.__dlpack_device__()[0]) in (CUDA, CUDA_MANAGED):
@@ -39,7 +44,7 @@ def place_of(name: str, value: Any, dtype: Any, stream: int, writes: bool = Fals
     else:
         raise TypeError(f'{name} is not in the memory of a GPU, where this engine runs: give it an array with '
                         '__cuda_array_interface__ or DLPack of one')
-    if found != np.dtype(dtype).str[1:]:
+    if found != dtype:
         raise TypeError(f'{name} has elements of {np.dtype(dtype)}, got {found}')
     if not _contiguous(place.shape, strides):
         raise TypeError(f'{name} takes a contiguous array, got strides of {strides} elements for shape {place.shape}')

@@ -1,23 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
 """Engines as functions of arrays."""
 import contextlib
+import functools
 import html
 import json
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from lathe import _tensorrt
 from lathe import tensorrt as trt
+from lathe._deferred import Deferred
 from lathe._device_arrays import Place, place_of
+from lathe._progress import shown
 from lathe._strategies import CacheFile, Strategies
+from lathe.tensorrt._dtypes import TYPE_STRINGS
 
-Array = NDArray[Any]
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+else:
+    np = Deferred('numpy')
+
+Array: TypeAlias = 'NDArray[Any]'
 Shape = Sequence[int]
+Described: TypeAlias = 'dict[str, tuple[Any, tuple[int, ...]]]'
 
 
 class Error(RuntimeError):
@@ -50,7 +58,8 @@ class Reports(trt.ILogger):
 
 def build(model: str | os.PathLike[str] | bytes, *, shapes: Mapping[str, Shape | Sequence[Shape]] | None = None,
           target: str = 'cpu', precision: trt.DataType | None = None, budget: float | None = None,
-          threads: int = 0, elements: Mapping[str, int | Sequence[Shape] | None] | None = None) -> 'Engine':
+          threads: int = 0, elements: Mapping[str, int | Sequence[Shape] | None] | None = None,
+          progress: bool = False) -> 'Engine':
     """Compiles an ONNX model, a path or the bytes of a ModelProto, into an Engine.
 
     shapes: for inputs with open sizes, {name: (min, opt, max)}, or {name: shape} for one shape only. target: 'cpu',
@@ -58,24 +67,27 @@ def build(model: str | os.PathLike[str] | bytes, *, shapes: Mapping[str, Shape |
     trt.float16 or trt.bfloat16. budget: seconds for the search. threads: what the engine is tuned for
     and runs on; 0 for all cores that the process may use. elements: for inputs that are sequences, {name: how many tensors}
     or {name: [shape of each]}, -1 for open sizes; inputs of the Engine are then name_0, name_1 and so on. None in place of the
-    number is for an optional input that is not given. Raises Error.
+    number is for an optional input that is not given. progress: whether a terminal or a notebook shows how far it is. Raises Error.
     """
     reports = Reports()
     builder = trt.Builder(reports)
     network = builder.create_network(0)
-    parser = trt.OnnxParser(network, reports)
-    for name, told in (elements or {}).items():
-        _tell_elements(parser, name, told, reports)
-    parsed = parser.parse_from_file(os.fspath(model)) if isinstance(model, (str, os.PathLike)) else parser.parse(model)
-    if not parsed:
-        problem = parser.get_error(0) if parser.num_errors else None
-        raise Error(problem.desc() if problem else _tensorrt._last_error(),
-                    problem.node_name() or None if problem else None)
     config = builder.create_builder_config()
-    _configure(config, target, precision, budget, threads)
-    if shapes:
-        config.add_optimization_profile(_profile(builder, shapes))
-    plan = builder.build_serialized_network(network, config)
+    parser = trt.OnnxParser(network, reports)
+    parser.set_builder_config(config)
+    with shown(progress) as monitor:
+        config.progress_monitor = monitor
+        for name, told in (elements or {}).items():
+            _tell_elements(parser, name, told, reports)
+        parsed = parser.parse_from_file(os.fspath(model)) if isinstance(model, (str, os.PathLike)) else parser.parse(model)
+        if not parsed:
+            problem = parser.get_error(0) if parser.num_errors else None
+            raise Error(problem.desc() if problem else _tensorrt._last_error(),
+                        problem.node_name() or None if problem else None)
+        _configure(config, target, precision, budget, threads)
+        if shapes:
+            config.add_optimization_profile(_profile(builder, shapes))
+        plan = builder.build_serialized_network(network, config)
     if plan is None:
         raise reports.error('the build failed')
     return Engine(bytes(plan), threads)
@@ -128,11 +140,8 @@ class Engine:
 
     plan: the bytes of a plan. threads: what it runs on, on a CPU; 0 for all cores that the process may use. runtime_cache: a file
     of kernels that were compiled for the GPU, which processes may share: what the engine needs is looked for there, and what is
-    new is written when the engine goes. `inputs` and `outputs` are {name: (dtype, shape)}, where -1 is an open size.
+    new is written when the engine goes.
     """
-
-    inputs: dict[str, tuple[Any, tuple[int, ...]]]
-    outputs: dict[str, tuple[Any, tuple[int, ...]]]
 
     def __init__(self, plan: bytes, threads: int = 0, runtime_cache: str | os.PathLike[str] | None = None) -> None:
         self.plan = bytes(plan)
@@ -154,16 +163,35 @@ class Engine:
         self._engine = self._runtime.deserialize_cuda_engine(self.plan)
         if self._engine is None:
             raise self._reports.error('the plan cannot be loaded')
-        self.inputs, self.outputs = {}, {}
-        for index in range(self._engine.num_io_tensors):
-            name = self._engine.get_tensor_name(index)
-            is_input = self._engine.get_tensor_mode(name) == trt.TensorIOMode.INPUT
-            described = trt.nptype(self._engine.get_tensor_dtype(name)), tuple(self._engine.get_tensor_shape(name))
-            (self.inputs if is_input else self.outputs)[name] = described
+        self._input_types = self._types(trt.TensorIOMode.INPUT)
+        self._output_types = self._types(trt.TensorIOMode.OUTPUT)
         self._strategies = Strategies()
         self._writing: trt.IExecutionContext | None = None
-        self._results = {} if self.is_on_gpu else {name: _HostOutput(dtype) for name, (dtype, _) in self.outputs.items()}
+        self._results = {} if self.is_on_gpu else {name: _HostOutput(dtype) for name, dtype in self._output_types.items()}
         self._context = self._allocating_context()
+
+    def _types(self, mode: trt.TensorIOMode) -> dict[str, str]:
+        """{input or output: its type, as in TYPE_STRINGS}. Raises TypeError."""
+        names = [name for name in map(self._engine.get_tensor_name, range(self._engine.num_io_tensors))
+                 if self._engine.get_tensor_mode(name) == mode]
+        types = {name: self._engine.get_tensor_dtype(name) for name in names}
+        for name, dtype in types.items():
+            if dtype not in TYPE_STRINGS:
+                raise TypeError(f'{name} is of {dtype}, for which arrays have no type: use lathe.tensorrt')
+        return {name: TYPE_STRINGS[dtype] for name, dtype in types.items()}
+
+    def _described(self, types: dict[str, str]) -> Described:
+        return {name: (np.dtype(dtype).type, tuple(self._engine.get_tensor_shape(name))) for name, dtype in types.items()}
+
+    @functools.cached_property
+    def inputs(self) -> Described:
+        """{name: (type of NumPy, shape)}, where -1 is an open size."""
+        return self._described(self._input_types)
+
+    @functools.cached_property
+    def outputs(self) -> Described:
+        """{name: (type of NumPy, shape)}, where -1 is an open size."""
+        return self._described(self._output_types)
 
     def _new_context(self) -> trt.IExecutionContext:
         context = self._engine.create_execution_context(self._strategies.config_of(self._engine))
@@ -212,9 +240,9 @@ class Engine:
 
     def __call__(self, *arrays: Any) -> Any:
         """Outputs of the inputs in their order: one array, or a tuple of several."""
-        if len(arrays) != len(self.inputs):
-            raise TypeError(f'takes {len(self.inputs)} inputs ({", ".join(self.inputs)}), got {len(arrays)}')
-        results = tuple(self.run(dict(zip(self.inputs, arrays))).values())
+        if len(arrays) != len(self._input_types):
+            raise TypeError(f'takes {len(self._input_types)} inputs ({", ".join(self._input_types)}), got {len(arrays)}')
+        results = tuple(self.run(dict(zip(self._input_types, arrays))).values())
         return results[0] if len(results) == 1 else results
 
     def run(self, feeds: Mapping[str, Any], outputs: Mapping[str, Any] | None = None, stream: int = 0) -> dict[str, Any]:
@@ -227,8 +255,8 @@ class Engine:
         Raises TypeError for missing names, other element types and arrays on other devices, Error where the library
         refuses shapes or fails.
         """
-        if feeds.keys() != self.inputs.keys():
-            raise TypeError(f'takes inputs {sorted(self.inputs)}, got {sorted(feeds)}')
+        if feeds.keys() != self._input_types.keys():
+            raise TypeError(f'takes inputs {sorted(self._input_types)}, got {sorted(feeds)}')
         self._check_stream(stream)
         if outputs is None and self.is_on_gpu:
             raise TypeError('outputs of an engine for a GPU are given as arrays of its memory: run(feeds, outputs)')
@@ -248,7 +276,7 @@ class Engine:
         for name, shape in shapes.items():
             if not context.set_input_shape(name, tuple(shape)):
                 raise self._reports.error(f'input {name} cannot have shape {tuple(shape)}')
-        return {name: tuple(context.get_tensor_shape(name)) for name in self.outputs}
+        return {name: tuple(context.get_tensor_shape(name)) for name in self._output_types}
 
     def bind(self, arrays: Mapping[str, Any], stream: int = 0) -> Callable[[], None]:
         """A function without arguments that reads these inputs and writes these outputs, {name: array} of all of both.
@@ -258,13 +286,13 @@ class Engine:
         reads. Outputs must be contiguous and of the shape that the inputs give them. On a GPU, runs are put on the stream, as
         run() does. Raises as run().
         """
-        if arrays.keys() != self.inputs.keys() | self.outputs.keys():
-            raise TypeError(f'takes arrays for {sorted(self.inputs.keys() | self.outputs.keys())}, got {sorted(arrays)}')
+        if arrays.keys() != self._input_types.keys() | self._output_types.keys():
+            raise TypeError(f'takes arrays for {sorted(self._input_types.keys() | self._output_types.keys())}, got {sorted(arrays)}')
         self._check_stream(stream)
         context = self._new_context()
-        held = [self._bind_input(context, name, arrays[name], stream, copies=False) for name in self.inputs]
+        held = [self._bind_input(context, name, arrays[name], stream, copies=False) for name in self._input_types]
         self._check_shapes(context)
-        held += self._bind_outputs(context, {name: arrays[name] for name in self.outputs}, stream)
+        held += self._bind_outputs(context, {name: arrays[name] for name in self._output_types}, stream)
         execute, reports = context.execute_async_v3, self._reports
 
         def bound_run(held: list[Place] = held) -> None:
@@ -290,7 +318,7 @@ class Engine:
             raise self._reports.error(f'these inputs have no shape or values: {missing}')
 
     def _bind_input(self, context: trt.IExecutionContext, name: str, value: Any, stream: int, copies: bool = True) -> Place:
-        dtype = self.inputs[name][0]
+        dtype = self._input_types[name]
         place = place_of(name, value, dtype, stream) if self.is_on_gpu else _host_place(name, value, dtype, copies)
         if not context.set_input_shape(name, place.shape):
             raise self._reports.error(f'input {name} cannot have shape {place.shape}')
@@ -299,10 +327,10 @@ class Engine:
         return place
 
     def _bind_outputs(self, context: trt.IExecutionContext, outputs: Mapping[str, Any], stream: int) -> list[Place]:
-        if outputs.keys() != self.outputs.keys():
-            raise TypeError(f'takes outputs {sorted(self.outputs)}, got {sorted(outputs)}')
+        if outputs.keys() != self._output_types.keys():
+            raise TypeError(f'takes outputs {sorted(self._output_types)}, got {sorted(outputs)}')
         places = []
-        for name, (dtype, _) in self.outputs.items():
+        for name, dtype in self._output_types.items():
             shape = tuple(context.get_tensor_shape(name))
             if self.is_on_gpu:
                 place = place_of(name, outputs[name], dtype, stream, writes=True)

@@ -137,6 +137,7 @@ void bind_runtime(nb::module_& m);
 void bind_parser(nb::module_& m);
 void bind_plugin_values(nb::module_& m);
 void bind_plugin_registry(nb::module_& m);
+void bind_watched(nb::module_& m);
 
 // The plugin of an IPluginV3Layer: the object of Python where it is written in Python.
 nb::object plugin_of_layer(nb::handle layer);

@@ -23,6 +23,7 @@ NB_MODULE(_tensorrt, m) {
   bind_parser(m);
   bind_plugin_values(m);
   bind_plugin_registry(m);
+  bind_watched(m);
   m.def("_last_error", &lathe::lastError, "The last failure on this thread, \"LATHE-2101 shape_mismatch: ...\".");
   m.def("_plan_json", [](nb::bytes plan) {
     const std::unique_ptr<nvinfer1::IHostMemory> report(lathe::planJson(plan.data(), plan.size()));

@@ -46,6 +46,18 @@ class Packages(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         return done.stdout.split()
 
+    def test_numpy_is_imported_when_it_is_needed(self):
+        script = """
+import sys
+import lathe, tensorrt
+from lathe import tensorrt as trt
+runtime = trt.Runtime(trt.Logger(trt.Logger.ERROR))
+engine = runtime.deserialize_cuda_engine(open('net.plan', 'rb').read())
+assert engine.create_execution_context() is not None
+print('numpy' in sys.modules, lathe.load('net.plan').inputs, 'numpy' in sys.modules)
+"""
+        self.assertEqual(' '.join(self.run_script(script)), "False {'x': (<class 'numpy.float32'>, (2, 3))} True")
+
     # S183, S184.
     def test_one_program_with_each(self):
         versions = {tuple(self.run_script(RUN.format(name=name))) for name in NAMES}

@@ -63,6 +63,16 @@ class Inputs(Cases):
         self.assertEqual(part._context.get_tensor_address(part.inputs[0][0]), x.data_ptr())
         self.assertEqual(part._context.get_tensor_address(part.outputs[0][0]), y.data_ptr())
 
+    def test_memory_from_call_to_call(self):
+        model, held = Perceptron().eval(), torch.randn(4, 5, 4)
+        fast = compiled(model)
+        kept = [fast(x) for x in held]  # outputs that are kept have memory of their own
+        for _ in range(3):
+            for x, y in zip(held, kept):
+                self.assert_same(fast(x), y)
+        x, y = torch.randn(5, 4), torch.empty(0, 4)
+        self.assert_same((fast(x), fast(y), fast(x)), (model(x), model(y), model(x)))
+
 
 class Structure(Cases):
     def test_tuples_and_dicts(self):

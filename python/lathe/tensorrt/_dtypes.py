@@ -1,17 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """Types and numbers of elements, between the library and NumPy."""
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from lathe._deferred import Deferred
 from lathe._tensorrt import DataType
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = Deferred('numpy')
 
 __all__ = ['nptype', 'volume']
 
-NUMPY_TYPES: dict[DataType, type[Any]] = {
-    DataType.FLOAT: np.float32, DataType.HALF: np.float16, DataType.INT8: np.int8, DataType.INT32: np.int32,
-    DataType.INT64: np.int64, DataType.BOOL: np.bool_, DataType.UINT8: np.uint8}
+# How the protocols of arrays spell the types that NumPy has.
+TYPE_STRINGS = {DataType.FLOAT: 'f4', DataType.HALF: 'f2', DataType.INT8: 'i1', DataType.INT32: 'i4', DataType.INT64: 'i8',
+                DataType.BOOL: 'b1', DataType.UINT8: 'u1'}
 
 
 def volume(iterable: Iterable[int]) -> int:
@@ -24,6 +28,6 @@ def volume(iterable: Iterable[int]) -> int:
 
 def nptype(trt_type: DataType) -> type[Any]:
     """The NumPy type of a DataType; TypeError where NumPy has none."""
-    if trt_type not in NUMPY_TYPES:
+    if trt_type not in TYPE_STRINGS:
         raise TypeError(f'NumPy has no type for {trt_type}')
-    return NUMPY_TYPES[trt_type]
+    return np.dtype(TYPE_STRINGS[trt_type]).type

@@ -7,27 +7,30 @@ adapter of the extension module, which holds the object.
 import abc
 import ctypes
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from lathe._deferred import Deferred
 from lathe._tensorrt import (APILanguage, DataType, DimsExprs, DynamicPluginTensorDesc, IExprBuilder,
                              IPluginResourceContext, PluginCapabilityType, PluginFieldType, PluginTensorDesc,
                              TensorFormat, TensorRTPhase, _CppPlugin, _CppPluginCreator, _CppPluginCreatorInterface)
-from lathe.tensorrt._dtypes import NUMPY_TYPES, volume
+from lathe.tensorrt._dtypes import TYPE_STRINGS, volume
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = Deferred('numpy')
 
 __all__ = ['IPluginCapability', 'IPluginCreatorInterface', 'IPluginCreatorV3One', 'IPluginResource', 'IPluginV3',
            'IPluginV3OneBuild', 'IPluginV3OneBuildV2', 'IPluginV3OneCore', 'IPluginV3OneRuntime', 'PluginField',
            'PluginFieldCollection', 'PluginFieldCollection_', 'array_at']
 
-_NUMBERS_OF_THE_SIZE = {DataType.BF16: np.uint16, DataType.FP8: np.uint8, DataType.E8M0: np.uint8}
+_NUMBERS_OF_THE_SIZE = {DataType.BF16: 'u2', DataType.FP8: 'u1', DataType.E8M0: 'u1'}
 # Types of NumPy by those of fields; what NumPy lacks is seen as bytes, or as numbers of the same size.
 _FIELD_DTYPES: dict[PluginFieldType, Any] = {
-    PluginFieldType.FLOAT16: np.float16, PluginFieldType.FLOAT32: np.float32, PluginFieldType.FLOAT64: np.float64,
-    PluginFieldType.INT8: np.int8, PluginFieldType.INT16: np.int16, PluginFieldType.INT32: np.int32,
-    PluginFieldType.INT64: np.int64, PluginFieldType.CHAR: np.uint8, PluginFieldType.UNKNOWN: np.uint8,
-    PluginFieldType.BF16: np.uint16, PluginFieldType.FP8: np.uint8, PluginFieldType.INT4: np.uint8,
-    PluginFieldType.FP4: np.uint8, PluginFieldType.DIMS: np.dtype([('nbDims', np.int32), ('', np.int32), ('d', np.int64, 8)])}
+    PluginFieldType.FLOAT16: 'f2', PluginFieldType.FLOAT32: 'f4', PluginFieldType.FLOAT64: 'f8', PluginFieldType.INT8: 'i1',
+    PluginFieldType.INT16: 'i2', PluginFieldType.INT32: 'i4', PluginFieldType.INT64: 'i8', PluginFieldType.CHAR: 'u1',
+    PluginFieldType.UNKNOWN: 'u1', PluginFieldType.BF16: 'u2', PluginFieldType.FP8: 'u1', PluginFieldType.INT4: 'u1',
+    PluginFieldType.FP4: 'u1', PluginFieldType.DIMS: [('nbDims', 'i4'), ('', 'i4'), ('d', 'i8', 8)]}
 
 
 class PluginField:
@@ -246,7 +249,7 @@ def array_at(address: int, desc: PluginTensorDesc) -> Any:
     It is valid during the call only. Types that NumPy lacks are unsigned numbers of their size. Raises TypeError for elements of less than
     a byte and for formats other than row-major.
     """
-    dtype = (NUMPY_TYPES | _NUMBERS_OF_THE_SIZE).get(desc.type)
+    dtype = (TYPE_STRINGS | _NUMBERS_OF_THE_SIZE).get(desc.type)
     if dtype is None or desc.format != TensorFormat.LINEAR:
         raise TypeError(f'NumPy has no view of {desc.type} in {desc.format}')
     shape = tuple(desc.dims)

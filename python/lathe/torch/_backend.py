@@ -9,12 +9,14 @@ from typing import Any
 import torch
 from torch.fx import GraphModule, Node
 
+from lathe import _tensorrt
 from lathe.engine import Error
 from lathe.torch import _onnx
 from lathe.torch._graph import formatted
 from lathe.torch._lower import Lowered, lower, open_axes, share_memory
 from lathe.torch._module import tell
 from lathe.torch._options import Options
+from lathe.torch._part import Part
 
 MOST_ENGINES = 64  # of one graph: for modules that share their code, and for sizes that are ints
 
@@ -35,7 +37,7 @@ def backend(graph: GraphModule, example_inputs: Sequence[Any], *, options: Mappi
     compiled = _Compiled(graph, example_inputs, chosen)
     with torch._guards.tracing(None):
         # Their values are asked for without a guard on them.
-        compiled.engine_for([each.node.hint if isinstance(each, torch.SymInt) else each for each in example_inputs])
+        compiled.engine_for(tuple(each.node.hint if isinstance(each, torch.SymInt) else each for each in example_inputs))
     return compiled
 
 
@@ -46,33 +48,36 @@ def _is_weight(node: Node, example: Any) -> bool:
 
 
 class _Weights:
-    """Tensors that an engine has taken in, and whether they are still these. Models have hundreds, which are looked at in each call."""
+    """Tensors that an engine has taken in, by their places in the arguments, and whether they are still these."""
 
-    def __init__(self, tensors: Sequence[torch.Tensor]) -> None:
+    def __init__(self, args: tuple[Any, ...], places: Sequence[int]) -> None:
+        self.places, self._same = list(places), _tensorrt._Watched(args, places)
         self._gone: list[Any] = []
-        self._watched = [weakref.ref(tensor, self._gone.append) for tensor in tensors]
-        self._ids = [id(tensor) for tensor in tensors]
-        self.versions = _versions(tensors)
+        self._watched = [weakref.ref(args[place], self._gone.append) for place in places]
+        self.versions = self._versions(args)
 
-    def are(self, tensors: Sequence[torch.Tensor]) -> bool:
-        return not self._gone and self._ids == list(map(id, tensors))
+    def are_in(self, args: tuple[Any, ...]) -> bool:
+        return not self._gone and self._same.are_in(args)
 
-    def changed(self, tensors: Sequence[torch.Tensor]) -> bool:
-        return self.versions != _versions(tensors)
+    def changed(self, args: tuple[Any, ...]) -> list[int]:
+        """The places of those that have been written since."""
+        now = self._versions(args)
+        return [] if now == self.versions else [place for place, one, other in zip(self.places, now, self.versions) if one != other]
 
-
-def _versions(tensors: Sequence[torch.Tensor]) -> list[int]:
-    try:
-        return [tensor._version for tensor in tensors]
-    except RuntimeError:  # those of inference mode have none
-        return [0 if tensor.is_inference() else tensor._version for tensor in tensors]
+    def _versions(self, args: tuple[Any, ...]) -> list[int]:
+        try:
+            return [args[place]._version for place in self.places]
+        except RuntimeError:  # those of inference mode have none
+            return [0 if args[place].is_inference() else args[place]._version for place in self.places]
 
 
 class _Engines:
-    """What one graph became, for one set of weights and one choice of its numbers."""
+    """What one graph became, for one set of weights and one choice of its numbers. is_function: whether a run leaves nothing
+    behind but its results."""
 
-    def __init__(self, lowered: Lowered, weights: _Weights, inputs: Sequence[int], numbers: tuple[Any, ...]) -> None:
+    def __init__(self, lowered: Lowered, weights: _Weights, inputs: Sequence[int], numbers: list[Any]) -> None:
         self.run, self.writes = lowered.run, lowered.writes
+        self.is_function = isinstance(lowered.run, Part)
         self.weights, self.inputs, self.numbers = weights, inputs, numbers
 
 
@@ -100,33 +105,50 @@ class _Compiled:
                 if isinstance(value, torch.SymInt) and value.node.expr in places}
 
     def __call__(self, *args: Any) -> Any:
-        engines = self.engine_for(args)
-        with torch.no_grad():
-            tensors = [args[index] for index in engines.inputs]
-            if engines.run is None or engines.writes and share_memory(tensors):
-                return self._graph(*args)
-            return engines.run(*tensors)
+        if torch.is_grad_enabled():
+            with torch.no_grad():
+                return self._call(args)
+        return self._call(args)
 
-    def engine_for(self, args: Sequence[Any]) -> _Engines:
+    def _call(self, args: tuple[Any, ...]) -> Any:
+        engines = self._known(args)
+        if engines is not None and engines.is_function:
+            result = self._run(engines, args)
+            # Hundreds of versions take as long as a launch: they are looked at while a GPU computes, and a result of old weights is
+            # dropped.
+            if not engines.weights.changed(args):
+                return result
+        return self._run(self.engine_for(args), args)
+
+    def _run(self, engines: _Engines, args: Sequence[Any]) -> Any:
+        tensors = [args[index] for index in engines.inputs]
+        if engines.run is None or engines.writes and share_memory(tensors):
+            return self._graph(*args)
+        return engines.run(*tensors)
+
+    def _known(self, args: tuple[Any, ...]) -> _Engines | None:
+        """The engines for these tensors and numbers, whose weights may have been written since."""
+        numbers = [args[index] for index in self._numbers]
+        for engines in self._engines:
+            if engines.numbers == numbers and engines.weights.are_in(args):
+                return engines
+        return None
+
+    def engine_for(self, args: tuple[Any, ...]) -> _Engines:
         """The engines for these weights and numbers, made where there are none. Raises Error."""
-        numbers = tuple(args[index] for index in self._numbers)
-        weights = [args[index] for index in self._weights]
-        for place, engines in enumerate(self._engines):
-            if engines.numbers == numbers and engines.weights.are(weights):
-                if not engines.weights.changed(weights):
-                    return engines
-                del self._engines[place]
-                self._tell_change(engines.weights, weights)
-                return self.engine_for(args)
-        made = self._made(args, numbers)
+        while engines := self._known(args):
+            changed = engines.weights.changed(args)
+            if not changed:
+                return engines
+            self._engines.remove(engines)
+            self._take_change(changed, args)
+        made = self._made(args, [args[index] for index in self._numbers])
         self._engines = [made, *self._engines][:MOST_ENGINES]
         return made
 
-    def _tell_change(self, known: _Weights, weights: Sequence[torch.Tensor]) -> None:
+    def _take_change(self, changed: Sequence[int], args: tuple[Any, ...]) -> None:
         """Buffers that change become inputs; for other parameters engines are built anew."""
-        changed = [index for index, now, old in zip(self._weights, _versions(weights), known.versions) if now != old]
-        buffers = [index for index, tensor in zip(self._weights, weights)
-                   if index in changed and not isinstance(tensor, torch.nn.Parameter)]
+        buffers = [index for index in changed if not isinstance(args[index], torch.nn.Parameter)]
         self._weights = [index for index in self._weights if index not in buffers]
         if buffers:
             self._engines.clear()
@@ -135,7 +157,7 @@ class _Compiled:
             warnings.warn('lathe: parameters have been changed in place, and engines are built anew whenever they are',
                           stacklevel=2)
 
-    def _made(self, args: Sequence[Any], numbers: tuple[Any, ...]) -> _Engines:
+    def _made(self, args: tuple[Any, ...], numbers: list[Any]) -> _Engines:
         inputs = [index for index, value in enumerate(args) if isinstance(value, torch.Tensor) and index not in self._weights]
         module = self._with_weights(args)
         examples = [args[index] for index in inputs]
@@ -152,7 +174,7 @@ class _Compiled:
         written = [int(name.removeprefix('weight')) for name in lowered.states]
         kept = [index for index in self._weights if index not in written]
         self._weights = kept
-        return _Engines(lowered, _Weights([args[index] for index in kept]), [*written, *inputs], numbers)
+        return _Engines(lowered, _Weights(args, kept), [*written, *inputs], numbers)
 
     def _with_weights(self, args: Sequence[Any]) -> GraphModule:
         """The graph as a module that has the weights and numbers, and takes tensors alone."""

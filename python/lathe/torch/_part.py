@@ -70,9 +70,11 @@ class Part(torch.nn.Module):
             raise self._messages.error('the plan cannot be loaded')
         self._engine, self._context, self._default, self._strategies = engine, context, context, _DEFAULT
         self._names = [name for name, _ in self.inputs]
-        self._shapes: list[Any] = [None] * len(self.inputs)
         self._allocators = [Memory(dtype, self.device) for _, dtype in self.outputs]
-        self._sizes: list[Any] = []
+        self._gpu = None if self.device.type == 'cpu' else self.device.index or 0
+        self._alignment = 1 if self._gpu is None else GPU_ALIGNMENT
+        self._as_results = not self.single and self.results == list(range(len(self.outputs)))
+        self._forget()
 
     def __getstate__(self) -> dict[str, Any]:
         kept = ('plan', 'inputs', 'outputs', 'results', 'device', 'threads', 'single')
@@ -98,6 +100,8 @@ class Part(torch.nn.Module):
     def forward(self, *inputs: Any) -> Any:
         with self._lock:
             outputs = self._run(inputs)
+        if self._as_results:
+            return outputs
         values = [outputs[each] if isinstance(each, int) else
                   int(outputs[each[1]]) if each[0] == 'int' else each[1] for each in self.results]
         return values[0] if self.single else values
@@ -108,37 +112,54 @@ class Part(torch.nn.Module):
         if context is None:
             raise self._messages.error('no context can be made')
         self._context, self._strategies = context, wanted
-        self._shapes, self._sizes = [None] * len(self.inputs), []
+        self._forget()
 
+    def _forget(self) -> None:
+        """Nothing counts as told to the context."""
+        self._shapes: list[Any] = [None] * len(self.inputs)
+        self._addresses = [0] * (len(self.inputs) + len(self.outputs))
+        self._sizes: list[Any] = []
+
+    # What is not different from the run before is not told to the context again: a call costs what it changes.
     def _run(self, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-        if (wanted := _strategies.get()) != self._strategies:
+        wanted = _strategies.get()
+        if wanted is not self._strategies and wanted != self._strategies:
             self._choose(wanted)
-        context, held, changed = self._context, [], False
-        for index, ((name, dtype), tensor) in enumerate(zip(self.inputs, inputs)):
-            tensor = self._placed(name, tensor, dtype)
+        held, changed = [], False
+        for index, (name, dtype) in enumerate(self.inputs):
+            tensor = inputs[index]
+            if not isinstance(tensor, torch.Tensor) or tensor.dtype != dtype or not self._is_here(tensor):
+                raise self._misplaced(name, tensor, dtype)
+            if not tensor.is_contiguous():
+                tensor = tensor.contiguous()
+            address = tensor.data_ptr()
+            if address % self._alignment:
+                tensor = tensor.clone()
+                address = tensor.data_ptr()
             held.append(tensor)
-            if tensor.shape != self._shapes[index]:
-                changed = True
-            if not context.set_tensor_address(name, tensor.data_ptr() or _dummy(tensor)):
-                raise self._messages.error(f'{name} cannot be read')
+            changed = changed or tensor.shape != self._shapes[index]
+            if address != self._addresses[index] or not address:
+                self._tell_address(index, name, tensor)
         if changed:
             self._set_shapes(held)
-            context = self._context
-        outputs = [self._placed_output(name, index) for index, (name, _) in enumerate(self.outputs)]
-        stream = torch.cuda.current_stream(self.device).cuda_stream if self.device.type == 'cuda' else 0
-        if not context.execute_async_v3(stream):
-            self._shapes = [None] * len(self._shapes)
+        outputs = self._placed_outputs()
+        stream = 0 if self._gpu is None else torch._C._cuda_getCurrentRawStream(self._gpu)
+        if not self._context.execute_async_v3(stream):
+            self._forget()
             raise self._messages.error('the run failed')
         return [self._allocators[index].take() if output is None else output for index, output in enumerate(outputs)]
 
-    def _placed(self, name: str, tensor: Any, dtype: torch.dtype) -> torch.Tensor:
-        if not isinstance(tensor, torch.Tensor) or tensor.dtype != dtype or tensor.device.type != self.device.type:
-            got = f'{tensor.dtype} on {tensor.device}' if isinstance(tensor, torch.Tensor) else repr(tensor)
-            raise TypeError(f'{name} is {dtype} on {self.device}, got {got}')
-        tensor = tensor.contiguous()
-        if self.device.type == 'cuda' and tensor.data_ptr() % GPU_ALIGNMENT:
-            tensor = tensor.clone()
-        return tensor
+    def _is_here(self, tensor: torch.Tensor) -> bool:
+        return tensor.is_cpu if self._gpu is None else tensor.is_cuda and tensor.get_device() == self._gpu
+
+    def _misplaced(self, name: str, value: Any, dtype: torch.dtype) -> TypeError:
+        got = f'{value.dtype} on {value.device}' if isinstance(value, torch.Tensor) else repr(value)
+        return TypeError(f'{name} is {dtype} on {self.device}, got {got}')
+
+    def _tell_address(self, place: int, name: str, tensor: torch.Tensor) -> None:
+        if not self._context.set_tensor_address(name, tensor.data_ptr() or _dummy(tensor)):
+            raise self._messages.error(f'the memory of {name} cannot be used')
+        self._addresses[place] = tensor.data_ptr()
 
     def _set_shapes(self, tensors: Sequence[torch.Tensor], again: bool = False) -> None:
         self._shapes = [None] * len(tensors)
@@ -153,25 +174,30 @@ class Part(torch.nn.Module):
             self.plan = plan
             self._load()
             self._choose(_strategies.get())
-            for name, tensor in zip(self._names, tensors):
-                self._context.set_tensor_address(name, tensor.data_ptr() or _dummy(tensor))
+            for index, (name, tensor) in enumerate(zip(self._names, tensors)):
+                self._tell_address(index, name, tensor)
             return self._set_shapes(tensors, True)
         self._shapes = [tensor.shape for tensor in tensors]
-        self._sizes = [tuple(context.get_tensor_shape(name)) for name, _ in self.outputs]
+        self._sizes = []
 
-    def _placed_output(self, name: str, index: int) -> torch.Tensor | None:
-        """Memory for an output; None where its size is known only after the run, and the allocator has it."""
-        if not self._sizes:  # without inputs no shape has changed
-            self._sizes = [tuple(self._context.get_tensor_shape(each)) for each, _ in self.outputs]
-        allocator, size = self._allocators[index], self._sizes[index]
-        if -1 in size:
-            if not self._context.set_output_allocator(name, allocator):
-                raise self._messages.error(f'{name} cannot be given memory')
-            return None
-        tensor = torch.empty(size, dtype=allocator.dtype, device=self.device)
-        if not self._context.set_tensor_address(name, tensor.data_ptr() or _dummy(tensor)):
-            raise self._messages.error(f'{name} cannot be written')
-        return tensor
+    def _placed_outputs(self) -> list[torch.Tensor | None]:
+        """Memory for the outputs; None where a size is known only after the run, and the allocator has it."""
+        if not self._sizes:
+            self._sizes = [tuple(self._context.get_tensor_shape(name)) for name, _ in self.outputs]
+            for (name, _), size, allocator in zip(self.outputs, self._sizes, self._allocators):
+                if -1 in size and not self._context.set_output_allocator(name, allocator):
+                    raise self._messages.error(f'{name} cannot be given memory')
+        placed: list[torch.Tensor | None] = []
+        for place, ((name, dtype), size) in enumerate(zip(self.outputs, self._sizes), len(self.inputs)):
+            if -1 in size:
+                placed.append(None)
+                continue
+            tensor = torch.empty(size, dtype=dtype, device=self.device)
+            placed.append(tensor)
+            address = tensor.data_ptr()
+            if address != self._addresses[place] or not address:
+                self._tell_address(place, name, tensor)
+        return placed
 
 
 _dummies: dict[torch.device, torch.Tensor] = {}

@@ -3,22 +3,24 @@
 import inspect
 import typing
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from lathe._deferred import Deferred
 from lathe._tensorrt import PluginFieldType
 from lathe.tensorrt._plugins import PluginField
 from lathe.tensorrt.plugin._tensors import TensorDesc
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = Deferred('numpy')
 
 RESERVED_NAMESPACES = {'', 'trt', 'tensorrt', 'std'}
 RESERVED_ARGUMENTS = {'outputs', 'stream', 'tactic'}
 _BUILT_IN = {int: PluginFieldType.INT64, float: PluginFieldType.FLOAT64, bool: PluginFieldType.INT8,
              str: PluginFieldType.CHAR, bytes: PluginFieldType.CHAR}
-_NUMPY = {np.dtype(np.int8): PluginFieldType.INT8, np.dtype(np.int16): PluginFieldType.INT16,
-          np.dtype(np.int32): PluginFieldType.INT32, np.dtype(np.int64): PluginFieldType.INT64,
-          np.dtype(np.float16): PluginFieldType.FLOAT16, np.dtype(np.float32): PluginFieldType.FLOAT32,
-          np.dtype(np.float64): PluginFieldType.FLOAT64}
+_BY_STRING = {'i1': PluginFieldType.INT8, 'i2': PluginFieldType.INT16, 'i4': PluginFieldType.INT32, 'i8': PluginFieldType.INT64,
+              'f2': PluginFieldType.FLOAT16, 'f4': PluginFieldType.FLOAT32, 'f8': PluginFieldType.FLOAT64}
 
 
 class Attribute:
@@ -33,8 +35,8 @@ class Attribute:
         arguments = typing.get_args(annotation)
         if typing.get_origin(annotation) is np.ndarray and typing.get_args(arguments[1]):
             self.kind, self.dtype = np.ndarray, np.dtype(typing.get_args(arguments[1])[0])
-            if self.dtype in _NUMPY:
-                self.type = _NUMPY[self.dtype]
+            if self.dtype.isnative and self.dtype.str[1:] in _BY_STRING:
+                self.type = _BY_STRING[self.dtype.str[1:]]
                 return
         raise ValueError(f'attribute {name} is annotated {annotation!r}: int, float, bool, str, bytes and '
                          'numpy.typing.NDArray of a type of NumPy can be stored')

@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tensors as functions of plugins see them: described, while an engine is built, or in memory, while it runs."""
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from lathe._deferred import Deferred
 from lathe._tensorrt import DataType, PluginTensorDesc, TensorFormat
-from lathe.tensorrt._dtypes import NUMPY_TYPES, volume
+from lathe.tensorrt._dtypes import TYPE_STRINGS, volume
 from lathe.tensorrt.plugin._shapes import ShapeExpr, ShapeExprs, Size, size_of
 
-import numpy as np
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = Deferred('numpy')
 
 
 class TensorDesc:
@@ -91,9 +95,9 @@ class Tensor:
         return volume(self.shape)
 
     def _interface(self) -> dict[str, Any]:
-        if self.dtype not in NUMPY_TYPES or self.format != TensorFormat.LINEAR:
+        if self.dtype not in TYPE_STRINGS or self.format != TensorFormat.LINEAR:
             raise AttributeError(f'there is no array interface of {self.dtype} in {self.format}')
-        return {'shape': self.shape, 'typestr': np.dtype(NUMPY_TYPES[self.dtype]).str, 'data': (self.data_ptr, False), 'version': 3}
+        return {'shape': self.shape, 'typestr': np.dtype(TYPE_STRINGS[self.dtype]).str, 'data': (self.data_ptr, False), 'version': 3}
 
     @property
     def __array_interface__(self) -> dict[str, Any]:
