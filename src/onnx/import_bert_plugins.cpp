@@ -53,7 +53,7 @@ struct QkvToContext {
   bool has_mask = false;
   int64_t mask_rank = 1;
   bool heads_first = true;
-  double weights_scale = 0;  // of 8 bits
+  double weights_scale = 0;  // to whose levels of 8 bits weights are rounded; 0 = they are not
 
   // [..., 3E] as queries, keys and values of [..., N, H]; queries are scaled.
   std::array<ir::Value*, 3> split(NodeContext& c, ir::Value* x) const {
@@ -70,10 +70,9 @@ struct QkvToContext {
     return parts;
   }
 
-  // Weights are rounded to levels where the plugin is of 8 bits.
   Attention attention(NodeContext& c) const {
     Attention how;
-    if (!precision.levels) return how;
+    if (weights_scale == 0) return how;
     how.weights_type = DType::i8;
     how.weights_scale = c.scalar(weights_scale, DType::f32);
     return how;
@@ -284,12 +283,16 @@ void import_qkv_to_context_plugin(NodeContext& c) {
   how.size = c.require_integer("hidden_size");
   how.heads = c.require_integer("num_heads");
   how.heads_first = !interleaved;
-  how.weights_scale = c.real("dq_probs", 1.0F / 127);
+  const double weights_scale = c.real("dq_probs", 1.0F / 127);
   c.ignore({"use_int8_scale_max"});  // how kernels of TensorRT find the largest score
   if (c.failed()) return;
   if (how.heads < 1 || how.size < how.heads || how.size % how.heads != 0)
     return c.invalid("{} heads do not share a size of {}", how.heads, how.size);
-  if (!(how.weights_scale > 0)) return c.invalid("dq_probs is {}, expected more than 0", how.weights_scale);
+  if (!(weights_scale > 0)) return c.invalid("dq_probs is {}, expected more than 0", weights_scale);
+  if (interleaved && c.flag("use_explicit_int8", false))
+    how.weights_scale = weights_scale;
+  else if (how.precision.levels && c.has_attribute("dq_probs"))
+    c.warn("dq_probs has no effect without use_explicit_int8: between tensors of floats, weights stay floats");
   if (interleaved) {
     if (c.num_inputs() != 3) return c.invalid("{} inputs, expected 3", c.num_inputs());
     return attend_in_interleaved(c, how);

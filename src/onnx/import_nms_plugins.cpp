@@ -41,6 +41,20 @@ Detections detect_as_tensorflow(NodeContext& c) {
   return detect(c, how);
 }
 
+// What suppresses in each class so many of its best candidates, and keeps the best of all classes.
+EfficientNms best_of_classes(NodeContext& c, const char* score_field, const char* overlap_field) {
+  EfficientNms how;
+  how.strict = how.as_given = true;
+  how.background = c.require_integer("backgroundLabelId");
+  how.candidates = how.max_per_class = c.require_integer("topK");
+  how.max_boxes = c.require_integer("keepTopK");
+  how.score_threshold = c.real(score_field, 0);
+  how.iou_threshold = c.real(overlap_field, 0);
+  if (how.max_boxes < 1 || how.max_boxes > how.candidates)
+    c.invalid("keepTopK is {}, expected 1 to topK, {}", how.max_boxes, how.candidates);
+  return how;
+}
+
 // How offsets become boxes, as SSD's plugin numbers it.
 enum Coding : int64_t { corner = 0, center_size = 1, corner_size = 2, tensorflow = 3 };
 
@@ -124,21 +138,13 @@ void import_batched_nms_plugin(NodeContext& c) {
                       "iouThreshold"}))
     return;
   c.ignore({"scoreBits", "numClasses", "shareLocation"});  // how scores are sorted; shapes tell the rest
-  EfficientNms how;
-  how.strict = how.as_given = true;
-  how.background = c.require_integer("backgroundLabelId");
-  how.candidates = how.max_per_class = c.require_integer("topK");
-  how.max_boxes = c.require_integer("keepTopK");
-  how.score_threshold = c.real("scoreThreshold", 0);
-  how.iou_threshold = c.real("iouThreshold", 0);
+  EfficientNms how = best_of_classes(c, "scoreThreshold", "iouThreshold");
   how.clip = c.flag("clipBoxes", true);
   const bool normalized = c.flag("isNormalized", true);
   how.whole_pixels = !normalized && c.flag("caffeSemantics", true);
   if (!normalized && !how.whole_pixels)
     c.warn(
         "with isNormalized 0 and caffeSemantics 0, areas of boxes are a pixel wider and higher in TensorRT, not here");
-  if (how.max_boxes > how.candidates)
-    return c.invalid("keepTopK is {}, more than topK, {}", how.max_boxes, how.candidates);
   Detections found = detect(c, how);
   if (c.failed()) return;
   ir::Value* classes = c.cast(found.classes, found.scores->dtype());
@@ -153,22 +159,15 @@ void import_detection_output_plugin(NodeContext& c) {
                       "confidenceThreshold", "nmsThreshold"}))
     return;
   c.ignore({"scoreBits"});  // how scores are sorted
-  EfficientNms how;
-  how.strict = how.as_given = how.clip = true;
-  how.background = c.require_integer("backgroundLabelId");
-  how.candidates = how.max_per_class = c.require_integer("topK");
-  how.max_boxes = c.require_integer("keepTopK");
-  how.score_threshold = c.real("confidenceThreshold", 0);
-  how.iou_threshold = c.real("nmsThreshold", 0);
+  EfficientNms how = best_of_classes(c, "confidenceThreshold", "nmsThreshold");
+  how.clip = true;
   how.sigmoid = c.flag("confSigmoid", false);
   how.whole_pixels = !c.flag("isNormalized", true);
   const int64_t classes = c.require_integer("numClasses"), coding = c.integer("codeType", tensorflow);
   const Ints order = c.integers("inputOrder", {0, 2, 1});
   if (c.failed()) return;
-  if (classes < 1 || how.max_boxes < 1 || how.max_boxes > how.candidates || coding < corner || coding > tensorflow)
-    return c.invalid(
-        "numClasses is {}, keepTopK {}, topK {} and codeType {}; expected 1 or more, at most topK, and 0 to 3", classes,
-        how.max_boxes, how.candidates, coding);
+  if (classes < 1 || coding < corner || coding > tensorflow)
+    return c.invalid("numClasses is {} and codeType {}; expected 1 or more, and 0 to 3", classes, coding);
   if (Ints sorted = order; std::ranges::sort(sorted), sorted != Ints{0, 1, 2})
     return c.invalid("inputOrder has {} numbers, expected 0, 1 and 2 in some order", order.size());
   ir::Value *loc = c.require(static_cast<size_t>(order[0])), *scores = c.require(static_cast<size_t>(order[1]));

@@ -221,6 +221,14 @@ class Generations(unittest.TestCase):
                 self.assertEqual([line.split(":")[0] for line in log if text in line], [severity], log)
         self.assertEqual(sum(line.split(":")[0] in ("warning", "error") for line in log), len(reports), log)
 
+    def test_plugins_of_8_bits_stand_between_tensors_with_ranges(self):
+        for device in (CPU, EMULATED_GPU):
+            with self.subTest(device=device["LATHE_TARGET"]):
+                lines = checked(BUILD / "bin/bert_ranges_client", device=device).splitlines()
+                self.assertEqual([line for line in lines if not line.startswith("info")], ["version 3: near", "version 4: near"])
+                integers = sum("2 convolutions and matrix products multiply integers" in line for line in lines)
+                self.assertEqual(integers, 2 if device is EMULATED_GPU or "avx512_vnni" in CPU_FLAGS else 0, lines)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -213,7 +213,7 @@ class StandardPlugins(PluginNodes):
         check("NMS_TRT", (0, 1, 2), 1, 3, both=False)
         check("NMS_TRT", (0, 1, 2), 1, 0, isBatchAgnostic=0)
         parts = {"a": np.zeros((1, 8, 1, 1), np.float32), "b": np.zeros((1, 6, 1, 1), np.float32), "c": np.zeros((1, 2, 8, 1), np.float32)}
-        for text, more in (("inputOrder", {"inputOrder": [0, 1, 1]}), ("codeType 4", {"codeType": 4}), ("keepTopK 9", {"keepTopK": 9})):
+        for text, more in (("inputOrder", {"inputOrder": [0, 1, 1]}), ("codeType 4", {"codeType": 4}), ("keepTopK is 9", {"keepTopK": 9})):
             self.refuse("NMS_TRT", parts, text, **{**fields, "shareLocation": 1, **more})
 
     def test_region(self):

@@ -139,6 +139,28 @@ TEST_F(StandardPlugins, EfficientNmsIsThereAndDeprecated) {
   EXPECT_NE(messages.warnings.back().find("INMSLayer"), std::string::npos) << messages.warnings.back();
 }
 
+// What a field cannot do is told once, however often the layer is looked at.
+TEST_F(StandardPlugins, WarnOfFieldsWithoutEffect) {
+  const int32_t size = 4;
+  const std::vector<PluginField> fields = {{"hidden_size", &size, PluginFieldType::kINT32, 1},
+                                           {"num_heads", &values.most, PluginFieldType::kINT32, 1},
+                                           {"dq_probs", &values.slope, PluginFieldType::kFLOAT32, 1}};
+  const PluginFieldCollection all = collection(fields);
+  const V2 plugin(creator<IPluginCreator>("CustomQKVToContextPluginDynamic", "3")->createPlugin("layer", &all));
+  ASSERT_NE(plugin, nullptr);
+  ITensor* inputs[] = {network->addInput("x", DataType::kFLOAT, Dims4(1, 12, 5, 1)),
+                       network->addInput("starts", DataType::kINT32, Dims{1, {3}}),
+                       network->addInput("longest", DataType::kINT32, Dims{1, {5}})};
+  messages.warnings.clear();
+  IPluginV2Layer* layer = network->addPluginV2(inputs, 3, *plugin);
+  ASSERT_NE(layer, nullptr) << messages.last();
+  EXPECT_EQ(layer->getOutput(0)->getDimensions().d[1], 4);
+  layer->setName("attention");
+  EXPECT_EQ(layer->getOutput(0)->getDimensions().d[2], 5);
+  const auto tells = [](const std::string& text) { return text.find("dq_probs has no effect") != std::string::npos; };
+  EXPECT_EQ(std::ranges::count_if(messages.warnings, tells), 1) << messages.last();
+}
+
 TEST_F(StandardPlugins, HaveAsManyOutputsAsAFieldSays) {
   const float ratios[] = {1, 2, 0.5F}, variance[] = {0.1F, 0.1F, 0.2F, 0.2F};
   const int32_t maps[] = {4, 2}, two = 2;

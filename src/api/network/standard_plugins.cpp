@@ -208,7 +208,8 @@ Result<> StandardPluginNode::add(const nv::PluginField& field) {
 }
 
 Result<std::vector<ir::Value*>> StandardPluginNode::lower(LayerLowering& lowering,
-                                                          const std::vector<ir::Value*>& inputs) const {
+                                                          const std::vector<ir::Value*>& inputs, Log& log,
+                                                          std::set<std::string>& told) const {
   std::vector<onnx::Slot> slots;
   for (ir::Value* input : inputs) slots.push_back(onnx::to_slot(input));
   onnx::Branches branches;
@@ -218,6 +219,9 @@ Result<std::vector<ir::Value*>> StandardPluginNode::lower(LayerLowering& lowerin
                             int64);
   onnx::import_standard_plugin(plugin_.name, context);
   lowering.adopt(context);
+  for (const std::string& warning : context.warnings())
+    if (told.insert(warning).second)
+      log.print(Severity::warning, "layer '{}', plugin '{}': {}", lowering.name(), plugin_.name, warning);
   if (context.error()) return fail(with_context(*context.error(), fmt::format("plugin '{}'", plugin_.name)));
   std::vector<ir::Value*> outputs;
   for (const onnx::Slot& output : context.outputs()) outputs.push_back(output.value);

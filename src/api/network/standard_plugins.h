@@ -6,6 +6,7 @@
 
 #include <deque>
 #include <memory>
+#include <set>
 #include <string>
 
 #include "NvInferRuntime.h"
@@ -29,8 +30,9 @@ class StandardPluginNode {
   const onnx::StandardPlugin& plugin() const { return plugin_; }
   const char* version() const { return version_.c_str(); }
   size_t num_outputs() const { return node_.outputs.size(); }
-  // Adds its ops to the graph.
-  Result<std::vector<ir::Value*>> lower(LayerLowering& lowering, const std::vector<ir::Value*>& inputs) const;
+  // Adds its ops to the graph. Each warning is told once, `told` being those that were.
+  Result<std::vector<ir::Value*>> lower(LayerLowering& lowering, const std::vector<ir::Value*>& inputs, Log& log,
+                                        std::set<std::string>& told) const;
 
  private:
   StandardPluginNode(const onnx::StandardPlugin& plugin, int version);
@@ -107,11 +109,12 @@ class StandardPluginLayer final : public LayerOf<Interface, Implementation> {
   Result<std::vector<ir::Value*>> lower(LayerLowering& lowering) override {
     std::vector<ir::Value*> inputs;
     for (size_t i = 0; i < static_cast<size_t>(this->Layer::getNbInputs()); ++i) inputs.push_back(this->in(i));
-    return plugin_.node()->lower(lowering, inputs);
+    return plugin_.node()->lower(lowering, inputs, this->network_.reporter().log(), told_);
   }
   size_t num_outputs() const override { return plugin_.node()->num_outputs(); }
 
   Plugin plugin_;
+  std::set<std::string> told_;
 };
 using StandardV2Layer = StandardPluginLayer<StandardPluginV2, nv::IPluginV2Layer, nv::apiv::VPluginV2Layer>;
 using StandardV3Layer = StandardPluginLayer<StandardPluginV3, nv::IPluginV3Layer, nv::apiv::VPluginV3Layer>;
