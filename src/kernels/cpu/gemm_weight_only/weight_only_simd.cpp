@@ -12,14 +12,14 @@ using gemm::PanelProduct;
 constexpr int kColumns = PackedPanels::kColumns;
 constexpr int kVectors = kVecRegisters == 32 && kVecBytes == 64 ? 4 : 2;  // of columns that are multiplied together
 constexpr int kRows = kVectors == 4 ? gemm::kMostPanelRows : 4;
-constexpr int64_t kAhead = 4096;  // bytes that are fetched before they are read: what a core has on the way from memory
 
 // What codes are: integers of 4 or 8 bits, or 8-bit floats.
 constexpr int kE4m3 = 43, kE5m2 = 52;
 constexpr int bits_of(int form) { return form == 4 ? 4 : 8; }
 
 // Codes number i of the words, of integers less half of the codes. Exponents of floats have biases that differ from
-// that of f32 by 120 and 112.
+// that of f32 by 120 and 112. Integers of 8 bits become bits of a float that is larger by a power of two, which is
+// subtracted: two of a word stay where they are, and cores have more units for that than for shifts.
 template <int kForm>
 LATHE_INLINE Vec levels(IntVec words, int i) {
   if constexpr (kForm == kE4m3 || kForm == kE5m2) {
@@ -28,7 +28,10 @@ LATHE_INLINE Vec levels(IntVec words, int i) {
     const IntVec bits = ((words << (24 - 8 * i)) >> (kIsE4m3 ? 4 : 3)) & kMask;
     return as_float(bits) * broadcast(kIsE4m3 ? 0x1p120f : 0x1p112f);
   } else if constexpr (kForm == 8) {
-    return __builtin_convertvector((words << (24 - 8 * i)) >> 24, Vec);
+    const int at = i % 2 * 8;
+    const IntVec low = i < 2 ? words : words >> 16;
+    return as_float((low & (255 << at)) ^ ((127 + 23 - at) << 23 | 128 << at)) -
+           static_cast<float>((1 << (23 - at)) + 128);
   } else {
 #if defined(LATHE_ISA_LEVEL_avx512)
     const __m512 table = _mm512_setr_ps(-8, -7, -6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7);
@@ -42,10 +45,16 @@ LATHE_INLINE Vec levels(IntVec words, int i) {
 
 // f16 as f32: the exponents' biases differ by 112.
 LATHE_INLINE Vec load_halves(const uint16_t* from) {
+#if defined(LATHE_ISA_LEVEL_avx512)
+  return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
+#elif defined(LATHE_ISA_LEVEL_avx2)
+  return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
+#else
   IntVec bits;
   for (int i = 0; i < kLanes; ++i) bits[i] = from[i];
   const Vec magnitude = as_float((bits & 0x7fff) << 13) * broadcast(0x1p112f);
   return as_float(as_int(magnitude) | (bits & 0x8000) << 16);
+#endif
 }
 
 LATHE_INLINE Vec load_scales(const PackedPanels& panels, const std::byte* block, int column) {
@@ -93,11 +102,10 @@ LATHE_INLINE void multiply_block(Vec (&sums)[kCount][kVectors], const std::byte*
   constexpr int kPerWord = 32 / bits_of(kForm);
   const auto* words = reinterpret_cast<const int32_t*>(codes);
   int64_t k = 0;
-  for (; k + kPerWord <= depth; k += kPerWord, words += kColumns) {
-    for (int line = 0; line < kVectors * kVecBytes; line += 64)
-      prefetch_l2(reinterpret_cast<const char*>(words) + kAhead + line);
+  // Codes are not fetched ahead: they are one stream, and whoever asks for a page that is not yet read halves its
+  // speed.
+  for (; k + kPerWord <= depth; k += kPerWord, words += kColumns)
     multiply_words<kForm, kZeros, kCount>(sums, words, zeros, a, k, kPerWord);
-  }
   if (k < depth) multiply_words<kForm, kZeros, kCount>(sums, words, zeros, a, k, static_cast<int>(depth - k));
 }
 
