@@ -138,6 +138,18 @@ Result<> lower_graph(const ir::Graph& graph, const std::vector<plan::Profile>& p
   }
 }
 
+// Whether a run reads more constants than the device's last cache holds, so that it finds none of them there. Of tables
+// that elements are gathered from, few are read.
+bool exceeds_cache(const ir::Graph& graph, const TunerOptions& tuner) {
+  if (!tuner.device || tuner.device->is_host()) return false;
+  const auto is_gather = [](const ir::Use& use) { return use.node->is(OpKind::gather) && use.index == 0; };
+  double bytes = 0;
+  for (const auto& node : graph.nodes())
+    if (node->is(OpKind::constant) && !std::ranges::all_of(node->output()->uses(), is_gather))
+      bytes += static_cast<double>(node->output()->content()->bytes());
+  return bytes > tuner.target.cache_bytes;
+}
+
 }  // namespace
 
 void use_backend(const BackendBuild& backend, BuildOptions& options) {
@@ -191,6 +203,7 @@ Result<std::unique_ptr<BuiltPlan>> build_plan(SettledGraph settled, const BuildO
 
   TunerOptions tuning = options.tuner;
   tuning.largest = largest_of(profiles);
+  tuning.weights_from_memory = exceeds_cache(graph, tuning);
   Tuner tuner(tuning);
   LATHE_TRY(lower_graph(graph, profiles, tuner, options, *built));
   report_notes(context, log, built->report);

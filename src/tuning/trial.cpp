@@ -7,6 +7,7 @@
 #include <random>
 #include <utility>
 
+#include "base/divide.h"
 #include "device/taken_constants.h"
 #include "ops/rules.h"
 #include "tuning/needs.h"
@@ -219,33 +220,6 @@ Result<float> step_at_ties(const Program& program, std::vector<Tensor> registers
   return step;
 }
 
-}  // namespace
-
-bool rounds(const Program& program) {
-  return std::ranges::any_of(program.code, [](const Instruction& instruction) { return is_rounding(instruction.op); });
-}
-
-bool Expected::explains(int64_t i, float value, double error) const {
-  if (registers.empty()) return false;
-  std::vector<float> in(registers.size());
-  for (size_t k = 0; k < in.size(); ++k) in[k] = element(registers[k], i);
-  double low = values.as<float>()[i], high = low;
-  for (size_t k = 0; k < in.size(); ++k) {
-    const float center = in[k];
-    for (const float shift : {-errors[k], errors[k]}) {
-      in[k] = center + shift;
-      float result = 0;
-      evaluate(program, in, {&result, 1});
-      low = std::min<double>(low, result);
-      high = std::max<double>(high, result);
-    }
-    in[k] = center;
-  }
-  return value >= low - error && value <= high + error;
-}
-
-namespace {
-
 // Its even columns, and its odd ones.
 Result<std::vector<Tensor>> pairs_of(const Tensor& results) {
   Dims dims = results.dims();
@@ -351,10 +325,18 @@ bool is_constant(const Problem& problem, const StepInput& input) {
   return input.kind == StepInput::packed || operand_of(problem, input).constant;
 }
 
+// How often packed weights are there. As many runs as are measured together read different ones.
+size_t turns_of(const Emission& emission, size_t spread) {
+  constexpr size_t kLeastBytes = 1 << 20, kMostTurns = 20;
+  size_t bytes = 0;
+  for (const auto& packed : emission.packed) bytes += packed.content.bytes();
+  return bytes < kLeastBytes ? 1 : std::clamp<size_t>(ceil_div(spread, bytes), 1, kMostTurns);
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Trial>> Trial::make(Device& device, Modules& modules, Emission emitted, const TrialData& data,
-                                           Queue& queue) {
+                                           Queue& queue, size_t spread) {
   auto trial = std::make_unique<Trial>();
   trial->emission_ = std::move(emitted);
   const Emission& emission = trial->emission_;
@@ -364,20 +346,22 @@ Result<std::unique_ptr<Trial>> Trial::make(Device& device, Modules& modules, Emi
   const std::vector<std::span<const std::byte>> code = trial->modules_.code();
   LATHE_ASSIGN(trial->kernel_, device.make_kernel({emission.kernel, emission.params, program, trial->modules_.launches,
                                                    &emission.workspace, code}));
-  for (const StepInput& input : emission.inputs) {
-    if (input.kind != StepInput::packed) {
-      trial->inputs_.push_back(data.arg(input));
-      continue;
+  trial->inputs_.resize(device.is_host() ? 1 : turns_of(emission, spread));
+  for (std::vector<TensorArg>& inputs : trial->inputs_)
+    for (const StepInput& input : emission.inputs) {
+      if (input.kind != StepInput::packed) {
+        inputs.push_back(data.arg(input));
+        continue;
+      }
+      const Tensor& packed = emission.packed[input.index].content;
+      TensorArg& arg = inputs.emplace_back();
+      arg.dtype = packed.dtype();
+      set_arg_dims(arg, packed.dims(), row_major_strides(packed.dims()));
+      LATHE_ASSIGN(arg.data, place(packed, trial->packed_.emplace_back(), device, queue));
     }
-    const Tensor& packed = emission.packed[input.index].content;
-    TensorArg arg;
-    arg.dtype = packed.dtype();
-    set_arg_dims(arg, packed.dims(), row_major_strides(packed.dims()));
-    LATHE_ASSIGN(arg.data, place(packed, trial->packed_.emplace_back(), device, queue));
-    trial->inputs_.push_back(arg);
-  }
+  const std::vector<TensorArg>& inputs = trial->inputs_[0];
   if (auto* taker = dynamic_cast<TakesConstants*>(trial->kernel_.get())) {
-    std::vector<TensorArg> constants(trial->inputs_);
+    std::vector<TensorArg> constants(inputs);
     for (size_t i = 0; i < constants.size(); ++i)
       if (!is_constant(data.problem(), emission.inputs[i])) constants[i] = TensorArg();
     LATHE_TRY(taker->take_constants(constants, device));
@@ -385,14 +369,16 @@ Result<std::unique_ptr<Trial>> Trial::make(Device& device, Modules& modules, Emi
   if (!device.is_host()) trial->emission_.packed.clear();  // of which it has a copy
   trial->outputs_.push_back(data.output());
   trial->symbols_ = data.problem().symbols;
-  const Operands operands{trial->inputs_, trial->outputs_, trial->symbols_};
+  const Operands operands{inputs, trial->outputs_, trial->symbols_};
   LATHE_ASSIGN(const size_t bytes, trial->kernel_->prepare(operands, device.threads()));
   LATHE_ASSIGN(trial->workspace_, device.allocate(bytes));
   return trial;
 }
 
-Result<> Trial::run(Queue& queue) const {
-  return kernel_->enqueue({inputs_, outputs_, symbols_}, workspace_.data(), queue);
+Result<> Trial::run(Queue& queue) {
+  const std::vector<TensorArg>& inputs = inputs_[turn_];
+  turn_ = (turn_ + 1) % inputs_.size();
+  return kernel_->enqueue({inputs, outputs_, symbols_}, workspace_.data(), queue);
 }
 
 }  // namespace lathe

@@ -6,26 +6,11 @@
 #include <unordered_map>
 
 #include "device/device.h"
+#include "tuning/expected.h"
 #include "tuning/modules.h"
 #include "tuning/tactic.h"
 
 namespace lathe {
-
-// Whether a program rounds to whole numbers: operands that differ in their last bits may then give results that differ
-// by a whole step.
-bool rounds(const Program& program);
-
-// A region's result by the plain evaluation.
-struct Expected {
-  Tensor values;  // dense row-major, in f32
-  Program program;
-  std::vector<Tensor> registers;  // the program's inputs, for each element of `values`; empty where nothing rounds
-  std::vector<float> errors;      // how far a correct kernel may be off in each register
-
-  // Whether element `i` may be `value`, give or take `error`, because a register lies at a tie and was rounded to the
-  // other side: `value` lies among the results for that register moved by its error in both directions.
-  bool explains(int64_t i, float value, double error) const;
-};
 
 // Random operands of a problem at concrete dims, on a device, shared by the trials of one problem.
 class TrialData {
@@ -62,9 +47,12 @@ class TrialData {
 
 class Trial {
  public:
+  // Packed weights are there so many times that runs, which take them in turns, read about `spread` bytes before they
+  // come to the same again; once where that is 0, and where they are few.
   static Result<std::unique_ptr<Trial>> make(Device& device, Modules& modules, Emission emission, const TrialData& data,
-                                             Queue& queue);
-  Result<> run(Queue& queue) const;
+                                             Queue& queue, size_t spread = 0);
+  Result<> run(Queue& queue);
+  size_t turns() const { return inputs_.size(); }
 
  private:
   Program program_;
@@ -72,7 +60,8 @@ class Trial {
   std::unique_ptr<Kernel> kernel_;
   Emission emission_;  // kernels of the host read its packed weights in place
   std::vector<DeviceMemory> packed_;
-  std::vector<TensorArg> inputs_;
+  std::vector<std::vector<TensorArg>> inputs_;  // of each turn
+  size_t turn_ = 0;
   std::vector<TensorArg> outputs_;
   std::vector<int64_t> symbols_;
   DeviceMemory workspace_;

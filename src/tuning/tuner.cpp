@@ -62,6 +62,7 @@ bool agrees(const Tensor& got, const Expected& expected, double tolerance, doubl
 
 Tuner::Tuner(const TunerOptions& options) : options_(options), modules_(options.compiler) {
   if (!options_.log) options_.log = &null_log();
+  if (options_.weights_from_memory) options_.timing_key += ", weights from memory";
 }
 
 std::string describe(const Tactic& tactic, const Config& config) {
@@ -212,7 +213,9 @@ Result<std::vector<std::unique_ptr<Trial>>> Tuner::make_trials(Job& job, size_t 
                   options_.most_measuring);
     held += bytes;
     largest = std::max(largest, bytes);
-    return Trial::make(device, modules_, std::move(emission), data, *queue_);
+    const size_t spread = options_.weights_from_memory ? static_cast<size_t>(2 * options_.target.cache_bytes) : 0;
+    return Trial::make(device, modules_, std::move(emission), data, *queue_,
+                       std::min(spread, options_.most_measuring - held));
   };
   const auto has_room = [&] { return trials.empty() || held - operands + largest <= options_.most_at_once; };
   while (first + trials.size() < job.candidates.size() && has_room()) {

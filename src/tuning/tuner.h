@@ -14,15 +14,16 @@
 namespace lathe {
 
 struct TunerOptions {
-  std::shared_ptr<Device> device;  // where candidates are measured; null = nowhere: the cost model decides
-  Compiler* compiler = nullptr;    // of device code; null for devices whose kernels the library holds
-  Target target;                   // what tactics choose for
-  double budget_seconds = 60;      // after this, the cost model decides; 0 = never measure
-  bool tf32 = false;               // see Problem
-  bool sparsity = false;           // kernels may leave out zeros of 2:4 sparse weights
-  TimingCache* cache = nullptr;    // read and extended; may be null
-  bool keeps_candidates = false;   // in the cache: each that was measured and is right, for somebody to choose from
-  std::string timing_key;          // what timings depend on besides the problem: Device::timing_key()
+  std::shared_ptr<Device> device;    // where candidates are measured; null = nowhere: the cost model decides
+  Compiler* compiler = nullptr;      // of device code; null for devices whose kernels the library holds
+  Target target;                     // what tactics choose for
+  double budget_seconds = 60;        // after this, the cost model decides; 0 = never measure
+  bool tf32 = false;                 // see Problem
+  bool sparsity = false;             // kernels may leave out zeros of 2:4 sparse weights
+  bool weights_from_memory = false;  // a run reads more of them than the last cache holds: none finds any there
+  TimingCache* cache = nullptr;      // read and extended; may be null
+  bool keeps_candidates = false;     // in the cache: each that was measured and is right, for somebody to choose from
+  std::string timing_key;            // what timings depend on besides the problem: Device::timing_key()
   Log* log = nullptr;
   size_t most_workspace = SIZE_MAX;  // bytes; candidates that need more are refused
   size_t most_shared = SIZE_MAX;     // bytes of a block's shared memory, likewise

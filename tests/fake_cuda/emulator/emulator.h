@@ -268,6 +268,7 @@ template <class T, int N>
 LATHE_DEVICE Vec<T, N> load_streaming(const Vec<T, N>* global) {
   return *global;
 }
+LATHE_DEVICE void prefetch_line(const void*) {}
 LATHE_DEVICE void prefetch_to_cache(const void* global, int bytes) {
   if (reinterpret_cast<unsigned long>(global) % 16 != 0 || bytes <= 0 || bytes % 16 != 0)
     lathe_emulated_fail("a prefetch that is not of 16 bytes at multiples of 16");

@@ -6,6 +6,7 @@
 #include "fixtures/ask_tactic.h"
 #include "kernels/cuda/convolution_problem.h"
 #include "kernels/cuda/emulated_device.h"
+#include "tuning/trial.h"
 
 namespace lathe::cuda {
 
@@ -92,6 +93,37 @@ TEST(CudaGemv, ManyPanels) {
     EXPECT_EQ(text.find("SharedRows") != std::string::npos, rows == 3);
     EXPECT_NE(text.find("block, 8);"), std::string::npos) << text;  // of 24 panels 4 warps hold 4 each
     check(problem, *config);
+  }
+}
+
+// Runs that are measured read copies of weights in turns, where they are to come from memory.
+TEST(CudaGemv, TrialsOfWeightsInTurns) {
+  const MatmulAttrs attrs;
+  const Tensor b = small_weights(DType::f16, {1024, 520});
+  const Problem problem = product(attrs, {1, 1024}, b, {1, 520});
+  Device& device = test_backend().device;
+  const auto queue = device.make_queue();
+  ASSERT_TRUE(queue);
+  const auto data = TrialData::make(problem, TrialData::Use::check, device, **queue);
+  ASSERT_TRUE(data) << data.error().to_string();
+  const Result<Expected> expected = (*data)->expected(2e-3);
+  ASSERT_TRUE(expected);
+  const Config config = configs_of(gemv_tactic(), problem).front();
+  Modules modules(&test_backend().compiler);
+  for (const size_t spread : {size_t{0}, size_t{3} << 20}) {
+    Result<Emission> emission = emit(gemv_tactic(), problem, config);
+    ASSERT_TRUE(emission);
+    const auto trial = Trial::make(device, modules, *std::move(emission), **data, **queue, spread);
+    ASSERT_TRUE(trial) << trial.error().to_string();
+    EXPECT_EQ((*trial)->turns(), spread == 0 ? 1U : 3U);
+    for (size_t run = 0; run < (*trial)->turns(); ++run) {
+      ASSERT_TRUE((*data)->poison_output(device, **queue));
+      ASSERT_TRUE((*trial)->run(**queue));
+      ASSERT_TRUE(device.wait(**queue));
+      const Result<Tensor> got = (*data)->gather_output(device, **queue);
+      ASSERT_TRUE(got);
+      for (int64_t i = 0; i < 520; ++i) EXPECT_NEAR(got->as<float>()[i], expected->values.as<float>()[i], 0.5) << i;
+    }
   }
 }
 

@@ -349,6 +349,9 @@ LATHE_DEVICE void prefetch_to_cache(const void* global, int bytes) {
 #endif
 }
 
+// Brings the line of an address to the last cache.
+LATHE_DEVICE void prefetch_line(const void* global) { asm volatile("prefetch.global.L2 [%0];" ::"l"(global)); }
+
 #endif  // LATHE_EMULATED
 
 LATHE_DEVICE int lane() { return thread_x() & 31; }

@@ -11,6 +11,13 @@ struct Affine {
   Scale scale;
   Bias bias;
 
+  // Brings what apply() will read to the last cache.
+  template <int R>
+  LATHE_DEVICE_MEMBER void prefetch(const long (&c)[R]) const {
+    if constexpr (!is_same<Scale, Absent>) prefetch_line(scale.data + offset_of(scale, c));
+    if constexpr (!is_same<Bias, Absent>) prefetch_line(bias.data + offset_of(bias, c));
+  }
+
   // v[i]: the element at coordinates c with c[D] + i.
   template <int D, int W, int R>
   LATHE_DEVICE_MEMBER void apply(float (&v)[W], const long (&c)[R]) const {

@@ -18,6 +18,11 @@ LATHE_DEVICE void normalize_resident(const In& x, const Out& y, const Statistic&
   const int own = thread_x() % Lanes;
   long c[R];
   unflatten_dims<0, Kept>(x, row < rows ? row : rows - 1, c);
+  // Scale and bias are mostly constants, which nothing has read since the run before: they come while others still run.
+  for (long chunk = own; block_x() == 0 && chunk < chunks; chunk += Lanes) {
+    unflatten_chunk<Kept, W>(x, chunk, c);
+    affine.prefetch(c);
+  }
   dependency_wait();
   float v[Chunks][W];
   bool inside[Chunks];

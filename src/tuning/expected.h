@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a region's kernels are compared with.
+#pragma once
+
+#include <vector>
+
+#include "device/program.h"
+#include "ops/tensor.h"
+
+namespace lathe {
+
+// Whether a program rounds to whole numbers: operands that differ in their last bits may then give results that differ
+// by a whole step.
+bool rounds(const Program& program);
+
+// A region's result by the plain evaluation.
+struct Expected {
+  Tensor values;  // dense row-major, in f32
+  Program program;
+  std::vector<Tensor> registers;  // the program's inputs, for each element of `values`; empty where nothing rounds
+  std::vector<float> errors;      // how far a correct kernel may be off in each register
+
+  // Whether element `i` may be `value`, give or take `error`, because a register lies at a tie and was rounded to the
+  // other side: `value` lies among the results for that register moved by its error in both directions.
+  bool explains(int64_t i, float value, double error) const;
+};
+
+}  // namespace lathe
