@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 
+#include "base/for_each_in_threads.h"
 #include "plan/header.h"
 #include "plan/limits.h"
 #include "plan/metadata.h"
@@ -57,32 +59,76 @@ Result<> write_weights(PlanType& plan, ByteSink& sink, [[maybe_unused]] Pieces p
   return {};
 }
 
+void seal(Section& section, ContentHash& hash) {
+  section.checksum = hash.checksum();
+  section.digest = hash.digest();
+}
+
 // Of what is written to it.
 class HashSink final : public ByteSink {
  public:
   Result<> write(std::span<const std::byte> part) override {
-    hash_.add(part);
+    hash.add(part);
     return {};
   }
-  void seal(Section& section, uint64_t bytes) {
-    section.bytes = bytes;
-    section.checksum = hash_.checksum();
-    section.digest = hash_.digest();
+  ContentHash hash;
+};
+
+// Memory for a plan, which is filled in order while another thread may read what is there already.
+class VectorSink final : public ByteSink {
+ public:
+  explicit VectorSink(uint64_t size) {
+    bytes_.reserve(size);
+    begin_ = bytes_.data();
+  }
+
+  Result<> write(std::span<const std::byte> part) override {
+    constexpr size_t kAtOnce = size_t{1} << 20;
+    for (size_t begin = 0; begin < part.size(); begin += kAtOnce) {
+      const auto next = part.subspan(begin, std::min(kAtOnce, part.size() - begin));
+      bytes_.insert(bytes_.end(), next.begin(), next.end());
+      tell(bytes_.size());
+    }
+    return {};
+  }
+  void break_off() { tell(kBroken); }
+
+  // Of what the section gets, while it gets it.
+  void follow(const Section& section, ContentHash& hash) const {
+    const uint64_t end = section.offset + section.bytes;
+    for (uint64_t at = section.offset; at < end;) {
+      uint64_t there = written_.load(std::memory_order_acquire);
+      for (; there <= at; there = written_.load(std::memory_order_acquire)) written_.wait(there);
+      if (there == kBroken) return;
+      hash.add({begin_ + at, std::min(there, end) - at});
+      at = std::min(there, end);
+    }
+  }
+
+  std::vector<std::byte> take(std::span<const std::byte> header) {
+    std::ranges::copy(header, bytes_.begin());
+    return std::move(bytes_);
   }
 
  private:
-  ContentHash hash_;
-};
-
-class VectorSink final : public ByteSink {
- public:
-  Result<> write(std::span<const std::byte> part) override {
-    bytes.insert(bytes.end(), part.begin(), part.end());
-    return {};
+  static constexpr uint64_t kBroken = UINT64_MAX;
+  void tell(uint64_t written) {
+    written_.store(written, std::memory_order_release);
+    written_.notify_one();
   }
-  std::vector<std::byte> bytes;
+
+  std::vector<std::byte> bytes_;
+  const std::byte* begin_;
+  std::atomic<uint64_t> written_ = 0;
 };
 
+// The section of weights that the file is to hold; nullptr = none.
+Section* find_weights(PlanHeader& header) {
+  const auto found = std::ranges::find(header.sections, kWeights, &Section::name);
+  return found == header.sections.end() || found->detached ? nullptr : &*found;
+}
+
+// But for checksum and digest of the weights.
 Result<PlanHeader> header_of(const Plan& plan, const Contents& contents) {
   PlanHeader header = make_header(plan.target);
   if (plan.is_stripped()) header.flags |= kLacksWeights;
@@ -100,9 +146,7 @@ Result<PlanHeader> header_of(const Plan& plan, const Contents& contents) {
       section.checksum = plan.detached->checksum;
       section.digest = plan.detached->digest;
     } else {
-      HashSink hash;
-      LATHE_TRY(write_weights(plan, hash, Pieces::kept));
-      hash.seal(section, plan.weights_bytes());
+      section.bytes = plan.weights_bytes();
     }
   }
   place_sections(header);
@@ -135,13 +179,21 @@ Result<Contents> contents_of(const Plan& plan) {
 }
 
 template <class PlanType>
-Result<std::vector<std::byte>> write_to_vector(PlanType& plan, Pieces pieces) {
+Result<std::vector<std::byte>> write_to_vector(PlanType& plan, Pieces pieces, size_t threads) {
   LATHE_ASSIGN(const Contents contents, contents_of(plan));
-  LATHE_ASSIGN(const PlanHeader header, header_of(plan, contents));
-  VectorSink sink;
-  sink.bytes.reserve(header.plan_bytes);
-  LATHE_TRY(write_sections(plan, header, contents, sink, pieces));
-  return std::move(sink.bytes);
+  LATHE_ASSIGN(PlanHeader header, header_of(plan, contents));
+  Section* const weights = find_weights(header);
+  VectorSink sink(header.plan_bytes);
+  ContentHash hash;
+  Result<> written;
+  for_each_in_threads(weights ? 2 : 1, static_cast<int>(std::min<size_t>(threads, 2)), [&](size_t i, size_t) {
+    if (i == 1) return sink.follow(*weights, hash);
+    written = write_sections(plan, header, contents, sink, pieces);
+    if (!written) sink.break_off();
+  });
+  LATHE_TRY(written);
+  if (weights) seal(*weights, hash);
+  return sink.take(encode_header(header));
 }
 
 }  // namespace
@@ -154,12 +206,19 @@ DetachedWeights detach(std::span<const std::byte> weights) {
 
 Result<> write_plan(const Plan& plan, ByteSink& sink) {
   LATHE_ASSIGN(const Contents contents, contents_of(plan));
-  LATHE_ASSIGN(const PlanHeader header, header_of(plan, contents));
+  LATHE_ASSIGN(PlanHeader header, header_of(plan, contents));
+  if (Section* const weights = find_weights(header)) {
+    HashSink hash;
+    LATHE_TRY(write_weights(plan, hash, Pieces::kept));
+    seal(*weights, hash.hash);
+  }
   return write_sections(plan, header, contents, sink, Pieces::kept);
 }
 
-Result<std::vector<std::byte>> write_plan(const Plan& plan) { return write_to_vector(plan, Pieces::kept); }
+Result<std::vector<std::byte>> write_plan(const Plan& plan) { return write_to_vector(plan, Pieces::kept, 1); }
 
-Result<std::vector<std::byte>> write_plan(Plan&& plan) { return write_to_vector(plan, Pieces::released); }
+Result<std::vector<std::byte>> write_plan(Plan&& plan, size_t threads) {
+  return write_to_vector(plan, Pieces::released, threads);
+}
 
 }  // namespace lathe::plan

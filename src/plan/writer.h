@@ -24,7 +24,8 @@ DetachedWeights detach(std::span<const std::byte> weights);
 // Validates, then writes. The weights are passed to the sink as they lie, without a copy.
 Result<> write_plan(const Plan& plan, ByteSink& sink);
 Result<std::vector<std::byte>> write_plan(const Plan& plan);
-// Lets go of each piece of the weights once it is written, so that they are hardly ever there twice.
-Result<std::vector<std::byte>> write_plan(Plan&& plan);
+// Lets go of each piece of the weights once it is written, so that they are hardly ever there twice. With more than one
+// thread, the digest is taken of what is written already.
+Result<std::vector<std::byte>> write_plan(Plan&& plan, size_t threads = 1);
 
 }  // namespace lathe::plan

@@ -3,9 +3,18 @@
 """Makes the plans of this version that every later one runs: tests/compat/archive/<version>/<network>.<device>.plan, with inputs
 and what they give in <network>.npz, by ONNX's reference evaluation. Networks are small, and have every kind of kernel between
 them. Run once for each release, before it: `LATHE_BUILD_DIR=build .venv/bin/python tests/compat/make_archive.py`. What is there is
-never made again."""
+never made again.
+
+  make_archive.py --runtime BUILD    adds two plans with the runtime of a release, of which BUILD has a build (releases.py)
+
+All plans of a release hold the same runtime, which is what such a plan mostly is, so the archive has it once, and the plans as
+far as it: <network>.<device>.held and lean_runtime, one behind the other, are a plan. It is that of the oldest release whose
+plans run alone, and goes when that is raised. So that it runs on any CPU, BUILD is configured with
+-DLATHE_CPU_KERNELS=native -DLATHE_CPU_HAS_avx2=OFF -DLATHE_CPU_HAS_avx512=OFF."""
+import argparse
 import os
 import pathlib
+import struct
 import subprocess
 import sys
 import tempfile
@@ -17,6 +26,7 @@ from onnx.reference import ReferenceEvaluator
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 ARCHIVE = ROOT / "tests/compat/archive"
+RUNTIME = "lean_runtime"  # the section's name, too
 FLOAT, INT64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
 
 
@@ -182,14 +192,37 @@ def make(build, folder):
                             **{f"out:{info.name}": np.asarray(values) for info, values in zip(n.outputs, results)})
 
 
+def split_at_runtime(plan):
+    """What a plan has before the runtime, which is its last section, and that."""
+    entry = plan.index(RUNTIME.encode() + bytes(1))  # in the table of sections
+    offset, size = struct.unpack_from("<2Q", plan, entry + 40)
+    assert offset + size == len(plan)
+    return plan[:offset], plan[offset:]
+
+
+def add_runtime(build, folder):
+    for device in DEVICES:
+        n = Network(NETWORKS.index(products))
+        products(n)
+        with tempfile.TemporaryDirectory() as there:
+            onnx.save(n.model(), f"{there}/model.onnx")
+            build_plan(build, f"{there}/model.onnx", n, device, f"{there}/plan", "--versionCompatible")
+            head, runtime = split_at_runtime(pathlib.Path(f"{there}/plan").read_bytes())
+        (folder / f"products.{device}.held").write_bytes(head)
+        (folder / RUNTIME).write_bytes(runtime)
+
+
 def main():
-    build = pathlib.Path(os.environ.get("LATHE_BUILD_DIR", ROOT / "build")).resolve()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runtime", type=pathlib.Path, metavar="BUILD")
+    runtime = parser.parse_args().runtime
+    build = (runtime or pathlib.Path(os.environ.get("LATHE_BUILD_DIR", ROOT / "build"))).resolve()
     version = subprocess.run([build / "bin/lathe", "--version"], capture_output=True, text=True, check=True).stdout.strip()
     folder = ARCHIVE / version
-    if folder.exists():
+    if (folder / RUNTIME if runtime else folder).exists():
         sys.exit(f"{folder} is there, and stays as it is")
-    folder.mkdir(parents=True)
-    make(build, folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    (add_runtime if runtime else make)(build, folder)
 
 
 if __name__ == "__main__":

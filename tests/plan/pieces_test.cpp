@@ -36,5 +36,23 @@ TEST(PlanPieces, GiveTheSameFile) {
   EXPECT_TRUE(first.expired());
 }
 
+// Of weights of several megabytes, the digest of which is taken while they are written.
+TEST(PlanPieces, GiveTheSameFileWhateverTheThreads) {
+  const OwnedPlan owned = PlanGenerator(8).make(4, 3'000'000);
+  const std::vector<std::byte> whole = *write_plan(owned.plan);
+  ASSERT_GT(whole.size(), size_t{4} << 20);
+  class Collector final : public ByteSink {
+   public:
+    Result<> write(std::span<const std::byte> part) override {
+      bytes.insert(bytes.end(), part.begin(), part.end());
+      return {};
+    }
+    std::vector<std::byte> bytes;
+  } collector;
+  ASSERT_TRUE(write_plan(owned.plan, collector));
+  EXPECT_EQ(collector.bytes, whole);
+  for (const size_t threads : {1, 2, 2, 2, 9}) EXPECT_EQ(*write_plan(Plan(owned.plan), threads), whole);
+}
+
 }  // namespace
 }  // namespace lathe::plan

@@ -315,7 +315,7 @@ Result<std::vector<std::byte>> Builder::build_for(const DefaultTarget& target, N
     built->plan.metadata.emplace_back(kCostsKey, describe_costs(built->report, options.tuner));
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   core_->last_report = describe(built->report, built->plan, memory, seconds.count());
-  LATHE_ASSIGN(std::vector<std::byte> bytes, plan::write_plan(std::move(built->plan)));
+  LATHE_ASSIGN(std::vector<std::byte> bytes, plan::write_plan(std::move(built->plan), options.tuner.most_threads));
   LATHE_TRY(apply_hardware(settings, backend, bytes, *options.log));
   if (settings.has(nv::BuilderFlag::kVERSION_COMPATIBLE)) LATHE_TRY(plan::make_version_compatible(bytes));
   log_needs(bytes, backend.device, *options.log);
