@@ -13,17 +13,16 @@ from lathe import _tensorrt
 from lathe import tensorrt as trt
 from lathe._deferred import Deferred
 from lathe._device_arrays import Place, place_of
+from lathe._host_arrays import HostOutput, host_place
 from lathe._progress import shown
 from lathe._strategies import CacheFile, Strategies
 from lathe.tensorrt._dtypes import TYPE_STRINGS
 
 if TYPE_CHECKING:
     import numpy as np
-    from numpy.typing import NDArray
 else:
     np = Deferred('numpy')
 
-Array: TypeAlias = 'NDArray[Any]'
 Shape = Sequence[int]
 Described: TypeAlias = 'dict[str, tuple[Any, tuple[int, ...]]]'
 
@@ -167,7 +166,7 @@ class Engine:
         self._output_types = self._types(trt.TensorIOMode.OUTPUT)
         self._strategies = Strategies()
         self._writing: trt.IExecutionContext | None = None
-        self._results = {} if self.is_on_gpu else {name: _HostOutput(dtype) for name, dtype in self._output_types.items()}
+        self._results = {} if self.is_on_gpu else {name: HostOutput(dtype) for name, dtype in self._output_types.items()}
         self._context = self._allocating_context()
 
     def _types(self, mode: trt.TensorIOMode) -> dict[str, str]:
@@ -319,7 +318,7 @@ class Engine:
 
     def _bind_input(self, context: trt.IExecutionContext, name: str, value: Any, stream: int, copies: bool = True) -> Place:
         dtype = self._input_types[name]
-        place = place_of(name, value, dtype, stream) if self.is_on_gpu else _host_place(name, value, dtype, copies)
+        place = place_of(name, value, dtype, stream) if self.is_on_gpu else host_place(name, value, dtype, copies)
         if not context.set_input_shape(name, place.shape):
             raise self._reports.error(f'input {name} cannot have shape {place.shape}')
         if not context.set_tensor_address(name, place.address):
@@ -335,7 +334,7 @@ class Engine:
             if self.is_on_gpu:
                 place = place_of(name, outputs[name], dtype, stream, writes=True)
             else:
-                place = _host_place(name, outputs[name], dtype, copies=False)
+                place = host_place(name, outputs[name], dtype, copies=False)
             if place.shape != shape or not self.is_on_gpu and not place.keeper.flags.writeable:
                 raise TypeError(f'output {name} takes a contiguous array of shape {shape} that can be written to')
             if not context.set_tensor_address(name, place.address):
@@ -354,61 +353,3 @@ class Engine:
                        for kind, tensors in (('input', self.inputs), ('output', self.outputs))
                        for name, (dtype, shape) in tensors.items())
         return f'<table><tr><th></th><th>name</th><th>type</th><th>shape</th></tr>{rows}</table>'
-
-
-def _host_place(name: str, value: Any, dtype: Any, copies: bool) -> Place:
-    array = _host_array(name, value, dtype)
-    if not array.flags.c_contiguous:
-        if not copies:
-            raise TypeError(f'{name} takes a contiguous array, which stays where it is')
-        array = np.ascontiguousarray(array)
-    return Place(_address(array), array.shape, array)
-
-
-def _address(array: Array) -> int:
-    address: int = array.__array_interface__['data'][0]  # a third of the time of array.ctypes.data
-    return address
-
-
-def _host_array(name: str, value: Any, dtype: Any) -> Array:
-    """The value as an array of NumPy, in place where it is on the host. Raises TypeError."""
-    if isinstance(value, np.ndarray):
-        array = value
-    elif hasattr(value, '__dlpack_device__') or hasattr(value, '__cuda_array_interface__'):
-        device = value.__dlpack_device__()[0] if hasattr(value, '__dlpack_device__') else 2
-        if int(device) != 1:
-            raise TypeError(f'{name} is not in the memory of the host, and this engine is for the CPU: copy it there first')
-        array = np.from_dlpack(value)
-    else:
-        array = np.asarray(value)
-    if array.dtype != dtype:
-        raise TypeError(f'{name} has elements of {np.dtype(dtype)}, got {array.dtype}')
-    return array
-
-
-class _HostOutput(trt.IOutputAllocator):
-    """Memory for one output, whose shape may be known only when it has been computed; anew for each run."""
-
-    def __init__(self, dtype: Any) -> None:
-        super().__init__()
-        self._dtype = np.dtype(dtype)
-        self._memory = np.empty(0, np.uint8)
-        self._offset = 0
-        self._shape: tuple[int, ...] = (0,)
-
-    def reallocate_output(self, tensor_name: str, memory: int, size: int, alignment: int) -> int:
-        alignment = max(alignment, 64)
-        self._memory = np.empty(max(size, 1) + alignment, np.uint8)
-        address = _address(self._memory)
-        self._offset = -address % alignment
-        return address + self._offset
-
-    def notify_shape(self, tensor_name: str, shape: trt.Dims) -> None:
-        self._shape = tuple(shape)
-
-    def take(self) -> Array:
-        """The output of the last run."""
-        memory, self._memory = self._memory, np.empty(0, np.uint8)
-        if trt.volume(self._shape) == 0:
-            return np.empty(self._shape, self._dtype)
-        return np.ndarray(self._shape, self._dtype, memory, self._offset)

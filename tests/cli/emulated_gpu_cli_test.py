@@ -186,6 +186,7 @@ class EmulatedGpu(unittest.TestCase):
     def test_doctor_sees_the_gpu(self):
         self.assertIn("cuda-sm_90", self.run_checked(LATHE, "doctor"))
 
+    # S251.
     def test_doctor_sees_the_gpu_and_the_libraries(self):
         output = self.run_checked(LATHE, "doctor")
         for text in ("cuda-sm_90", "13.1.0", "9.19.0"):

@@ -66,6 +66,7 @@ class StandardPlugins(PluginNodes):
         names = ("count", "boxes_out", "scores_out", "classes")
         self.expect("EfficientNMS_TRT", inputs, dict(zip(names, expected)), **{**self.NMS, **fields})
 
+    # S248, S250: models with this node build here, so that none needs an older version.
     def test_efficient_nms(self):
         boxes, scores = corner_boxes(self.random, 2, 12, 1), self.random.uniform(0, 1, (2, 12, 3)).astype(np.float32)
         scores[1, :, :] *= 0.31  # an image with few boxes
@@ -126,6 +127,7 @@ class StandardPlugins(PluginNodes):
                         {"count": counts, "boxes_out": np.clip(kept, 0, 1), "scores_out": best, "classes": classes}, score_threshold=0.2,
                         iou_threshold=0.5, max_total_size=20, max_output_size_per_class=2, pad_per_class=1, clip_boxes=1)
 
+    # S259: the same boxes as those of ONNX's NonMaxSuppression, which is what this one is.
     def test_efficient_nms_as_onnx_has_it(self):
         boxes, scores = corner_boxes(self.random, 2, 12, 1), self.random.uniform(0, 1, (2, 12, 3)).astype(np.float32)
         for threshold, least in ((0.4, 5), (0.9, 1), (2.0, 0)):  # many, few and no boxes

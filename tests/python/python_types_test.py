@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The packages, with the generated stub of the module, pass mypy --strict, and so do programs that use them rightly."""
+"""The packages, with the generated stub of the module, pass mypy --strict, and so do programs that use them rightly, with
+pyright as well."""
+import json
 import os
 import pathlib
 import subprocess
@@ -16,6 +18,13 @@ def mypy(*arguments):
                           cwd=PACKAGES, env=os.environ | {'MYPYPATH': str(PACKAGES)}, capture_output=True, text=True)
 
 
+def pyright(program):
+    """The lines in which pyright finds errors."""
+    done = subprocess.run([sys.executable, '-m', 'pyright', '--outputjson', '--pythonpath', sys.executable, program], cwd=PACKAGES,
+                          env=os.environ | {'PYTHONPATH': str(PACKAGES)}, capture_output=True, text=True)
+    return {each['range']['start']['line'] + 1 for each in json.loads(done.stdout)['generalDiagnostics'] if each['severity'] == 'error'}
+
+
 class Types(unittest.TestCase):
     def test_packages_and_a_program(self):
         checked = mypy('lathe', PROGRAMS / 'program.py')
@@ -23,9 +32,12 @@ class Types(unittest.TestCase):
 
     def test_mistakes_are_found(self):
         path = PROGRAMS / 'mistakes.py'
-        wrong = [number for number, line in enumerate(path.read_text().splitlines(), 1) if '# mistake' in line]
-        found = {int(line.split(':')[1]) for line in mypy(path).stdout.splitlines() if ': error:' in line}
-        self.assertEqual(sorted(found), wrong)
+        wrong = {number for number, line in enumerate(path.read_text().splitlines(), 1) if '# mistake' in line}
+        self.assertEqual({int(line.split(':')[1]) for line in mypy(path).stdout.splitlines() if ': error:' in line}, wrong)
+        self.assertEqual(pyright(path), wrong)
+
+    def test_pyright_takes_a_program(self):
+        self.assertEqual(pyright(PROGRAMS / 'program.py'), set())
 
     def test_marker(self):
         self.assertTrue((PACKAGES / 'lathe' / 'py.typed').exists())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Not run: each line that says so is a mistake of types that mypy has to find, which shows that the stubs say something."""
+"""Not run: each line that says so is a mistake of types that mypy and pyright have to find, which shows that the stubs say something."""
 import lathe
 from lathe import tensorrt as trt
 
@@ -7,9 +7,11 @@ trt.Builder('no logger')  # mistake
 trt.Dims('sizes')  # mistake
 trt.Logger(3)  # mistake
 lathe.build('model.onnx', shape={})  # mistake
-network: trt.INetworkDefinition
-network.add_input('x', 'float32', (1, 2))  # mistake
-network.add_no_such_layer()  # mistake
+
+
+def adds(network: trt.INetworkDefinition) -> None:
+    network.add_input('x', 'float32', (1, 2))  # mistake
+    network.add_no_such_layer()  # mistake
 
 
 class Monitor(trt.IProgressMonitor):
