@@ -44,7 +44,7 @@ int64_t PanelStream::staged_bytes(int64_t rows, int64_t others, const Target& ta
 double PanelStream::predicted_us(double bytes, const Target& target) const {
   constexpr double kLaunchShare = 0.3;         // weights are on their way before the step before ends
   constexpr double kBlockClocks = 1770;        // of a block, but for its panels: those of tiles at both ends
-  constexpr double kAccessMicroseconds = 0.9;  // until what a warp has on its way is there
+  constexpr double kAccessMicroseconds = 0.7;  // until what a warp has on its way is there
   constexpr double kSeen = 0.1;                // of what the longer part hides
   const int64_t waves = ceil_div(tiles * warps, kResidentWarps * target.cores);
   const int64_t rounds = waves * ceil_div(panels, warps * ahead());
