@@ -171,7 +171,9 @@ class Joiner {
     const auto meet = [&](TensorId i, TensorId j) {
       if (i == plan::kNoTensor || j == plan::kNoTensor) return false;
       const plan::TensorDesc &x = plan_.tensors[i], &y = plan_.tensors[j];
-      return x.storage == y.storage && x.index == y.index && !plan::are_disjoint(x, y, ranges_);
+      // An empty tensor has no element in common with itself, and is written before it is read all the same.
+      return x.storage == y.storage && x.index == y.index &&
+             (x.offset == y.offset || !plan::are_disjoint(x, y, ranges_));
     };
     return std::ranges::any_of(
         a, [&](TensorId i) { return std::ranges::any_of(b, [&](TensorId j) { return meet(i, j); }); });

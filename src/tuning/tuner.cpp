@@ -11,6 +11,7 @@
 #include "tuning/cut_down.h"
 #include "tuning/needs.h"
 #include "tuning/trial.h"
+#include "tuning/work.h"
 
 namespace lathe {
 namespace {
@@ -235,8 +236,11 @@ Result<std::vector<std::unique_ptr<Trial>>> Tuner::make_trials(Job& job, size_t 
 }
 
 // Times the candidates and sorts them. False when none can be timed, or the problem's operands are such as trials
-// cannot make: the cost model decides.
+// cannot make, or empty: the cost model decides.
 Result<bool> Tuner::measure(Job& job) {
+  const auto is_empty = [](const Operand& operand) { return !operand.omitted && volume_of(operand.opt_dims) == 0; };
+  if (std::ranges::any_of(job.problem().inputs, is_empty) || std::ranges::any_of(job.problem().outputs, is_empty))
+    return false;
   Device& device = *options_.device;
   if (!queue_) {
     LATHE_ASSIGN(queue_, options_.stream ? device.make_stream_queue(options_.stream) : device.make_queue());
