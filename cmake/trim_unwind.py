@@ -136,6 +136,8 @@ def at_calls(first, code, calls):
 class Object:
     def __init__(self, path):
         self.path, self.bytes = path, bytearray(path.read_bytes())
+        if struct.unpack_from("<H", self.bytes, 18)[0] != 62:
+            raise SystemExit(f"{path}: calls are known of code for x86-64 alone; build with -DLATHE_PACKED_KERNELS=OFF")
         self.sections_at, = struct.unpack_from("<Q", self.bytes, 40)
         count, names = struct.unpack_from("<2H", self.bytes, 60)
         self.rows = [list(SECTION.unpack_from(self.bytes, self.sections_at + i * SECTION.size)) for i in range(count)]

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <new>
 
 #include "base/for_each_in_threads.h"
 #include "plan/header.h"
@@ -84,6 +85,7 @@ class VectorSink final : public ByteSink {
 
   Result<> write(std::span<const std::byte> part) override {
     constexpr size_t kAtOnce = size_t{1} << 20;
+    LATHE_CHECK(part.size() <= bytes_.capacity() - bytes_.size());  // who follows reads where the bytes lie
     for (size_t begin = 0; begin < part.size(); begin += kAtOnce) {
       const auto next = part.subspan(begin, std::min(kAtOnce, part.size() - begin));
       bytes_.insert(bytes_.end(), next.begin(), next.end());
@@ -92,6 +94,7 @@ class VectorSink final : public ByteSink {
     return {};
   }
   void break_off() { tell(kBroken); }
+  uint64_t written() const { return bytes_.size(); }
 
   // Of what the section gets, while it gets it.
   void follow(const Section& section, ContentHash& hash) const {
@@ -188,7 +191,13 @@ Result<std::vector<std::byte>> write_to_vector(PlanType& plan, Pieces pieces, si
   Result<> written;
   for_each_in_threads(weights ? 2 : 1, static_cast<int>(std::min<size_t>(threads, 2)), [&](size_t i, size_t) {
     if (i == 1) return sink.follow(*weights, hash);
-    written = write_sections(plan, header, contents, sink, pieces);
+    try {
+      written = write_sections(plan, header, contents, sink, pieces);
+      if (written && sink.written() != header.plan_bytes)
+        written = fail(ErrorCode::internal, "{} bytes of a plan of {} were written", sink.written(), header.plan_bytes);
+    } catch (const std::bad_alloc&) {
+      written = fail(ErrorCode::out_of_memory, "no memory to write the plan");
+    }
     if (!written) sink.break_off();
   });
   LATHE_TRY(written);

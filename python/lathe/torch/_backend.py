@@ -50,25 +50,28 @@ def _is_weight(node: Node, example: Any) -> bool:
 class _Weights:
     """Tensors that an engine has taken in, by their places in the arguments, and whether they are still these."""
 
-    def __init__(self, args: tuple[Any, ...], places: Sequence[int]) -> None:
-        self.places, self._same = list(places), _tensorrt._Watched(args, places)
+    def __init__(self, args: tuple[Any, ...], versions: Mapping[int, int]) -> None:
+        """versions: {place: version of the tensor when it was read}."""
+        places = list(versions)
+        self.places, self._same = places, _tensorrt._Watched(args, places)
         self._gone: list[Any] = []
         self._watched = [weakref.ref(args[place], self._gone.append) for place in places]
-        self.versions = self._versions(args)
+        self._versions = list(versions.values())
 
     def are_in(self, args: tuple[Any, ...]) -> bool:
         return not self._gone and self._same.are_in(args)
 
     def changed(self, args: tuple[Any, ...]) -> list[int]:
         """The places of those that have been written since."""
-        now = self._versions(args)
-        return [] if now == self.versions else [place for place, one, other in zip(self.places, now, self.versions) if one != other]
+        now = _versions(args, self.places)
+        return [] if now == self._versions else [place for place, one, other in zip(self.places, now, self._versions) if one != other]
 
-    def _versions(self, args: tuple[Any, ...]) -> list[int]:
-        try:
-            return [args[place]._version for place in self.places]
-        except RuntimeError:  # those of inference mode have none
-            return [0 if args[place].is_inference() else args[place]._version for place in self.places]
+
+def _versions(args: tuple[Any, ...], places: Sequence[int]) -> list[int]:
+    try:
+        return [args[place]._version for place in places]
+    except RuntimeError:  # those of inference mode have none
+        return [0 if args[place].is_inference() else args[place]._version for place in places]
 
 
 class _Engines:
@@ -140,7 +143,7 @@ class _Compiled:
             changed = engines.weights.changed(args)
             if not changed:
                 return engines
-            self._engines.remove(engines)
+            self._engines = [each for each in self._engines if each is not engines]  # another thread may have done so
             self._take_change(changed, args)
         made = self._made(args, [args[index] for index in self._numbers])
         self._engines = [made, *self._engines][:MOST_ENGINES]
@@ -151,7 +154,7 @@ class _Compiled:
         buffers = [index for index in changed if not isinstance(args[index], torch.nn.Parameter)]
         self._weights = [index for index in self._weights if index not in buffers]
         if buffers:
-            self._engines.clear()
+            self._engines = []
         if len(buffers) < len(changed) and not self._warned:
             self._warned = True
             warnings.warn('lathe: parameters have been changed in place, and engines are built anew whenever they are',
@@ -159,6 +162,7 @@ class _Compiled:
 
     def _made(self, args: tuple[Any, ...], numbers: list[Any]) -> _Engines:
         inputs = [index for index, value in enumerate(args) if isinstance(value, torch.Tensor) and index not in self._weights]
+        read = dict(zip(self._weights, _versions(args, self._weights)))  # what is written while a build lasts is newer
         module = self._with_weights(args)
         examples = [args[index] for index in inputs]
         try:
@@ -174,7 +178,7 @@ class _Compiled:
         written = [int(name.removeprefix('weight')) for name in lowered.states]
         kept = [index for index in self._weights if index not in written]
         self._weights = kept
-        return _Engines(lowered, _Weights(args, kept), [*written, *inputs], numbers)
+        return _Engines(lowered, _Weights(args, {index: read[index] for index in kept}), [*written, *inputs], numbers)
 
     def _with_weights(self, args: Sequence[Any]) -> GraphModule:
         """The graph as a module that has the weights and numbers, and takes tensors alone."""

@@ -71,7 +71,9 @@ class Part(torch.nn.Module):
         self._engine, self._context, self._default, self._strategies = engine, context, context, _DEFAULT
         self._names = [name for name, _ in self.inputs]
         self._allocators = [Memory(dtype, self.device) for _, dtype in self.outputs]
-        self._gpu = None if self.device.type == 'cpu' else self.device.index or 0
+        if self.device.type == 'cuda' and self.device.index is None:
+            self.device = torch.device('cuda', torch.cuda.current_device())
+        self._gpu = None if self.device.type == 'cpu' else self.device.index
         self._alignment = 1 if self._gpu is None else GPU_ALIGNMENT
         self._as_results = not self.single and self.results == list(range(len(self.outputs)))
         self._forget()
@@ -183,10 +185,11 @@ class Part(torch.nn.Module):
     def _placed_outputs(self) -> list[torch.Tensor | None]:
         """Memory for the outputs; None where a size is known only after the run, and the allocator has it."""
         if not self._sizes:
-            self._sizes = [tuple(self._context.get_tensor_shape(name)) for name, _ in self.outputs]
-            for (name, _), size, allocator in zip(self.outputs, self._sizes, self._allocators):
+            sizes = [tuple(self._context.get_tensor_shape(name)) for name, _ in self.outputs]
+            for (name, _), size, allocator in zip(self.outputs, sizes, self._allocators):
                 if -1 in size and not self._context.set_output_allocator(name, allocator):
                     raise self._messages.error(f'{name} cannot be given memory')
+            self._sizes = sizes
         placed: list[torch.Tensor | None] = []
         for place, ((name, dtype), size) in enumerate(zip(self.outputs, self._sizes), len(self.inputs)):
             if -1 in size:

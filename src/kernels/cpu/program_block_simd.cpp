@@ -138,8 +138,8 @@ class Runner {
     for (int i = 0; i < program.num_outputs(); ++i) outputs_[i] = outputs[i];
     if (columns_ == 1) swap_axes();
     if (is_dense()) columns_ *= rows_, rows_ = 1;
-    const int64_t square = kBlockFloats / rows_ > kTransposedColumns ? kBlockFloats / rows_ : kTransposedColumns;
-    const int64_t limit = has_transposed() ? square : kBlockFloats;
+    int64_t limit = kBlockFloats;
+    if (has_transposed()) limit = kBlockFloats / rows_ > kTransposedColumns ? kBlockFloats / rows_ : kTransposedColumns;
     chunk_columns_ = static_cast<int>(columns_ < limit ? columns_ : limit);
     chunk_rows_ = static_cast<int>(kBlockFloats / chunk_columns_ < rows_ ? kBlockFloats / chunk_columns_ : rows_);
     divide_scratch();

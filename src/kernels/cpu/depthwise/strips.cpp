@@ -42,13 +42,13 @@ void Strips::run(const Strip& common, StripFunction function, ThreadPool& pool) 
   // About 5 us of work: a product costs some 0.1 ns here, moving data included.
   const int64_t products = out_arg_.volume() * (shape_.volume() + 8);
   const bool split = products > 100'000;
-  constexpr int64_t kUnit = kMaxTileColumns;
-  const int64_t blocks = ceil_div(shape_.channels, kUnit);
+  const int64_t unit = strip.ordered ? kMaxTileColumns : 16;  // ordered weights are read in whole blocks
+  const int64_t blocks = ceil_div(shape_.channels, unit);
   if (config_.split_channels && split)
     return pool.parallel_for(blocks, 1, [&](int64_t begin, int64_t end, int) {
       Strip own = strip;
-      own.first_channel = begin * kUnit;
-      own.last_channel = std::min(end * kUnit, shape_.channels);
+      own.first_channel = begin * unit;
+      own.last_channel = std::min(end * unit, shape_.channels);
       run(own, function, 0, count);
     });
   pool.parallel_for(count, split ? 1 : count,
