@@ -34,6 +34,16 @@ struct Case {
       out[d] = (in[d] + 2 * shape.pad[d] - reach - 1) / shape.stride[d] + 1;
     }
   }
+  // Of windows of 3 x 3, which are summed along whole rows.
+  Case(int64_t channels, int64_t stride, int64_t pad) {
+    shape.spatial = 2;
+    shape.channels = channels;
+    for (int d = 1; d < 3; ++d) {
+      shape.kernel[d] = 3, shape.stride[d] = stride, shape.pad[d] = pad;
+      in[d] = pick(std::max<int64_t>(1, 3 - 2 * pad), 9);
+      out[d] = (in[d] + 2 * pad - 3) / stride + 1;
+    }
+  }
   std::vector<int64_t> dims(const std::array<int64_t, 3>& size) const {
     std::vector<int64_t> result{batch, shape.channels};
     result.insert(result.end(), size.end() - shape.spatial, size.end());
@@ -64,8 +74,16 @@ int64_t plain_sum(const Case& c, const Levels& x, const std::vector<int8_t>& wei
   return sum;
 }
 
-void run_case(const Form& form) {
-  const Case c;
+// Whether the bytes between the channels of one pixel and those of the next are as they were.
+bool keeps_gaps(const Levels& out, const std::vector<std::byte>& before) {
+  const auto size = size_of(out.arg.dtype), channels = static_cast<size_t>(out.arg.dims[1]) * size;
+  const size_t pitch = out.storage.size() / static_cast<size_t>(out.arg.volume() / out.arg.dims[1]);
+  for (size_t i = 0; i < out.storage.size(); ++i)
+    if (i % pitch >= channels && out.storage[i] != before[i]) return false;
+  return true;
+}
+
+void run_case(const Form& form, const Case& c) {
   SCOPED_TRACE(c.text());
   const Levels x(pick(0, 1) ? DType::u8 : DType::i8, c.dims(c.in), true, 1, pick(0, 3) ? 0 : 5);
   const std::vector<int64_t> dims = c.dims(c.out);
@@ -81,7 +99,9 @@ void run_case(const Form& form) {
   ASSERT_TRUE(kernel) << kernel.error().to_string();
   std::vector<TensorArg> inputs{x.arg, flat(packed)};
   for (const Levels& operand : operands) inputs.push_back(operand.arg);
+  const std::vector<std::byte> before = out.storage;
   run_kernel(**kernel, inputs, {out.arg}, static_cast<int>(pick(1, 2)));
+  EXPECT_TRUE(keeps_gaps(out, before));
   std::vector<int64_t> index(dims.size());
   for (int64_t i = 0; i < out.arg.volume() && !::testing::Test::HasFailure(); ++i) {
     for (int64_t rest = i, d = static_cast<int64_t>(dims.size()) - 1; d >= 0; --d) {
@@ -93,7 +113,17 @@ void run_case(const Form& form) {
 }
 
 TEST(DepthwiseInteger, RandomShapes) {
-  for (size_t i = 0; i < 400 && !::testing::Test::HasFailure(); ++i) run_case(forms()[i % forms().size()]);
+  for (size_t i = 0; i < 400 && !::testing::Test::HasFailure(); ++i) run_case(forms()[i % forms().size()], Case());
+}
+
+// Two pixels at a time where channels are few, and rows that end at no whole block.
+TEST(DepthwiseInteger, WholeRows) {
+  size_t form = 0;
+  for (const int64_t channels : {4, 8, 12, 16, 20, 24, 28, 32, 36, 60, 64, 68, 100, 132})
+    for (const int64_t stride : {1, 2})
+      for (const int64_t pad : {0, 1, 2})
+        for (int i = 0; i < 6 && !::testing::Test::HasFailure(); ++i)
+          run_case(forms()[form++ % forms().size()], Case(channels, stride, pad));
 }
 
 TEST(DepthwiseInteger, RefusesHostileParameters) {
