@@ -31,6 +31,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 FORMATTED = (".h", ".cpp", ".cuh", ".cu")
 TIDIED = ("src", "tools")
 CLANG_TIDY = ROOT / ".cache/lint/bin/clang-tidy"
+LAYOUT_OPTIONS = ("-ffunction-sections", "-fdata-sections", "-flto", "-fPIC", "-fPIE")
 MOST_TOGETHER = 40  # sources; more would leave a processor idle at the end
 
 
@@ -113,7 +114,8 @@ def units_of(build, folder):
     pools = {}
     for source, entry in sorted(compiled_sources(build).items()):
         # How it is optimised and laid out in sections does not change what it says.
-        options = tuple(word for word in unit_of(entry, [source], folder).arguments()[:-2] if not word.startswith(("-O", "-f")))
+        options = tuple(word for word in unit_of(entry, [source], folder).arguments()[:-2]
+                        if not word.startswith("-O") and word not in LAYOUT_OPTIONS)
         pools.setdefault(options, (entry, []))[1].append(source)
     units = []
     for options, (entry, sources) in pools.items():

@@ -34,7 +34,7 @@ class _Bar(trt.IProgressMonitor):
         super().__init__()
         self._phase, self._steps, self._drawn = '', 1, 0.0
         self._handle = _notebook_display()
-        self._in_terminal = self._handle is None and sys.stderr.isatty()
+        self._in_terminal = self._handle is None and sys.stderr is not None and sys.stderr.isatty()
 
     def phase_start(self, phase_name: str, parent_phase: str | None, num_steps: int) -> None:
         self._phase, self._steps, self._drawn = phase_name, max(num_steps, 1), 0.0

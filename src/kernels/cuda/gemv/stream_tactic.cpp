@@ -38,7 +38,10 @@ int64_t PanelStream::staged_bytes(int64_t rows, int64_t others, const Target& ta
   const int64_t bytes = rows * (panels * kStreamPanel * 2 + kPad);
   const int64_t beside = std::clamp<int64_t>(ceil_div(tiles, target.cores), 1, ceil_div(kResidentWarps, warps));
   const Target::Limits& limits = target.limits;
-  return bytes + others <= limits.shared_bytes && (bytes + others) * beside <= limits.core_shared_bytes ? bytes : 0;
+  constexpr int64_t kReserved = 1024;  // of each block, for CUDA itself
+  const bool fits =
+      bytes + others <= limits.shared_bytes && (bytes + others + kReserved) * beside <= limits.core_shared_bytes;
+  return fits ? bytes : 0;
 }
 
 double PanelStream::predicted_us(double bytes, const Target& target) const {
