@@ -42,17 +42,21 @@ class Folder {
 
 }  // namespace
 
-Result<std::optional<Tensor>> inferred_content(const Value& value) {
-  const std::optional<Dims> dims = as_constant(value.shape());
-  if (!value.elements() || !dims) return std::optional<Tensor>();
-  Ints values;
-  for (const Expr& element : *value.elements()) {
-    if (!element.is_constant()) return std::optional<Tensor>();
-    values.push_back(*element.as_constant());
-  }
-  if (checked_volume(*dims) != static_cast<int64_t>(values.size())) return std::optional<Tensor>();
+Result<std::optional<Tensor>> inferred_content(const Value& value, std::span<const int64_t> symbols) {
+  const auto numbers = [&](const std::vector<Expr>& from) {
+    std::optional<Ints> result(std::in_place);
+    for (const Expr& each : from) {
+      const std::optional<int64_t> number = each.evaluate(symbols);
+      if (!number) return std::optional<Ints>();
+      result->push_back(*number);
+    }
+    return result;
+  };
+  const std::optional<Ints> dims = numbers(value.shape());
+  const std::optional<Ints> values = value.elements() ? numbers(*value.elements()) : std::nullopt;
+  if (!dims || !values || checked_volume(*dims) != static_cast<int64_t>(values->size())) return std::optional<Tensor>();
   LATHE_ASSIGN(Tensor tensor, Tensor::allocate(value.dtype(), *dims));
-  from_ints(values, tensor);
+  from_ints(*values, tensor);
   return std::optional<Tensor>(std::move(tensor));
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 
 #include "ir/graph.h"
 
@@ -13,7 +14,8 @@ namespace lathe::ir {
 // as it is. nullopt = not found: only running tells, an evaluation failed, or more than 200 ops come before.
 std::optional<Tensor> known_content(const Value& value);
 
-// The integers that the shape rule found, as a tensor; nullopt when there are none or some are symbolic.
-Result<std::optional<Tensor>> inferred_content(const Value& value);
+// The integers that the shape rule found, as a tensor, with values for the graph's symbols, if any; nullopt when there
+// are none or some are not numbers then.
+Result<std::optional<Tensor>> inferred_content(const Value& value, std::span<const int64_t> symbols = {});
 
 }  // namespace lathe::ir

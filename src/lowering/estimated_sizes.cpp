@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "ir/known_content.h"
 #include "ops/result_types.h"
 
 namespace lathe {
@@ -23,18 +24,23 @@ class SizeEstimator {
       for (const auto& body : node->bodies()) visit(*body);
       evaluate(*node);
       for (size_t i = 0; i < node->num_outputs(); ++i)
-        for (const Expr& dim : node->output(i)->shape()) bind(dim, most_of(*node, dim));
+        for (const Expr& dim : node->output(i)->shape())
+          if (is_open(dim)) bind(dim, most_of(*node, dim));
     }
   }
   std::vector<int64_t> take() { return std::move(sizes_); }
 
  private:
-  // Nothing where the dimension is no symbol, or one that has a value.
-  void bind(const Expr& dim, int64_t value) {
+  // Whether the dimension is a symbol that has no value yet.
+  bool is_open(const Expr& dim) const {
     const std::optional<SymbolId> id = dim.as_symbol();
-    if (!id || sizes_[*id] != Expr::kUnbound) return;
-    const Range& range = symbols_[*id].range;
-    sizes_[*id] = std::clamp(value, range.min, range.max);
+    return id && sizes_[*id] == Expr::kUnbound;
+  }
+  void bind(const Expr& dim, int64_t value) {
+    if (!is_open(dim)) return;
+    const SymbolId id = *dim.as_symbol();
+    const Range& range = symbols_[id].range;
+    sizes_[id] = std::clamp(value, range.min, range.max);
   }
 
   int64_t most_of(const ir::Node& node, const Expr& dim) const {
@@ -60,14 +66,8 @@ class SizeEstimator {
   Tensor content_of(const ir::Value& value) const {
     if (const Tensor* constant = value.content()) return *constant;
     if (const auto found = contents_.find(&value); found != contents_.end()) return found->second;
-    const std::vector<Expr>* elements = value.elements();
-    const std::optional<Dims> numbers = elements ? dims_of(*elements) : std::nullopt;
-    const std::optional<Dims> dims = dims_of(value.shape());
-    if (!numbers || !dims || value.dtype() != DType::i64) return {};
-    Result<Tensor> tensor = Tensor::allocate(DType::i64, *dims);
-    if (!tensor || tensor->volume() != static_cast<int64_t>(numbers->size())) return {};
-    std::ranges::copy(*numbers, static_cast<int64_t*>(tensor->mutable_data()));
-    return *std::move(tensor);
+    Result<std::optional<Tensor>> inferred = ir::inferred_content(value, sizes_);
+    return inferred && *inferred ? **std::move(inferred) : Tensor();
   }
 
   bool has_open_dim(const ir::Node& node) const {
