@@ -35,10 +35,6 @@ void require_floats(NodeContext& c, const ir::Value* x) {
         name_of(x->dtype()));
 }
 
-void require_rank(NodeContext& c, std::string_view what, const ir::Value* x, int64_t rank, std::string_view dims) {
-  if (!c.failed() && x->rank() != rank) c.invalid("{} has {} dimensions, expected {}: {}", what, x->rank(), rank, dims);
-}
-
 ir::Value* require_integers(NodeContext& c, size_t input) {
   ir::Value* x = c.require(input);
   if (!c.failed() && x->dtype() != DType::i32 && x->dtype() != DType::i64)

@@ -21,10 +21,6 @@ ir::Value* field_constant(NodeContext& c, const std::vector<double>& values, con
   return c.constant(std::move(tensor));
 }
 
-void require_rank(NodeContext& c, size_t input, const ir::Value* x, int64_t rank) {
-  if (!c.failed() && x->rank() != rank) c.invalid("input {} has {} dimensions, expected {}", input, x->rank(), rank);
-}
-
 // Rows of a table for each image: rows[N, K, ...] lie where places[N, K], i64, say; those of `size` or more are left
 // out, and what nobody takes is 0. [N, size, ...].
 ir::Value* laid_out(NodeContext& c, ir::Value* rows, ir::Value* places, int64_t size) {
@@ -120,8 +116,8 @@ std::vector<ir::Value*> features_of(NodeContext& c, const VoxelGrid& grid, ir::V
 void import_voxel_generator_plugin(NodeContext& c) {
   const VoxelGrid grid = read_grid(c);
   ir::Value *points = c.require(0), *counts = c.require(1);
-  require_rank(c, 0, points, 3);
-  require_rank(c, 1, counts, 1);
+  require_rank(c, "input 0", points, 3);
+  require_rank(c, "input 1", counts, 1);
   if (c.failed()) return;
   const int64_t numbers = c.dim(points, 2).as_constant().value_or(0);
   if ((numbers != 4 && numbers != 5) || (grid.features != numbers + 5 && grid.features != numbers + 6))
@@ -175,9 +171,9 @@ void import_voxel_generator_plugin(NodeContext& c) {
 void import_pillar_scatter_plugin(NodeContext& c) {
   const Ints size = c.integers("dense_shape");
   ir::Value *voxels = c.require(0), *coordinates = c.require(1), *counts = c.require(2);
-  require_rank(c, 0, voxels, 3);
-  require_rank(c, 1, coordinates, 3);
-  require_rank(c, 2, counts, 1);
+  require_rank(c, "input 0", voxels, 3);
+  require_rank(c, "input 1", coordinates, 3);
+  require_rank(c, "input 2", counts, 1);
   if (c.failed()) return;
   if (size.size() != 2 || size[0] < 1 || size[1] < 1)
     return c.invalid("dense_shape has {} numbers, expected height and width, above 0", size.size());
@@ -231,7 +227,7 @@ void import_decode_boxes_plugin(NodeContext& c) {
   const int64_t bins = c.integer("num_dir_bins", 2), classes = static_cast<int64_t>(bottoms.size()),
                 count = 2 * classes;
   ir::Value *scores = c.require(0), *offsets = c.require(1), *directions = c.require(2);
-  for (size_t i = 0; i < 3; ++i) require_rank(c, i, c.require(i), 4);
+  for (size_t i = 0; i < 3; ++i) require_rank(c, fmt::format("input {}", i), c.require(i), 4);
   if (c.failed()) return;
   if (range.size() != 6 || classes < 1 || anchors.size() != bottoms.size() * 8 || bins < 1)
     return c.invalid(

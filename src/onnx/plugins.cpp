@@ -37,6 +37,11 @@ bool has_fields(NodeContext& c, std::initializer_list<const char*> fields) {
   return !c.failed();
 }
 
+void require_rank(NodeContext& c, std::string_view what, const ir::Value* x, int64_t rank, std::string_view dims) {
+  if (!c.failed() && x->rank() != rank)
+    c.invalid("{} has {} dimensions, expected {}{}{}", what, x->rank(), rank, dims.empty() ? "" : ": ", dims);
+}
+
 ir::Value* field_numbers(NodeContext& c, std::string_view field, DType type) {
   if (const Attribute* found = c.attribute(field); found && found->kind == AttributeKind::tensor)
     return c.cast(c.reshape(c.constant(c.weight(to_tensor(*c.tensor(field)))), Ints{-1}), type);

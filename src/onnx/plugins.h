@@ -33,6 +33,9 @@ int64_t plugin_version(NodeContext& c);
 // Whether the node has all these fields; else an error.
 bool has_fields(NodeContext& c, std::initializer_list<const char*> fields);
 
+// Refuses `what` unless it has so many dimensions, which `dims` names where it is given; nothing after an error.
+void require_rank(NodeContext& c, std::string_view what, const ir::Value* x, int64_t rank, std::string_view dims = {});
+
 // A constant of one dimension: the numbers of a field, which are a list or a tensor.
 ir::Value* field_numbers(NodeContext& c, std::string_view field, DType type);
 
