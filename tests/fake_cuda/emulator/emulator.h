@@ -84,6 +84,7 @@ LATHE_DEVICE void blocks_wait(uint32* counter, uint32 count) {
 LATHE_DEVICE float load_coherent(const float* global) { return *global; }
 LATHE_DEVICE void warp_barrier() { lathe_emulated_collect("warp_barrier", nullptr, 0); }
 LATHE_DEVICE void memory_fence() {}
+LATHE_DEVICE void let_next_begin() {}
 LATHE_DEVICE void dependency_wait() { lathe_emulated_dependency_wait(); }
 
 // The value that lane `from` gave; lanes outside the warp give one's own.
@@ -119,6 +120,8 @@ LATHE_DEVICE unsigned ballot(bool predicate) {
   return mask;
 }
 
+LATHE_DEVICE unsigned merge_bits(unsigned a, unsigned mask, unsigned bits) { return (a & mask) | bits; }
+
 template <class T, class F>
 LATHE_DEVICE unsigned lathe_emulated_pairs(unsigned a, unsigned b, F f) {
   const auto one = [&](int shift) {
@@ -134,6 +137,14 @@ LATHE_DEVICE unsigned subtract_pairs(unsigned a, unsigned b, T) {
 template <class T>
 LATHE_DEVICE unsigned multiply_pairs(unsigned a, unsigned b, T) {
   return lathe_emulated_pairs<T>(a, b, [](float x, float y) { return x * y; });
+}
+// The sum is rounded to f32 before it is to f16, which shows where f32 ends halfway between two of these.
+LATHE_DEVICE unsigned multiply_add_pairs(unsigned a, unsigned b, unsigned c, f16) {
+  const auto one = [&](int shift) {
+    const auto of = [&](unsigned pair) { return to_float(f16{static_cast<uint16>(pair >> shift)}); };
+    return static_cast<unsigned>(from_float<f16>(fmaf(of(a), of(b), of(c))).bits) << shift;
+  };
+  return one(0) | one(16);
 }
 
 LATHE_DEVICE void mma_m16n8k16(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2], f16) {

@@ -91,7 +91,7 @@ TEST(CudaGemv, ManyPanels) {
     ASSERT_TRUE(emission) << emission.error().to_string();
     const std::string& text = emission->launches[0].source;
     EXPECT_EQ(text.find("SharedRows") != std::string::npos, rows == 3);
-    EXPECT_NE(text.find("block, 8);"), std::string::npos) << text;  // of 24 panels 4 warps hold 4 each
+    EXPECT_NE(text.find("block, n, 8);"), std::string::npos) << text;  // of 24 panels 4 warps hold 4 each
     check(problem, *config);
   }
 }

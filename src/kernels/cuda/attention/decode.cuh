@@ -36,6 +36,16 @@ LATHE_DEVICE Vec<uint32, 4> load_words(const Computed<Tensor, Program>& tensor, 
   return bit_cast<Vec<uint32, 4>>(rounded);
 }
 
+// Brings a key's row, or a value's, to the last cache: what lies there may still be written.
+template <class Tensor>
+LATHE_DEVICE void prefetch_row(const Tensor& tensor, const long (&c)[4]) {
+  const auto* row = reinterpret_cast<const unsigned char*>(tensor.data + offset_of(tensor, c));
+  const auto bytes = static_cast<int>(tensor.dim(3) * sizeof(typename Tensor::Type));
+  for (int at = 0; at < bytes; at += 128) prefetch_line(row + at);
+}
+template <class Tensor, class Program>
+LATHE_DEVICE void prefetch_row(const Computed<Tensor, Program>&, const long (&)[4]) {}
+
 // Keys are passed over where no row of the tile sees them: by booleans, or where the mask, of numbers, does not exceed
 // `low`. They weigh nothing in a row whose largest logit exceeds `floor`. A tile with another row is computed again
 // with all keys, unless hidden ones have -inf, which weighs nothing beside anything.
@@ -326,13 +336,23 @@ LATHE_DEVICE void attend(const Q& q, const K& k, const V& v, const Out& y, const
   const auto of_warp = [&](int i) { return Part{shared + i * Part::kSize}; };
   const Part own{shared + Warps * Part::kSize};
   const auto of_block = [&](int i) { return Part{cluster_peer(own.data, i)}; };
+  // Of caches, all but the last keys have been there for long: the first that each warp reads are on their way while
+  // the launches before compute them.
+  const long first = (warp() * Splits + split) * kKeys;
+  let_next_begin();
+  const long near[4] = {kv[0], kv[1], first + lane() % kKeys, 0};
+  if (near[2] < end) {
+    if (lane() < kKeys)
+      prefetch_row(k, near);
+    else
+      prefetch_row(v, near);
+  }
   dependency_wait();
   Tile tile;
   tile.load_queries(q, space);
   for (bool all = false;; all = true) {
     tile.clear();
-    tile.run(k, v, logits, space, kv, (warp() * Splits + split) * kKeys, Warps * Splits * kKeys, end, skipping.low,
-             all);
+    tile.run(k, v, logits, space, kv, first, Warps * Splits * kKeys, end, skipping.low, all);
     tile.stage(of_warp(warp()));
     barrier();
     for (int i = thread_x(); i < kRows * DV / 4; i += kThreads)

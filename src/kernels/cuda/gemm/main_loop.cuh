@@ -20,7 +20,10 @@ LATHE_DEVICE char* panel_of(char* ring, int slot) {
 template <bool kWeightsFirst, class Tile, class LoaderA, class LoaderB>
 LATHE_DEVICE void fill_ring(LoaderA& a, LoaderB& b, int blocks, char* ring) {
   constexpr int kA = Tile::PanelA::kBytes;
-  if constexpr (!kWeightsFirst) dependency_wait();
+  if constexpr (kWeightsFirst)
+    let_next_begin();
+  else
+    dependency_wait();
   for (int stage = 0; stage < Tile::kStages - 1; ++stage) b.fetch(panel_of<Tile>(ring, stage) + kA, stage < blocks);
   if constexpr (kWeightsFirst) dependency_wait();
   for (int stage = 0; stage < Tile::kStages - 1; ++stage) {

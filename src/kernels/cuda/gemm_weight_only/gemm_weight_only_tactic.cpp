@@ -27,12 +27,13 @@ struct WeightOnly {
   bool has_zeros = false;
   bool is_scalar = false;  // matrix units do not multiply the type
 
-  int64_t tiles() const { return ceil_div(weights.n(), kColumns); }
+  int64_t slices() const { return ceil_div(weights.n(), kColumns); }
   int64_t panels() const { return ceil_div(weights.k(), kPanel); }
   DType scale_type() const { return is_scalar ? DType::f32 : dtype; }
-  int offset() const {  // offset_of() in gemm_weight_only.cuh
+  int offset(int64_t n) const {  // offset_of() in gemm_weight_only.cuh
     const DType dtype = scale_type();
-    return dtype == DType::f16 ? 1024 : dtype == DType::bf16 && weights.bits() == 4 ? 128 : 0;
+    if (dtype == DType::f16) return weights.bits() == 4 && n % kColumns >= kColumns / 2 ? 64 : 1024;
+    return dtype == DType::bf16 && weights.bits() == 4 ? 128 : 0;
   }
   int64_t blocks() const { return ceil_div(weights.k(), weights.block()); }
 };
@@ -60,30 +61,30 @@ std::vector<Place> places_of(int bits) {
 
 Result<Tensor> pack_codes(const WeightOnly& form) {
   const PackedWeights& weights = form.weights;
-  LATHE_ASSIGN(Tensor packed, Tensor::allocate(DType::u32, {form.tiles(), form.panels(), weights.bits() / 4, 32, 4}));
+  LATHE_ASSIGN(Tensor packed, Tensor::allocate(DType::u32, {form.slices(), form.panels(), weights.bits() / 4, 32, 4}));
   std::memset(packed.mutable_data(), 0, packed.bytes());
   auto* to = packed.mutable_as<uint32_t>();
   const std::vector<Place> places = places_of(weights.bits());
-  for (int64_t tile = 0; tile < form.tiles(); ++tile)
+  for (int64_t slice = 0; slice < form.slices(); ++slice)
     for (int64_t panel = 0; panel < form.panels(); ++panel, to += weights.bits() * 32)
       for (const Place& place : places) {
-        const int64_t n = tile * kColumns + place.n, k = panel * kPanel + place.k;
+        const int64_t n = slice * kColumns + place.n, k = panel * kPanel + place.k;
         if (n < weights.n() && k < weights.k())
           to[place.word] |= static_cast<uint32_t>(weights.code(k, n)) << place.shift;
       }
   return packed;
 }
 
-// Scales or zeros, [tile][block][lane / 4][2].
+// Scales or zeros, [slice][block][lane / 4][2].
 template <class Of>
 Result<Tensor> pack_pairs(const WeightOnly& form, const Of& of) {
-  LATHE_ASSIGN(Tensor packed, Tensor::allocate(form.scale_type(), {form.tiles(), form.blocks(), 8, 2}));
+  LATHE_ASSIGN(Tensor packed, Tensor::allocate(form.scale_type(), {form.slices(), form.blocks(), 8, 2}));
   std::vector<double> values;
   values.reserve(static_cast<size_t>(packed.volume()));
-  for (int64_t tile = 0; tile < form.tiles(); ++tile)
+  for (int64_t slice = 0; slice < form.slices(); ++slice)
     for (int64_t block = 0; block < form.blocks(); ++block)
       for (int64_t i = 0; i < 16; ++i) {
-        const int64_t n = tile * kColumns + i / 2 + i % 2 * 8;
+        const int64_t n = slice * kColumns + i / 2 + i % 2 * 8;
         values.push_back(n < form.weights.n() ? of(block * form.weights.block(), n) : 0);
       }
   from_doubles(values, packed);
@@ -93,7 +94,7 @@ Result<Tensor> pack_pairs(const WeightOnly& form, const Of& of) {
 // ---- the choice
 
 struct Blocks {
-  int64_t warps = 8;
+  int64_t warps = 8, groups = 1;
 };
 
 int64_t most_rows(const WeightOnly& form) { return form.is_scalar ? 8 : 64; }
@@ -105,11 +106,12 @@ int64_t tile_rows(const WeightOnly& form, int64_t rows) {
   return most_rows(form);
 }
 
-gemv::PanelStream stream_of(const WeightOnly& form, int64_t warps) {
+gemv::PanelStream stream_of(const WeightOnly& form, const Blocks& blocks) {
   return {.panel_bytes = kColumns * kPanel * form.weights.bits() / 8,
-          .tiles = form.tiles(),
+          .slices = form.slices(),
           .panels = form.panels(),
-          .warps = warps};
+          .warps = blocks.warps,
+          .groups = blocks.groups};
 }
 
 std::vector<Config> configs(const Problem& problem, const WeightOnly& form) {
@@ -123,13 +125,16 @@ std::vector<Config> configs(const Problem& problem, const WeightOnly& form) {
   const auto rows = static_cast<double>(std::max<int64_t>(form.opt_m, form.is_scalar ? 1 : 8));
   const double computing = products * rows / (std::max(each, 1.0) * target.cores * target.clock_mhz);
   std::vector<Config> configs;
-  for (const int64_t warps : {4, 8, 16, 2, 1}) {
-    if (warps > 1 && (warps > form.panels() || form.tiles() * warps > kMostWarps * target.cores)) continue;
-    if (warps > 4 && tile_rows(form, form.opt_m) > 32) continue;  // shared memory
-    const double memory = stream_of(form, warps).predicted_us(bytes, target);
-    configs.push_back({.text = fmt::format("warps={}", warps),
+  for (const Blocks& blocks : {Blocks{4, 1}, Blocks{8, 1}, Blocks{16, 1}, Blocks{2, 1}, Blocks{1, 4}, Blocks{1, 8}}) {
+    const int64_t warps = blocks.warps;
+    if (warps > 1 && (warps > form.panels() || form.slices() * warps > kMostWarps * target.cores)) continue;
+    if (warps * blocks.groups > 4 && tile_rows(form, form.opt_m) > 32) continue;  // shared memory
+    if (blocks.groups > 1 && form.is_scalar) continue;
+    const double memory = stream_of(form, blocks).predicted_us(bytes, target);
+    configs.push_back({.text = blocks.groups > 1 ? fmt::format("warps={} slices={}", warps, blocks.groups)
+                                                 : fmt::format("warps={}", warps),
                        .predicted_us = std::max(memory, computing) + kSeen * std::min(memory, computing),
-                       .choice = Blocks{warps}});
+                       .choice = blocks});
   }
   return best_first(std::move(configs));
 }
@@ -137,8 +142,10 @@ std::vector<Config> configs(const Problem& problem, const WeightOnly& form) {
 // ---- the text
 
 struct Tile {
-  int64_t rows, warps;
-  int64_t sums_bytes() const { return warps * rows * kColumns * 4; }
+  int64_t rows;
+  Blocks blocks;
+  int64_t threads() const { return 32 * blocks.warps * blocks.groups; }
+  int64_t sums_bytes() const { return blocks.warps * blocks.groups * rows * kColumns * 4; }
 };
 
 // Shared memory for the rows that a tile reads; 0 = it reads them where they lie.
@@ -146,20 +153,23 @@ int64_t staged_bytes(const Problem& problem, const WeightOnly& form, const Tile&
   const Expr& m = form.product.m;
   const int64_t most = m.is_constant() ? std::min(form.opt_m, tile.rows) : tile.rows;
   if (form.is_scalar || form.width != 8) return 0;
-  return stream_of(form, tile.warps).staged_bytes(most, tile.sums_bytes(), problem.target);
+  return stream_of(form, tile.blocks).staged_bytes(most, tile.sums_bytes(), problem.target);
 }
 
 std::string tile_type(const WeightOnly& form, const Tile& tile, int64_t staged) {
   const std::string_view type = device_type(form.dtype), code = device_type(form.weights.dtype());
-  const int64_t ahead = stream_of(form, tile.warps).ahead();
+  const gemv::PanelStream stream = stream_of(form, tile.blocks);
   const int bits = form.weights.bits();
+  const std::string columns =
+      fmt::format("weight_only::PackedColumns<{}, {}, {}, {}, {}, {}>", device_type(form.scale_type()), bits,
+                  form.has_zeros, code, form.weights.k(), form.weights.block());
   if (form.is_scalar)
-    return fmt::format("weight_only::ScalarTile<{}, {}, {}, {}, {}, {}, {}, {}>", type, bits, tile.warps, tile.rows,
-                       ahead, form.width, form.has_zeros, code);
-  const std::string reader = staged > 0 ? fmt::format("SharedRows<{}, {}, {}>", type, tile.rows, 32 * tile.warps)
+    return fmt::format("weight_only::ScalarTile<{}, {}, {}, {}, {}, {}, {}, {}, {}>", columns, type, bits,
+                       tile.blocks.warps, tile.rows, stream.ahead(), stream.own(), form.width, code);
+  const std::string reader = staged > 0 ? fmt::format("SharedRows<{}, {}, {}>", type, tile.rows, tile.threads())
                                         : fmt::format("GlobalRows<{}, {}>", type, form.width);
-  return fmt::format("gemv::StreamTile<weight_only::PackedColumns<{0}, {1}, {2}, {3}>, {0}, {4}, {5}, {6}, gemv::{7}>",
-                     type, bits, form.has_zeros, code, tile.warps, tile.rows / 8, ahead, reader);
+  return fmt::format("gemv::StreamTile<{}, {}, {}, {}, {}, {}, {}, gemv::{}>", columns, type, tile.blocks.warps,
+                     tile.blocks.groups, tile.rows / 8, stream.ahead(), stream.own(), reader);
 }
 
 SourceLaunch launch_of(const Problem& problem, const WeightOnly& form, const Tile& tile, const Expr& is_wanted,
@@ -176,26 +186,26 @@ SourceLaunch launch_of(const Problem& problem, const WeightOnly& form, const Til
   ending.first_operand = form.has_zeros ? 4 : 3;
   const gemm::Sink sink = gemm::declare_sink(source, ending, 1, emission);
   const int64_t staged = staged_bytes(problem, form, tile);
+  const gemv::PanelStream stream = stream_of(form, tile.blocks);
   const std::string call = fmt::format(
       "using Tile = {0};\n"
       "  const long m = {1}, n = {2}, k = {3};\n"
       "  const gemm::Block block = gemm::block_of<Tile>(m, n, k, 1);\n"
       "  const long batch = block.batch;\n"
       "  Tile tile;\n"
-      "  tile.run({{{{B_.data, S_.data, {4}, {5}}}, block, {3}}}, {{A_.data{6}, {7}, {8}, m, {3}}}, block, {9});\n"
-      "  gemv::finish<{10}, {11}>(tile, {12}, block, m, n, reinterpret_cast<float*>(dynamic_shared() + {13}));",
+      "  tile.run({{B_.data, S_.data, {4}}}, {{A_.data{5}, {6}, {7}, m, {3}}}, block, n, {8});\n"
+      "  gemv::finish<{9}, {10}>(tile, {11}, block, m, n, reinterpret_cast<float*>(dynamic_shared() + {12}));",
       tile_type(form, tile, staged), source.number(p.m), weights.n(), weights.k(),
-      form.has_zeros ? "Z_.data" : "nullptr", weights.block(), gemm::batch_offset(source, p, p.a),
-      source.number(form.row), source.number(form.element), stream_of(form, tile.warps).cached(problem.target),
-      std::min<int64_t>(sink.vector, kColumns), tile.warps, sink.text, staged);
-  const Expr blocks = ceildiv(p.m, tile.rows) * form.tiles() * volume(p.batch) * is_wanted;
-  return source.finish(call, {blocks, 1, 1}, static_cast<uint32_t>(tile.warps * 32),
+      form.has_zeros ? "Z_.data" : "nullptr", gemm::batch_offset(source, p, p.a), source.number(form.row),
+      source.number(form.element), stream.cached(problem.target), std::min<int64_t>(sink.vector, kColumns),
+      tile.blocks.warps, sink.text, staged);
+  const Expr blocks = ceildiv(p.m, tile.rows) * stream.blocks() * volume(p.batch) * is_wanted;
+  return source.finish(call, {blocks, 1, 1}, static_cast<uint32_t>(tile.threads()),
                        static_cast<uint32_t>(staged + tile.sums_bytes()));
 }
 
 // Two launches where the rows are open, of which one has no blocks: few rows, as they are measured, and any.
 Result<Emission> emit(const Problem& problem, const WeightOnly& form, const Config& config) {
-  const int64_t warps = config.as<Blocks>().warps;
   Emission emission;
   emission.with_program = false;
   emission.inputs = {{StepInput::input, 0}, {StepInput::packed, 0}, {StepInput::packed, 1}};
@@ -205,11 +215,11 @@ Result<Emission> emit(const Problem& problem, const WeightOnly& form, const Conf
   if (form.has_zeros) {
     emission.inputs.push_back({StepInput::packed, 2});
     LATHE_ASSIGN(emission.packed.emplace_back(), pack_pairs(form, [&](int64_t k, int64_t n) {
-                   return static_cast<double>(form.weights.zero(k, n)) + form.offset();
+                   return static_cast<double>(form.weights.zero(k, n)) + form.offset(n);
                  }));
   }
   add_operand_inputs(problem, emission);
-  const Tile measured{tile_rows(form, form.opt_m), warps}, any{most_rows(form), 4};
+  const Tile measured{tile_rows(form, form.opt_m), config.as<Blocks>()}, any{most_rows(form), {.warps = 4}};
   const Expr& m = form.product.m;
   if (m.is_constant() || measured.rows == any.rows) {
     emission.launches.push_back(launch_of(problem, form, measured, 1, emission));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of few rows by constant weights: a block has a few columns, and its warps share K.
+// Products of few rows by constant weights: slices of a few columns, whose warps share K.
 #pragma once
 
 #include "gemv/stream.cuh"
@@ -10,7 +10,7 @@ namespace gemv {
 // their rows padded to 16 bytes.
 template <int kWarps, int kRows>
 struct DotTile {
-  static constexpr int kM = kRows, kN = 4, kK = 128;
+  static constexpr int kM = kRows, kSlice = 4, kN = kSlice, kK = 128;
   static constexpr int kThreads = 32 * kWarps;
 
   float sums[kRows][kN];
@@ -54,25 +54,32 @@ struct DotTile {
   }
 };
 
-// Adds up the warps' sums and gives them to the sink, W columns at once.
+// Adds up the sums of each slice's kWarps warps and gives them to the sink, W columns at once.
 template <int W, int kWarps, class Tile, class Sink>
 LATHE_DEVICE void finish(const Tile& tile, const Sink& sink, const gemm::Block& block, long m, long n, float* shared) {
-  constexpr int kTileSize = Tile::kM * Tile::kN, kVectors = Tile::kN / W;
-  tile.stage(shared + warp() * kTileSize);
+  constexpr int kSize = Tile::kM * Tile::kSlice, kVectors = Tile::kN / W;
+  // Of a row and column of the tile, the first warp's.
+  const auto place_of = [](int row, int column) {
+    return column / Tile::kSlice * kWarps * kSize + row * Tile::kSlice + column % Tile::kSlice;
+  };
+  tile.stage(shared + warp() * kSize);
   barrier();
-  for (int i = thread_x(); i < kTileSize; i += Tile::kThreads) {
-    float sum = shared[i];
-    LATHE_UNROLL
-    for (int w = 1; w < kWarps; ++w) sum += shared[w * kTileSize + i];
-    shared[i] = sum;
+  if constexpr (kWarps > 1) {
+    for (int i = thread_x(); i < Tile::kM * Tile::kN; i += Tile::kThreads) {
+      float* first = shared + place_of(i / Tile::kN, i % Tile::kN);
+      float sum = first[0];
+      LATHE_UNROLL
+      for (int w = 1; w < kWarps; ++w) sum += first[w * kSize];
+      first[0] = sum;
+    }
+    barrier();
   }
-  barrier();
   for (int i = thread_x(); i < Tile::kM * kVectors; i += Tile::kThreads) {
     const int at = i / kVectors, v = i % kVectors * W;
     const long row = block.row + at, column = block.column + v;
     if (row >= m || column >= n) continue;
     float values[W];
-    gemm::read_sums(shared + at * Tile::kN + v, values);
+    gemm::read_sums(shared + place_of(at, v), values);
     sink.put(values, row, column, gemm::min_of(n - column, W));
   }
 }

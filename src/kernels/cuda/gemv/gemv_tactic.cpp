@@ -131,11 +131,12 @@ int64_t sums_bytes(const Gemv& gemv, const Blocks& blocks) { return 4 * blocks.w
 
 // A warp of a DotTile holds one panel at a time.
 gemv::PanelStream stream_of(const Gemv& gemv, const Blocks& blocks) {
-  const int64_t panels = ceil_div(ceil_div(gemv.k, gemv.panel()), blocks.splits);
+  const int64_t all = ceil_div(gemv.k, gemv.panel()), panels = ceil_div(all, blocks.splits);
   return {.panel_bytes = 2 * kStreamColumns * kStreamPanel,
-          .tiles = gemv.column_tiles() * blocks.splits,
+          .slices = gemv.column_tiles() * blocks.splits,
           .panels = gemv.stream ? panels : std::min(panels, blocks.warps),
-          .warps = blocks.warps};
+          .warps = blocks.warps,
+          .is_even = all % blocks.splits == 0};
 }
 
 std::vector<Config> configs(const Problem& problem, const Gemv& gemv) {
@@ -169,10 +170,10 @@ Tile stream_tile(const Problem& problem, const Gemv& gemv, const Blocks& blocks,
   const int64_t staged = stream.staged_bytes(most, sums_bytes(gemv, blocks), problem.target);
   const std::string reader = staged > 0 ? fmt::format("SharedRows<{}, {}, {}>", type, gemv.rows(), 32 * blocks.warps)
                                         : fmt::format("GlobalRows<{}, 8>", type);
-  return {fmt::format("gemv::StreamTile<gemv::HalfColumns<{0}>, {0}, {1}, {2}, {3}, gemv::{4}>", type, blocks.warps,
-                      gemv.rows() / 8, stream.ahead(), reader),
-          fmt::format("{{B_.data, block, {0}}}, {{A_.data, {1}, 1, m, {0}}}, block, {2}", gemv.k,
-                      source.number(gemv.pitch), stream.cached(problem.target)),
+  return {fmt::format("gemv::StreamTile<gemv::HalfColumns<{0}, {1}>, {0}, {2}, 1, {3}, {4}, {5}, gemv::{6}>", type,
+                      gemv.k, blocks.warps, gemv.rows() / 8, stream.ahead(), stream.own(), reader),
+          fmt::format("B_.data, {{A_.data, {}, 1, m, {}}}, block, n, {}", source.number(gemv.pitch), gemv.k,
+                      stream.cached(problem.target)),
           staged};
 }
 

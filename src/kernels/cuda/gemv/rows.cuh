@@ -66,10 +66,9 @@ struct GlobalRows {
 
   LATHE_DEVICE_MEMBER void start(const Rows<T>& of, const gemm::Block& block) { rows = of, first = block.row; }
 
-  // A lane's elements of a row of the tile from element `at` of K on, in pairs; zeros outside.
+  // A lane's elements of a row of the tile from element `at` of K on, in pairs; zeros outside. What a row that is not
+  // there leaves as it is, is to be 0 from the beginning.
   LATHE_DEVICE_MEMBER void load(unsigned (&to)[8], int row, int at) const {
-    LATHE_UNROLL
-    for (int i = 0; i < 8; ++i) to[i] = 0;
     if (first + row >= rows.m) return;
     const T* from = rows.x + (first + row) * rows.pitch;
     if (W == 8 && at + 16 <= rows.k) {
@@ -109,8 +108,6 @@ struct SharedRows {
   }
 
   LATHE_DEVICE_MEMBER void load(unsigned (&to)[8], int row, int at) const {
-    LATHE_UNROLL
-    for (int i = 0; i < 8; ++i) to[i] = 0;
     if (row < count) load_pairs(to, own + row * pitch + (at - first));
   }
 };

@@ -26,17 +26,20 @@ int64_t PanelStream::ahead() const {
   return std::min(all, static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(kHeldRegisters / each))));
 }
 
+int64_t PanelStream::own() const { return is_even && panels % warps == 0 ? panels / warps : 0; }
+
 std::string PanelStream::cached(const Target& target) const {
   const int64_t rest = panels - ahead() * warps, first = kFirstBlocks * target.cores;
   if (target.limits.cluster == 1 || rest <= 0) return "0";  // no launch begins before another ends
-  const double share = kCacheShare * target.cache_bytes / static_cast<double>(std::min(tiles, first));
+  const double share = kCacheShare * target.cache_bytes / static_cast<double>(std::min(slices, first * groups));
   const int64_t some = std::min(rest, static_cast<int64_t>(share) / panel_bytes);
-  return tiles <= first ? fmt::format("{}", some) : fmt::format("block_x() < {} ? {} : 0", first, some);
+  return blocks() <= first ? fmt::format("{}", some) : fmt::format("block_x() < {} ? {} : 0", first, some);
 }
 
 int64_t PanelStream::staged_bytes(int64_t rows, int64_t others, const Target& target) const {
   const int64_t bytes = rows * (panels * kStreamPanel * 2 + kPad);
-  const int64_t beside = std::clamp<int64_t>(ceil_div(tiles, target.cores), 1, ceil_div(kResidentWarps, warps));
+  const int64_t beside =
+      std::clamp<int64_t>(ceil_div(blocks(), target.cores), 1, ceil_div(kResidentWarps, warps * groups));
   const Target::Limits& limits = target.limits;
   constexpr int64_t kReserved = 1024;  // of each block, for CUDA itself
   const bool fits =
@@ -49,7 +52,7 @@ double PanelStream::predicted_us(double bytes, const Target& target) const {
   constexpr double kBlockClocks = 1770;        // of a block, but for its panels: those of tiles at both ends
   constexpr double kAccessMicroseconds = 0.7;  // until what a warp has on its way is there
   constexpr double kSeen = 0.1;                // of what the longer part hides
-  const int64_t waves = ceil_div(tiles * warps, kResidentWarps * target.cores);
+  const int64_t waves = ceil_div(slices * warps, kResidentWarps * target.cores);
   const int64_t rounds = waves * ceil_div(panels, warps * ahead());
   const double memory = gemm::memory_us(bytes, target);
   const double waits = kBlockClocks / target.clock_mhz + kAccessMicroseconds * static_cast<double>(rounds);

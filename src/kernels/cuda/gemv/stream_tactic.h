@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "base/divide.h"
 #include "device/target.h"
 
 namespace lathe::cuda::gemv {
@@ -13,15 +14,19 @@ inline constexpr int64_t kStreamColumns = 16, kStreamPanel = 64;  // as stream.c
 // A launch.
 struct PanelStream {
   int64_t panel_bytes = 0;  // of weights
-  int64_t tiles = 1;        // of columns, as often as K is split
-  int64_t panels = 1;       // of a block
+  int64_t slices = 1;       // of columns, as often as K is split
+  int64_t panels = 1;       // of a slice
   int64_t warps = 4;        // likewise
+  int64_t groups = 1;       // slices of a block
+  bool is_even = true;      // all slices have so many panels
 
+  int64_t blocks() const { return ceil_div(slices, groups); }
   int64_t ahead() const;  // panels of a warp that registers hold
-  // Panels of each block that go to the last cache meanwhile, as text: of those blocks which may be in place while the
+  int64_t own() const;    // panels of each warp; 0 = not the same for all
+  // Panels of each slice that go to the last cache meanwhile, as text: of those blocks which may be in place while the
   // launch before still runs.
   std::string cached(const Target& target) const;
-  // Bytes of shared memory for `rows` rows of a block's K (SharedRows), beside others; 0 where they would leave too few
+  // Bytes of shared memory for `rows` rows of a slice's K (SharedRows), beside others; 0 where they would leave too few
   // blocks on a multiprocessor, and rows are read from where they lie.
   int64_t staged_bytes(int64_t rows, int64_t others, const Target& target) const;
   double predicted_us(double bytes, const Target& target) const;  // of a launch that reads so many

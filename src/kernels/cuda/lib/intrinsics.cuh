@@ -90,13 +90,19 @@ LATHE_DEVICE float load_coherent(const float* global) {
   return value;
 }
 LATHE_DEVICE void memory_fence() { __threadfence(); }
-// Programmatic dependent launch: waits until the launches before this one are done and their results can be seen. The
-// next launch may start once every block has come here, even before those are done, so that it is in place, and has
-// read its weights, when this one ends: it waits for this one likewise, and so for all before it. Its blocks take only
-// the room that is left, for all of this launch are in place by then.
-LATHE_DEVICE void dependency_wait() {
+// Programmatic dependent launch. The next launch may begin once every block has come here, even before the launches
+// before this one are done, so that it is in place, and has read its weights, when this one ends: it waits for this one
+// likewise, and so for all before it. Its blocks take only the room that is left, for all of this launch are in place
+// by then. Kernels that load before they wait say so before they load, which may take long while memory is busy.
+LATHE_DEVICE void let_next_begin() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;");
+#endif
+}
+// Waits until the launches before this one are done and their results can be seen.
+LATHE_DEVICE void dependency_wait() {
+  let_next_begin();
+#if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
 }
@@ -121,7 +127,14 @@ LATHE_DEVICE T shuffle_idx(T value, int lane) {
 }
 LATHE_DEVICE unsigned ballot(bool predicate) { return __ballot_sync(0xffffffffu, predicate); }
 
-// ---- pairs of 16-bit floats in a register: a - b and a * b, each rounded once
+// (a & mask) | bits, by one instruction: the compiler makes two of it where both are constants.
+LATHE_DEVICE unsigned merge_bits(unsigned a, unsigned mask, unsigned bits) {
+  unsigned d;
+  asm("lop3.b32 %0, %1, %2, %3, 0xea;" : "=r"(d) : "r"(a), "r"(mask), "r"(bits));
+  return d;
+}
+
+// ---- pairs of 16-bit floats in a register: a - b, a * b and a * b + c, each rounded once
 
 LATHE_DEVICE unsigned subtract_pairs(unsigned a, unsigned b, f16) {
   unsigned d;
@@ -131,6 +144,11 @@ LATHE_DEVICE unsigned subtract_pairs(unsigned a, unsigned b, f16) {
 LATHE_DEVICE unsigned multiply_pairs(unsigned a, unsigned b, f16) {
   unsigned d;
   asm("mul.rn.f16x2 %0, %1, %2;" : "=r"(d) : "r"(a), "r"(b));
+  return d;
+}
+LATHE_DEVICE unsigned multiply_add_pairs(unsigned a, unsigned b, unsigned c, f16) {
+  unsigned d;
+  asm("fma.rn.f16x2 %0, %1, %2, %3;" : "=r"(d) : "r"(a), "r"(b), "r"(c));
   return d;
 }
 // As b * -1 + a and a * b + -0, which sm_80 has, too.
