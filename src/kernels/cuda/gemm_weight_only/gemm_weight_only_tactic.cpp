@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <span>
 
 #include "base/divide.h"
 #include "kernels/cuda/gemm/epilogue_tactic.h"
@@ -94,7 +95,7 @@ Result<Tensor> pack_pairs(const WeightOnly& form, const Of& of) {
 // ---- the choice
 
 struct Blocks {
-  int64_t warps = 8, groups = 1;
+  int64_t warps = 8, groups = 1;  // of a slice of columns, and such slices
 };
 
 int64_t most_rows(const WeightOnly& form) { return form.is_scalar ? 8 : 64; }
@@ -125,11 +126,11 @@ std::vector<Config> configs(const Problem& problem, const WeightOnly& form) {
   const auto rows = static_cast<double>(std::max<int64_t>(form.opt_m, form.is_scalar ? 1 : 8));
   const double computing = products * rows / (std::max(each, 1.0) * target.cores * target.clock_mhz);
   std::vector<Config> configs;
-  for (const Blocks& blocks : {Blocks{4, 1}, Blocks{8, 1}, Blocks{16, 1}, Blocks{2, 1}, Blocks{1, 4}, Blocks{1, 8}}) {
+  constexpr Blocks kBlocks[] = {{4, 1}, {8, 1}, {2, 4}, {1, 8}, {16, 1}, {2, 2}}, kScalar[] = {{4}, {8}, {16}, {2}, {1}};
+  for (const Blocks& blocks : form.is_scalar ? std::span<const Blocks>(kScalar) : kBlocks) {
     const int64_t warps = blocks.warps;
     if (warps > 1 && (warps > form.panels() || form.slices() * warps > kMostWarps * target.cores)) continue;
     if (warps * blocks.groups > 4 && tile_rows(form, form.opt_m) > 32) continue;  // shared memory
-    if (blocks.groups > 1 && form.is_scalar) continue;
     const double memory = stream_of(form, blocks).predicted_us(bytes, target);
     configs.push_back({.text = blocks.groups > 1 ? fmt::format("warps={} slices={}", warps, blocks.groups)
                                                  : fmt::format("warps={}", warps),

@@ -58,29 +58,24 @@ struct DotTile {
 template <int W, int kWarps, class Tile, class Sink>
 LATHE_DEVICE void finish(const Tile& tile, const Sink& sink, const gemm::Block& block, long m, long n, float* shared) {
   constexpr int kSize = Tile::kM * Tile::kSlice, kVectors = Tile::kN / W;
-  // Of a row and column of the tile, the first warp's.
-  const auto place_of = [](int row, int column) {
-    return column / Tile::kSlice * kWarps * kSize + row * Tile::kSlice + column % Tile::kSlice;
-  };
+  static_assert(Tile::kSlice % W == 0, "a vector is of one slice");
   tile.stage(shared + warp() * kSize);
   barrier();
-  if constexpr (kWarps > 1) {
-    for (int i = thread_x(); i < Tile::kM * Tile::kN; i += Tile::kThreads) {
-      float* first = shared + place_of(i / Tile::kN, i % Tile::kN);
-      float sum = first[0];
+  const int rows = gemm::min_of(m - block.row, Tile::kM);
+  for (int i = thread_x(); i < rows * kVectors; i += Tile::kThreads) {
+    const int row = i / kVectors, at = i % kVectors * W;
+    const long column = block.column + at;
+    if (column >= n) continue;
+    const float* first = shared + at / Tile::kSlice * kWarps * kSize + row * Tile::kSlice + at % Tile::kSlice;
+    float sums[W] = {};
+    LATHE_UNROLL
+    for (int w = 0; w < kWarps; ++w) {
+      float own[W];
+      gemm::read_sums(first + w * kSize, own);
       LATHE_UNROLL
-      for (int w = 1; w < kWarps; ++w) sum += first[w * kSize];
-      first[0] = sum;
+      for (int j = 0; j < W; ++j) sums[j] += own[j];
     }
-    barrier();
-  }
-  for (int i = thread_x(); i < Tile::kM * kVectors; i += Tile::kThreads) {
-    const int at = i / kVectors, v = i % kVectors * W;
-    const long row = block.row + at, column = block.column + v;
-    if (row >= m || column >= n) continue;
-    float values[W];
-    gemm::read_sums(shared + place_of(at, v), values);
-    sink.put(values, row, column, gemm::min_of(n - column, W));
+    sink.put(sums, block.row + row, column, gemm::min_of(n - column, W));
   }
 }
 
