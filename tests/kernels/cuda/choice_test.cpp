@@ -85,6 +85,26 @@ TEST_F(Choices, BestOfLongRowsInParts) {
   check_topk(attrs, operand(DType::f32, {1, 20000}), 50, options);
 }
 
+// Rows in any order, of few keys and of many for each thread, and k from 1 to more than threads' maxima decide.
+TEST_F(Choices, BestOfOrderedRows) {
+  const auto ordered = [](int64_t length, float step) {
+    Tensor tensor = *Tensor::allocate(DType::f32, {2, length});
+    for (int64_t i = 0; i < 2 * length; ++i)
+      tensor.mutable_as<float>()[i] = i % 97 == 3 ? NAN : step * static_cast<float>(i / 3);
+    return tensor;
+  };
+  for (const bool largest : {false, true})
+    for (const float step : {-1.0f, 0.0f, 1.0f})
+      for (const auto& [length, k] :
+           {std::pair<int64_t, int64_t>{40, 40}, {300, 1}, {3000, 17}, {9000, 64}, {900, 300}}) {
+        TopkAttrs attrs;
+        attrs.largest = largest;
+        CheckOptions options;
+        options.inputs = {ordered(length, step)};
+        check_topk(attrs, operand(DType::f32, {2, length}), k, options);
+      }
+}
+
 TEST_F(Choices, WhatIsRefused) {
   const TopkAttrs attrs;
   EXPECT_EQ(refusal_of(topk_tactic(), topk_problem(attrs, operand(DType::f64, {2, 5}), 2)), "its input is f64");

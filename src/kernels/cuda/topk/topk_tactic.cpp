@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 
+#include "base/divide.h"
 #include "kernels/axes_tactic.h"
 #include "kernels/cuda/cuda_tactics.h"
 #include "kernels/cuda/index_space.h"
@@ -37,12 +38,56 @@ struct Split {
 };
 constexpr int64_t kPartThreads = 256;
 
+// How a block finds the best of at most so many keys, or of any number (topk.cuh).
+struct Selection {
+  int64_t k, keys, threads;
+
+  // Twice as many maxima as are wanted: then some 1.4 * k keys are candidates.
+  int64_t groups() const {
+    return std::max<int64_t>(32, static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(2 * k))));
+  }
+  int64_t room() const { return k * ceil_div(keys, threads) * (threads / groups()); }
+  bool is_by_maxima() const {
+    constexpr int64_t kMostRoom = 2048;
+    return keys > 0 && groups() <= threads && room() <= kMostRoom;
+  }
+  std::string type() const {
+    if (is_by_maxima()) return fmt::format("ByMaxima<{}, {}, {}, {}>", threads, k, groups(), room());
+    return fmt::format("ByDigits<{}, {}>", threads, k);
+  }
+  int64_t shared_bytes() const { return is_by_maxima() ? 8 * (groups() + room() + 2) : kCountBytes; }
+  double clocks(int64_t own) const;  // with so many keys
+};
+
+// Of a block whose threads take so many keys: each of some four passes reads all of them, and the best are sorted.
+double clocks_of(int64_t keys, int64_t threads, int64_t sorted) {
+  constexpr double kPassClocks = 250, kLoadClocks = 700, kKeyClocks = 40, kSortClocks = 60;
+  const double own = std::ceil(static_cast<double>(keys) / static_cast<double>(threads));
+  const double stages = std::log2(static_cast<double>(std::max<int64_t>(sorted, 1)));
+  return 5 * (kPassClocks + kKeyClocks * own) + kLoadClocks * std::ceil(own / 4) +
+         kSortClocks * stages * (stages + 1) / 2 *
+             std::ceil(static_cast<double>(sorted) / (2 * static_cast<double>(threads)));
+}
+
+double Selection::clocks(int64_t own) const {
+  if (!is_by_maxima()) return clocks_of(own, threads, static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(k))));
+  constexpr double kPassClocks = 300, kLoadClocks = 1000, kKeyClocks = 10, kRankClocks = 5;
+  const auto each = static_cast<double>(ceil_div(own, threads));
+  return 3 * kPassClocks + kLoadClocks * std::ceil(each / 4) + kKeyClocks * each +
+         kRankClocks * static_cast<double>(groups() + 2 * k);
+}
+
 struct Best {
   IndexSpace space;
   int64_t k;
   bool largest;
 
   int64_t room() const { return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(k))); }
+  // Of a row, or of each of so many parts of it; among what these leave.
+  Selection selection(int64_t threads, int64_t parts) const {
+    return {k, ceil_div(space.length().as_constant().value_or(0), parts), threads};
+  }
+  Selection among(int64_t threads, int64_t parts) const { return {k, parts * k, threads}; }
   Source begin() const {
     Source source("topk/topk.cuh");
     source.input(0, space.view(0), "X");
@@ -56,16 +101,6 @@ struct Best {
   }
 };
 
-// Of a block whose threads take so many keys: each of some four passes reads all of them, and the best are sorted.
-double clocks_of(int64_t keys, int64_t threads, int64_t sorted) {
-  constexpr double kPassClocks = 250, kLoadClocks = 700, kKeyClocks = 40, kSortClocks = 60;
-  const double own = std::ceil(static_cast<double>(keys) / static_cast<double>(threads));
-  const double stages = std::log2(static_cast<double>(std::max<int64_t>(sorted, 1)));
-  return 5 * (kPassClocks + kKeyClocks * own) + kLoadClocks * std::ceil(own / 4) +
-         kSortClocks * stages * (stages + 1) / 2 *
-             std::ceil(static_cast<double>(sorted) / (2 * static_cast<double>(threads)));
-}
-
 std::vector<Config> configs(const Problem& problem, const Best& best) {
   const int64_t length = best.space.opt_length(), rows = std::max<int64_t>(best.space.opt_rows(), 1);
   const Target& target = problem.target;
@@ -77,7 +112,7 @@ std::vector<Config> configs(const Problem& problem, const Best& best) {
     configs.push_back(
         {.text = fmt::format("{} threads", threads),
          .predicted_us =
-             target.launch_us + waves(rows, threads) * clocks_of(length, threads, best.room()) / target.clock_mhz,
+             target.launch_us + waves(rows, threads) * best.selection(threads, 1).clocks(length) / target.clock_mhz,
          .choice = Split{threads, 1}});
   constexpr int64_t kSumThreads = 512;
   int64_t before = 1;
@@ -85,8 +120,9 @@ std::vector<Config> configs(const Problem& problem, const Best& best) {
     const int64_t splits = std::min<int64_t>({blocks / rows, length / (4 * std::max(best.k, kPartThreads)), 128});
     if (splits <= before) continue;
     before = splits;
-    const double clocks = waves(rows * splits, kPartThreads) * clocks_of(length / splits, kPartThreads, 0) +
-                          waves(rows, kSumThreads) * clocks_of(splits * best.k, kSumThreads, best.room());
+    const double clocks =
+        waves(rows * splits, kPartThreads) * best.selection(kPartThreads, splits).clocks(length / splits) +
+        waves(rows, kSumThreads) * best.among(kSumThreads, splits).clocks(splits * best.k);
     configs.push_back({.text = fmt::format("{} splits", splits),
                        .predicted_us = 2 * target.launch_us + clocks / target.clock_mhz,
                        .choice = Split{kSumThreads, splits}});
@@ -103,21 +139,23 @@ Result<Emission> emit(const Problem&, const Best& best, const Config& config) {
     Source first = best.begin();
     first.workspace("candidates", 0, "uint64");
     source.workspace("candidates", 0, "uint64");
-    const std::string call = fmt::format("select_candidates<{}, {}, {}, {}, {}>(X_, candidates);", best.space.kept(),
-                                         best.largest, kPartThreads, best.k, splits);
+    const Selection part = best.selection(kPartThreads, splits);
+    const std::string call = fmt::format("select_candidates<{}, {}, {}, {}, {}, {}>(X_, candidates);", part.type(),
+                                         best.space.kept(), best.largest, kPartThreads, best.k, splits);
     emission.launches.push_back(
-        first.finish(call, {best.space.rows(), splits, 1}, kPartThreads, static_cast<uint32_t>(kCountBytes)));
+        first.finish(call, {best.space.rows(), splits, 1}, kPartThreads, static_cast<uint32_t>(part.shared_bytes())));
     emission.workspace = best.space.rows() * (splits * best.k * 8);
   }
   source.output(0, best.result_view(1), "Values");
   source.output(1, best.result_view(2), "Indices");
+  const Selection selection = splits > 1 ? best.among(threads, splits) : best.selection(threads, 1);
   const std::string sizes = fmt::format("{}, {}, {}", threads, best.room(), best.k);
-  const std::string call = splits > 1 ? fmt::format("select_among<{}, {}, {}>(X_, candidates, Values_, Indices_);",
-                                                    best.space.kept(), sizes, splits)
-                                      : fmt::format("select_best<{}, {}, {}>(X_, Values_, Indices_);",
-                                                    best.space.kept(), best.largest, sizes);
+  const std::string call = splits > 1 ? fmt::format("select_among<{}, {}, {}, {}>(X_, candidates, Values_, Indices_);",
+                                                    selection.type(), best.space.kept(), sizes, splits)
+                                      : fmt::format("select_best<{}, {}, {}, {}>(X_, Values_, Indices_);",
+                                                    selection.type(), best.space.kept(), best.largest, sizes);
   emission.launches.push_back(source.finish(call, {best.space.rows(), 1, 1}, static_cast<uint32_t>(threads),
-                                            static_cast<uint32_t>(8 * best.room() + kCountBytes)));
+                                            static_cast<uint32_t>(8 * best.room() + selection.shared_bytes())));
   return emission;
 }
 
