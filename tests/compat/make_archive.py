@@ -172,12 +172,12 @@ def stand_in_for_gpu(build):
     return {"LATHE_CUDA_DRIVER": str(build / "fake_cuda/libfake_cuda_driver.so"), "LATHE_NVRTC": str(build / "fake_cuda/libnvrtc.so")}
 
 
-def build_plan(build, model, n, device, plan, *options):
-    """Has the programs of the folder `build` make a version-compatible plan for a device of DEVICES."""
+def build_plan(build, model, n, device, plan, *options, stands_in=True):
+    """Has the programs of the folder `build` make a version-compatible plan for a device of DEVICES; without a GPU, where one stands in."""
     with tempfile.TemporaryDirectory() as cache:
         subprocess.run([build / "bin/lathe", "build", model, "-o", plan, "--buildBudget=0", f"--target={DEVICES[device][0]}", "--noTF32",
                         *shape_options(n), *options], check=True, stdout=subprocess.DEVNULL,
-                       env=os.environ | {"LATHE_CACHE_DIR": cache, **(stand_in_for_gpu(build) if device == "cuda" else {})})
+                       env=os.environ | {"LATHE_CACHE_DIR": cache, **(stand_in_for_gpu(build) if stands_in and device == "cuda" else {})})
 
 
 def make(build, folder):

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Plans of every release in the libraries of that release and of all later ones, up to this tree's: `make test-releases`.
 
-Releases are built from their own sources (releases.txt), for this machine's instructions alone, in build/releases: minutes for each, once. Each
+Releases are built from their own sources (releases.txt), for this machine's instructions alone, in build/releases: minutes for each, once. With
+--built they were built on another machine, which has no GPU, and plans for GPUs run on the one here instead of its stand-in. Each
 makes plans of make_archive.py's networks. Whichever library, and whichever way it takes to the plan, the answer must have the bits
 of that of the plan's own release; libraries of earlier releases must refuse the plan, and name both versions."""
 import argparse
@@ -45,8 +46,8 @@ def build_release(folder, commit):
 
 
 class Crosswise:
-    def __init__(self, builds, levels, runner, folder):
-        self.builds, self.levels, self.runner, self.folder = builds, levels, runner, folder
+    def __init__(self, builds, levels, folder, stands_in):
+        self.builds, self.levels, self.folder, self.stands_in = builds, levels, folder, stands_in
         self.versions = list(builds)
         self.failures, self.counts = [], collections.Counter()
 
@@ -62,15 +63,16 @@ class Crosswise:
                 for device, (_, chosen) in DEVICES.items():
                     for kind, options in KINDS.items() if network in chosen else ():
                         path = self.folder / f"{name}.{version}.{device}.{kind}"
-                        build_plan(build, self.folder / f"{name}.onnx", n, device, path, *options)
+                        build_plan(build, self.folder / f"{name}.onnx", n, device, path, *options, stands_in=self.stands_in)
                         yield Plan(version, device, name, kind, path, given)
 
     def run(self, plan, version, kind, *options):
         """Exit status, what was printed and outputs."""
-        variables = stand_in_for_gpu(self.builds[self.versions[-1]])
+        here = self.builds[self.versions[-1]]
+        variables = stand_in_for_gpu(here) if self.stands_in and plan.device == "cuda" else {}
         with tempfile.TemporaryDirectory() as made:
-            done = subprocess.run([self.runner, self.builds[version] / f"lib/lib{kind}.so", plan.path, plan.given, made, *options],
-                                  capture_output=True, text=True, env=os.environ | (variables if plan.device == "cuda" else {}))
+            done = subprocess.run([here / "bin/version_runner", self.builds[version] / f"lib/lib{kind}.so", plan.path, plan.given, made, *options],
+                                  capture_output=True, text=True, env=os.environ | variables)
             outputs = {path.name: path.read_bytes() for path in pathlib.Path(made).iterdir()}
         return done.returncode, done.stdout + done.stderr, outputs
 
@@ -115,14 +117,17 @@ class Crosswise:
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build", help="this tree's build folder; default: build")
-    build = parser.parse_args().build.resolve()
-    builds = {version: build_release(build / "releases" / version, commit) for version, commit, _ in releases()}
+    parser.add_argument("--built", type=pathlib.Path, metavar="FOLDER", help="releases lie in FOLDER/VERSION/bin and lib")
+    options = parser.parse_args()
+    build = options.build.resolve()
+    builds = {version: options.built.resolve() / version if options.built else build_release(build / "releases" / version, commit)
+              for version, commit, _ in releases()}
     levels = {version: int(level) for version, _, level in releases()}
-    here = (build / "CMakeCache.txt").read_text().split("CMAKE_PROJECT_VERSION:STATIC=")[1].split()[0]
+    here = re.search(r"project\(lathe VERSION ([\d.]+)", (ROOT / "CMakeLists.txt").read_text())[1]
     builds[here] = build
     levels[here] = int(re.search(r"kInterfaceLevel = (\d+);", (ROOT / "src/base/version.h").read_text())[1])
     with tempfile.TemporaryDirectory() as folder:
-        crosswise = Crosswise(builds, levels, build / "bin/version_runner", pathlib.Path(folder))
+        crosswise = Crosswise(builds, levels, pathlib.Path(folder), stands_in=not options.built)
         for plan in crosswise.plans():
             crosswise.check(plan)
     crosswise.print_table()

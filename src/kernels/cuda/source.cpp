@@ -184,7 +184,9 @@ DType raw_type(DType dtype) {
   }
 }
 
-Source::Source(std::string_view header) : header_(header) {}
+Source::Source(std::string_view header) { include(header); }
+
+void Source::include(std::string_view header) { headers_ += fmt::format("#include \"{}\"\n", header); }
 
 std::string Source::number(const Expr& expr) {
   if (const auto value = expr.as_constant()) return literal(*value);
@@ -337,7 +339,7 @@ SourceLaunch Source::finish(std::string_view call, std::array<Expr, 3> grid, uin
   for (size_t i = 0; i < numbers_.size(); ++i)
     parameters += fmt::format("{}long n{}", parameters.empty() ? "" : ", ", i);
   result.source = "#include \"lib/math.cuh\"\n#include \"lib/tensor.cuh\"\n";
-  result.source += fmt::format("#include \"{}\"\n", header_);
+  result.source += headers_;
   result.source += declarations_;
   result.source += fmt::format("LATHE_PARAMETERS({})\n", maps_.size() + args_.size() + numbers_.size());
   if (!maps_.empty()) result.source += fmt::format("LATHE_TENSOR_MAPS({})\n", maps_.size());

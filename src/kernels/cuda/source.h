@@ -54,6 +54,7 @@ class Source {
   // The expression in device code: a literal, or the name of an argument.
   std::string number(const Expr& expr);
   void define(std::string_view name, int64_t value);  // constexpr long
+  void include(std::string_view header);              // another one than the kernel's
   void declare(std::string_view text);                // anything else at namespace scope, after what is there by now
 
   // `call` is the kernel's body. Registers are limited so that min_blocks blocks fit a multiprocessor.
@@ -77,7 +78,7 @@ class Source {
   void tensor(LaunchArg arg, const Operand& operand, std::string_view name);
   std::string index_function(std::string_view name, const Shape& values, std::vector<std::string>& members);
 
-  std::string header_;
+  std::string headers_;  // lines
   std::string declarations_;
   std::vector<TensorMap> maps_;
   std::string map_parameters_, parameters_;  // of the entry, comma-separated: maps, pointers

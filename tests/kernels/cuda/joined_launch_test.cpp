@@ -13,8 +13,9 @@ namespace lathe::cuda {
 namespace {
 
 // A copy of n elements, whose text says so.
-SourceLaunch copy_of(const Expr& n, uint32_t block = 256) {
+SourceLaunch copy_of(const Expr& n, uint32_t block = 256, const char* header = nullptr) {
   Source source("copy/copy.cuh");
+  if (header) source.include(header);
   const std::vector<int64_t> symbols = {6};
   const Operand x = symbolic_operand(DType::f32, {n}, symbols);
   source.input(0, x, "In");
@@ -59,6 +60,16 @@ TEST(JoinedLaunch, Refusals) {
     other.source.replace(other.source.find("copy/copy.cuh"), 13, "gemm/gemm.cuh");
   }));
   EXPECT_FALSE(with([](SourceLaunch& other) { other.launch.args.resize(kMaxLaunchArgs - 2); }));
+}
+
+// As generic kernels have one, whose programs compute in f64.
+TEST(JoinedLaunch, PartsWithASecondHeader) {
+  const std::vector<SourceLaunch> parts = {copy_of(6, 256, "lib/math_f64.cuh"), copy_of(7),
+                                           copy_of(8, 256, "lib/math_f64.cuh")};
+  const std::optional<SourceLaunch> joined = joined_launch(parts);
+  ASSERT_TRUE(joined);
+  const Result<std::vector<std::byte>> object = compile_for_emulator(joined->source);
+  EXPECT_TRUE(object) << object.error().message;
 }
 
 // Parts of one source see each other's headers.

@@ -107,7 +107,7 @@ Result<Emission> emit_pointwise_program(const Problem& problem) {
                       i)
                 : fmt::format("    const double r{0} = widen_to<double>(element(Op{0}_, c));\n", i);
   }
-  source.declare("#include \"lib/math_f64.cuh\"");
+  source.include("lib/math_f64.cuh");
   body += program_lines(problem.program, "double", "    ");
   for (size_t i = 0; i < problem.outputs.size(); ++i) {
     source.output(i, problem.outputs[i], fmt::format("Out{}", i));
