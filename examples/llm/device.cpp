@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <new>
 #include <vector>
 
@@ -18,14 +19,13 @@ class Host final : public Device {
     blocks_.emplace_back(new (std::nothrow) std::byte[bytes]());
     return blocks_.back().get();
   }
-  bool upload(void* to, const void* from, size_t bytes) override { return move(to, from, bytes); }
-  bool download(void* to, const void* from, size_t bytes) override { return move(to, from, bytes); }
-  bool move(void* to, const void* from, size_t bytes) override {
+  bool upload(void* to, const void* from, size_t bytes) override {
     std::memcpy(to, from, bytes);
     return true;
   }
+  bool download(void* to, const void* from, size_t bytes) override { return upload(to, from, bytes); }
   cudaStream_t stream() const override { return nullptr; }  // an engine for CPUs is done when enqueueV3() returns
-  bool repeat(const std::function<bool()>& enqueue) override { return enqueue(); }
+  bool repeat(size_t, const std::function<bool()>& enqueue) override { return enqueue(); }
 
  private:
   std::vector<std::unique_ptr<std::byte[]>> blocks_;
@@ -42,7 +42,6 @@ struct Driver {
   int (*release)(Address);
   int (*upload)(Address, const void*, size_t, Handle stream);
   int (*download)(void*, Address, size_t, Handle stream);
-  int (*move)(Address, Address, size_t, Handle stream);
   int (*make_stream)(Handle*, unsigned flags);
   int (*wait)(Handle stream);
   int (*begin_capture)(Handle stream, int mode);
@@ -59,10 +58,10 @@ struct Driver {
     };
     return find(init, "cuInit") && find(retain, "cuDevicePrimaryCtxRetain") && find(push, "cuCtxPushCurrent_v2") &&
            find(allocate, "cuMemAlloc_v2") && find(release, "cuMemFree_v2") && find(upload, "cuMemcpyHtoDAsync_v2") &&
-           find(download, "cuMemcpyDtoHAsync_v2") && find(move, "cuMemcpyAsync") &&
-           find(make_stream, "cuStreamCreate") && find(wait, "cuStreamSynchronize") &&
-           find(begin_capture, "cuStreamBeginCapture_v2") && find(end_capture, "cuStreamEndCapture") &&
-           find(instantiate, "cuGraphInstantiateWithFlags") && find(launch, "cuGraphLaunch");
+           find(download, "cuMemcpyDtoHAsync_v2") && find(make_stream, "cuStreamCreate") &&
+           find(wait, "cuStreamSynchronize") && find(begin_capture, "cuStreamBeginCapture_v2") &&
+           find(end_capture, "cuStreamEndCapture") && find(instantiate, "cuGraphInstantiateWithFlags") &&
+           find(launch, "cuGraphLaunch");
   }
 };
 
@@ -89,29 +88,28 @@ class Gpu final : public Device {
   bool download(void* to, const void* from, size_t bytes) override {
     return !driver_.download(to, address(from), bytes, stream_) && !driver_.wait(stream_);
   }
-  bool move(void* to, const void* from, size_t bytes) override {
-    return !driver_.move(address(to), address(from), bytes, stream_);
-  }
   cudaStream_t stream() const override { return static_cast<cudaStream_t>(stream_); }
-  bool repeat(const std::function<bool()>& enqueue) override {
-    if (!executable_ && !capture(enqueue)) return false;
-    return !driver_.launch(executable_, stream_);
+  bool repeat(size_t number, const std::function<bool()>& enqueue) override {
+    Driver::Handle& executable = executables_[number];
+    if (!executable && !capture(enqueue, executable)) return false;
+    return !driver_.launch(executable, stream_);
   }
 
  private:
   static Driver::Address address(const void* memory) { return reinterpret_cast<Driver::Address>(memory); }
   static void* pointer(Driver::Address memory) { return reinterpret_cast<void*>(memory); }
 
-  bool capture(const std::function<bool()>& enqueue) {
+  bool capture(const std::function<bool()>& enqueue, Driver::Handle& executable) {
     constexpr int kThreadLocal = 1;
     Driver::Handle graph = nullptr;
     if (driver_.begin_capture(stream_, kThreadLocal)) return false;
     const bool enqueued = enqueue();
-    return !driver_.end_capture(stream_, &graph) && enqueued && !driver_.instantiate(&executable_, graph, 0);
+    return !driver_.end_capture(stream_, &graph) && enqueued && !driver_.instantiate(&executable, graph, 0);
   }
 
   Driver driver_;
-  Driver::Handle stream_ = nullptr, executable_ = nullptr;
+  Driver::Handle stream_ = nullptr;
+  std::map<size_t, Driver::Handle> executables_;
   std::vector<Driver::Address> blocks_;
 };
 

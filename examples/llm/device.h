@@ -17,11 +17,10 @@ class Device {
   // In the order of the stream. Those of the host wait for the work before them.
   virtual bool upload(void* to, const void* from, size_t bytes) = 0;
   virtual bool download(void* to, const void* from, size_t bytes) = 0;
-  virtual bool move(void* to, const void* from, size_t bytes) = 0;
   virtual cudaStream_t stream() const = 0;
-  // Does the work that `enqueue` gives to the stream: as one CUDA graph, captured at the first call, where there are
-  // such.
-  virtual bool repeat(const std::function<bool()>& enqueue) = 0;
+  // Does the work that `enqueue` gives to the stream, which is the same in each call with that number: as one CUDA
+  // graph, captured at the first one, where there are such.
+  virtual bool repeat(size_t number, const std::function<bool()>& enqueue) = 0;
 };
 
 std::unique_ptr<Device> make_host();

@@ -12,6 +12,7 @@
 #include <map>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "../cpp/logger.h"
@@ -144,6 +145,11 @@ class Decoder {
       if (!memory) return false;
       for (const auto& context : contexts_) context->setTensorAddress(name, memory);
     }
+    for (const auto& [read, written] : kNext) {
+      const size_t bytes = static_cast<size_t>(batch_) * sizeof(int64_t);
+      next_[0][written] = memory_.at(written), next_[1][written] = device_.allocate(bytes);
+      if (!next_[1][written]) return false;
+    }
     return set_length(kPrompt, longest) && set_length(kStep, 1);
   }
 
@@ -156,24 +162,28 @@ class Decoder {
 
   bool read_prompt() { return contexts_[kPrompt]->enqueueV3(device_.stream()); }
 
-  // The token before becomes the one that is read.
+  // What the step before has written is what this one reads. Two memories take turns, so that nothing is copied.
   bool step() {
-    const size_t bytes = static_cast<size_t>(batch_) * sizeof(int64_t);
-    return device_.repeat([&] {
-      return device_.move(memory_.at("tokens"), memory_.at("next"), bytes) &&
-             device_.move(memory_.at("place"), memory_.at("place_after"), bytes) &&
-             contexts_[kStep]->enqueueV3(device_.stream());
+    const size_t turn = steps_++ % 2;
+    return device_.repeat(turn, [&] {
+      for (const auto& [read, written] : kNext)
+        if (!contexts_[kStep]->setTensorAddress(read, next_[turn].at(written)) ||
+            !contexts_[kStep]->setTensorAddress(written, next_[1 - turn].at(written)))
+          return false;
+      return contexts_[kStep]->enqueueV3(device_.stream());
     });
   }
 
   // Of the first text; waits for it. Negative when the run has failed.
   int64_t token() {
     int64_t token = -1;
-    return device_.download(&token, memory_.at("next"), sizeof(token)) ? token : -1;
+    return device_.download(&token, next_[steps_ % 2].at("next"), sizeof(token)) ? token : -1;
   }
 
  private:
   static constexpr int32_t kStep = 0, kPrompt = 1;  // profiles
+  // Inputs, and the outputs that are these in the next step.
+  static constexpr std::pair<const char*, const char*> kNext[] = {{"tokens", "next"}, {"place", "place_after"}};
 
   bool set_length(int32_t profile, int64_t length) {
     for (int32_t i = 0; i < engine_.getNbIOTensors(); ++i) {
@@ -190,6 +200,8 @@ class Decoder {
   const int64_t batch_;
   std::unique_ptr<IExecutionContext> contexts_[2];
   std::map<std::string, void*> memory_;
+  std::map<std::string, void*> next_[2];  // of kNext's outputs; the prompt writes the first
+  size_t steps_ = 0;
 };
 
 using Clock = std::chrono::steady_clock;
