@@ -113,51 +113,59 @@ struct ByDigits {
   }
 };
 
-// How many of the keys are larger.
+// How many of the keys are larger. kWhole: their number is a multiple of 8.
+template <bool kWhole>
 LATHE_DEVICE int rank_among(const uint64* keys, int count, uint64 key) {
   constexpr int kAtOnce = 8;
   int rank = 0;
   LATHE_NO_UNROLL
   for (int first = 0; first < count; first += kAtOnce) LATHE_UNROLL
-  for (int i = 0; i < kAtOnce; ++i) rank += first + i < count && keys[first + i] > key;
+  for (int i = 0; i < kAtOnce; ++i) rank += (kWhole || first + i < count) && keys[first + i] > key;
   return rank;
 }
 
 // Groups of threads each have a largest key. The K-th best of these is at most the K-th best key, for K keys are not
-// below it; few keys are, which are ranked by comparing each with each. Room: as many as K groups can have.
-template <int Threads, int K, int Groups, int Room>
+// below it; few keys are, which are ranked by comparing each with each. A thread holds Own keys at most. Room: for as
+// many as K groups can have.
+template <int Threads, int K, int Groups, int Own>
 struct ByMaxima {
   static constexpr bool kSorted = true;
+  static constexpr int kLanes = Threads / Groups, kRoom = K * Own * kLanes;
 
   template <class KeyAt, class Put>
   LATHE_DEVICE_MEMBER static int select(Part part, const KeyAt& key_at, void* shared, const Put& put) {
-    constexpr int kLanes = Threads / Groups;
     auto* const maxima = static_cast<uint64*>(shared);
-    uint64 *const candidates = maxima + Groups, *const least = candidates + Room;
+    uint64 *const candidates = maxima + Groups, *const least = candidates + kRoom;
     int* const taken = reinterpret_cast<int*>(least + 1);
     if (thread_x() == 0) *least = 1, *taken = 0;  // where fewer than K groups have a key, all keys are candidates
-    uint64 own = 0;
-    for_keys<Threads>(part, key_at, [&](uint64 key) { own = key > own ? key : own; });
+    uint64 own[Own], largest = 0;
+    LATHE_UNROLL
+    for (int i = 0; i < Own; ++i) {
+      const long at = part.begin + i * Threads + thread_x();
+      own[i] = at < part.end ? key_at(at) : 0;
+    }
+    LATHE_UNROLL
+    for (const uint64 key : own) largest = key > largest ? key : largest;
     LATHE_UNROLL
     for (int distance = 1; distance < kLanes; distance *= 2) {
-      const uint64 other = shuffle_xor(own, distance);
-      own = other > own ? other : own;
+      const uint64 other = shuffle_xor(largest, distance);
+      largest = other > largest ? other : largest;
     }
-    if (thread_x() % kLanes == 0) maxima[thread_x() / kLanes] = own;
+    if (thread_x() % kLanes == 0) maxima[thread_x() / kLanes] = largest;
     barrier();
     if (thread_x() < Groups) {
       const uint64 key = maxima[thread_x()];
-      if (key != 0 && rank_among(maxima, Groups, key) == K - 1) *least = key;
+      if (key != 0 && rank_among<true>(maxima, Groups, key) == K - 1) *least = key;
     }
     barrier();
     const uint64 bound = *least;
-    for_keys<Threads>(part, key_at, [&](uint64 key) {
+    LATHE_UNROLL
+    for (const uint64 key : own)
       if (key >= bound) candidates[atomic_add(taken, 1)] = key;
-    });
     barrier();
     const int count = *taken;
     for (int i = thread_x(); i < count; i += Threads) {
-      const int rank = rank_among(candidates, count, candidates[i]);
+      const int rank = rank_among<false>(candidates, count, candidates[i]);
       if (rank < K) put(rank, candidates[i]);
     }
     barrier();

@@ -46,13 +46,14 @@ struct Selection {
   int64_t groups() const {
     return std::max<int64_t>(32, static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(2 * k))));
   }
-  int64_t room() const { return k * ceil_div(keys, threads) * (threads / groups()); }
+  int64_t own() const { return ceil_div(keys, threads); }
+  int64_t room() const { return k * own() * (threads / groups()); }
   bool is_by_maxima() const {
-    constexpr int64_t kMostRoom = 2048;
-    return keys > 0 && groups() <= threads && room() <= kMostRoom;
+    constexpr int64_t kMostOwn = 16, kMostRoom = 2048;
+    return keys > 0 && own() <= kMostOwn && groups() <= threads && room() <= kMostRoom;
   }
   std::string type() const {
-    if (is_by_maxima()) return fmt::format("ByMaxima<{}, {}, {}, {}>", threads, k, groups(), room());
+    if (is_by_maxima()) return fmt::format("ByMaxima<{}, {}, {}, {}>", threads, k, groups(), own());
     return fmt::format("ByDigits<{}, {}>", threads, k);
   }
   int64_t shared_bytes() const { return is_by_maxima() ? 8 * (groups() + room() + 2) : kCountBytes; }
@@ -72,8 +73,7 @@ double clocks_of(int64_t keys, int64_t threads, int64_t sorted) {
 double Selection::clocks(int64_t own) const {
   if (!is_by_maxima()) return clocks_of(own, threads, static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(k))));
   constexpr double kPassClocks = 300, kLoadClocks = 1000, kKeyClocks = 10, kRankClocks = 5;
-  const auto each = static_cast<double>(ceil_div(own, threads));
-  return 3 * kPassClocks + kLoadClocks * std::ceil(each / 4) + kKeyClocks * each +
+  return 3 * kPassClocks + kLoadClocks + kKeyClocks * static_cast<double>(ceil_div(own, threads)) +
          kRankClocks * static_cast<double>(groups() + 2 * k);
 }
 
