@@ -3,7 +3,7 @@
 
 #include "kernels/cpu/gemm/matrices.h"
 #include "kernels/cpu/gemm/matrix_rows.h"
-#include "kernels/cpu/gemm_weight_only/gemm_weight_only.h"
+#include "kernels/cpu/gemm_weight_only/row_digits.h"
 #include "kernels/cpu/kernel_table.h"
 
 namespace lathe::cpu {
@@ -11,19 +11,39 @@ namespace {
 
 using namespace gemm;
 
+int64_t groups_of_block(int64_t depth) { return ceil_div<int64_t>(depth, DigitGroup::kDepth); }
+int64_t groups_of_row(const PackedPanels& panels) {
+  const int64_t before = panels.blocks() - 1;
+  return before * groups_of_block(panels.block) + groups_of_block(panels.k - before * panels.block);
+}
+
+int64_t rows_of(const TensorArg& out) { return out.dims[out.rank - 2] * leading(out); }
+
+int64_t repacked_bytes(const TensorArg& a) {
+  constexpr int64_t kAlignment = 64;
+  return repacks(a) ? ceil_div<int64_t>(a.volume() * static_cast<int64_t>(sizeof(float)), kAlignment) * kAlignment : 0;
+}
+
 class GemmWeightOnly final : public Kernel {
  public:
   GemmWeightOnly(const PackedPanels& panels, Epilogue epilogue) : panels_(panels), epilogue_(std::move(epilogue)) {}
 
   Result<> check(std::span<const TensorArg> inputs, std::span<const TensorArg> outputs) const override;
-  size_t workspace_bytes(std::span<const TensorArg> inputs, std::span<const TensorArg>, int) const override {
-    return repacks(inputs[0]) ? static_cast<size_t>(inputs[0].volume()) * sizeof(float) : 0;
+  size_t workspace_bytes(std::span<const TensorArg> inputs, std::span<const TensorArg> outputs, int) const override {
+    const int64_t groups = digits_for(outputs[0]) ? rows_of(outputs[0]) * groups_of_row(panels_) : 0;
+    return static_cast<size_t>(repacked_bytes(inputs[0]) + groups * static_cast<int64_t>(sizeof(DigitGroup)));
   }
   void run(const Launch& launch) const override;
 
  private:
+  // Null where rows are multiplied as floats.
+  const DigitKernel* digits_for(const TensorArg& out) const {
+    return digits_ && rows_of(out) <= digits_->most_rows ? digits_ : nullptr;
+  }
+
   const PackedPanels panels_;
   const Epilogue epilogue_;
+  const DigitKernel* const digits_ = LATHE_ISA_SELECT(digit_kernel)(panels_, multiplies_bytes());
 };
 
 Result<> GemmWeightOnly::check(std::span<const TensorArg> inputs, std::span<const TensorArg> outputs) const {
@@ -44,6 +64,20 @@ Result<> GemmWeightOnly::check(std::span<const TensorArg> inputs, std::span<cons
   return check_epilogue(epilogue_, inputs.subspan(2), out);
 }
 
+// The rows as integers; null where they cannot be.
+const DigitGroup* split_rows(const DigitKernel* digits, const PackedPanels& panels, const RowSource& source, int rows,
+                             std::byte* workspace) {
+  if (!digits) return nullptr;
+  auto* groups = reinterpret_cast<DigitGroup*>(workspace);
+  const float* a_rows[kMaxTileRows];
+  TileScratch tile;
+  tile.a_rows = a_rows;
+  source.fill(0, rows, tile);
+  for (int r = 0; r < rows; ++r)
+    if (!digits->split(panels, a_rows[r], groups + r * groups_of_row(panels))) return nullptr;
+  return groups;
+}
+
 void GemmWeightOnly::run(const Launch& launch) const {
   static const auto& kernel = LATHE_ISA_SELECT(weight_only_kernel)();
   static const auto finish = LATHE_ISA_SELECT(finish_tile);
@@ -55,7 +89,10 @@ void GemmWeightOnly::run(const Launch& launch) const {
   const BoundEpilogue epilogue = bind_epilogue(epilogue_, operands, out, out.rank - 1);
   MatrixRows source(a.as<float>(), out.as<float>(), epilogue, nullptr);
   source.map_rows(a, out, operands);
-  const int64_t rows = out.dims[out.rank - 2] * leading(out);
+  const int64_t rows = rows_of(out);
+  const DigitKernel* digits = digits_for(out);
+  const DigitGroup* groups =
+      split_rows(digits, panels_, source, static_cast<int>(rows), launch.workspace + repacked_bytes(launch.inputs[0]));
   const std::byte* packed = launch.inputs[1].as<std::byte>();
   const double flops = 2.0 * static_cast<double>(rows * panels_.k) * static_cast<double>(panels_.n);
   const int64_t grain = flops < kMinParallelFlops ? panels_.panels() : 1;
@@ -69,7 +106,11 @@ void GemmWeightOnly::run(const Launch& launch) const {
       for (int64_t first = 0; first < rows; first += kernel.most_rows) {
         const int count = static_cast<int>(std::min<int64_t>(kernel.most_rows, rows - first));
         source.fill(first, count, tile);
-        kernel.multiply({panels_, packed + panel * panels_.panel_bytes(), a_rows, sums}, count);
+        const std::byte* codes = packed + panel * panels_.panel_bytes();
+        if (groups)
+          digits->multiply(panels_, codes, groups, groups_of_row(panels_), count, sums);
+        else
+          kernel.multiply({panels_, codes, a_rows, sums}, count);
         const int64_t column = panel * PackedPanels::kColumns;
         finish(epilogue, tile.where, sums, PackedPanels::kColumns, count, column,
                static_cast<int>(std::min<int64_t>(PackedPanels::kColumns, panels_.n - column)));

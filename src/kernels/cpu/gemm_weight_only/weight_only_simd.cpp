@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cpu/gemm_weight_only/gemm_weight_only.h"
-#include "kernels/cpu/simd_levels.h"
+#include "kernels/cpu/gemm_weight_only/panel_reading.h"
 
 namespace lathe::cpu::LATHE_ISA {
 namespace {
@@ -51,30 +50,10 @@ LATHE_INLINE Vec levels(IntVec words, int i) {
   }
 }
 
-// f16 as f32: the exponents' biases differ by 112.
-LATHE_INLINE Vec load_halves(const uint16_t* from) {
-#if defined(LATHE_ISA_LEVEL_avx512)
-  return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
-#elif defined(LATHE_ISA_LEVEL_avx2)
-  return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
-#else
-  IntVec bits;
-  for (int i = 0; i < kLanes; ++i) bits[i] = from[i];
-  const Vec magnitude = as_float((bits & 0x7fff) << 13) * broadcast(0x1p112f);
-  return as_float(as_int(magnitude) | (bits & 0x8000) << 16);
-#endif
-}
-
-LATHE_INLINE Vec load_scales(const PackedPanels& panels, const std::byte* block, int column) {
-  return panels.half_scales ? load_halves(reinterpret_cast<const uint16_t*>(block) + column)
-                            : load(reinterpret_cast<const float*>(block) + column);
-}
-
 // Less half of the codes, as levels.
 template <int kForm>
-LATHE_INLINE Vec load_zeros(const PackedPanels& panels, const std::byte* block, int column) {
-  const auto* zeros = reinterpret_cast<const uint8_t*>(block + panels.scale_bytes()) + column;
-  return load_levels(zeros, kLanes) - static_cast<float>(1 << (bits_of(kForm) - 1));
+LATHE_INLINE Vec zero_levels(const PackedPanels& panels, const std::byte* block, int column) {
+  return to_float(load_zeros(panels, block, column)) - static_cast<float>(1 << (bits_of(kForm) - 1));
 }
 
 // The levels of a word of each column, the first `count` of them, times A from column k on.
@@ -112,7 +91,7 @@ LATHE_INLINE void multiply_columns(const PanelProduct& product, const std::byte*
   Vec sums[kCount][kVectors], zeros[kVectors];
   LATHE_UNROLL
   for (int v = 0; v < kVectors; ++v) {
-    if constexpr (kZeros) zeros[v] = load_zeros<kForm>(panels, block, column + v * kLanes);
+    if constexpr (kZeros) zeros[v] = zero_levels<kForm>(panels, block, column + v * kLanes);
     LATHE_UNROLL
     for (int r = 0; r < kCount; ++r) sums[r][v] = zero();
   }
@@ -130,14 +109,6 @@ LATHE_INLINE void multiply_columns(const PanelProduct& product, const std::byte*
       store(total, mul_add(sums[r][v], scale, load(total)));
     }
   }
-}
-
-// Fetches what lies a bit ahead of what is read up to `end`. Zen 3 multiplies weights from memory 1.4 times as fast
-// then; Zen 4, which follows the stream by itself, does not.
-LATHE_INLINE void fetch_ahead(const std::byte*& fetched, const std::byte* end) {
-  constexpr int64_t kDistance = 2560, kLine = 64;
-  if constexpr (kVecBytes < 64)
-    for (; fetched < end + kDistance; fetched += kLine) prefetch(fetched);
 }
 
 // Block by block, so that a panel is read once, from one end to the other.
