@@ -76,7 +76,8 @@ class Worker {
   void run_panel(int64_t flat_panel, bool more) {
     const int64_t per_group = problem_.panels.count();
     const int64_t group = flat_panel / per_group, panel = flat_panel % per_group;
-    const float* b = problem_.packed + group * problem_.panels.floats() + problem_.panels.offset(panel);
+    const float* b =
+        problem_.packed + group * problem_.panels.floats() + problem_.panels.offset(panel - problem_.first_packed);
     const int columns = problem_.panels.columns(panel), stride = problem_.panels.stride(panel);
     const int step = tiles_.vectors * tiles_.lanes;
     Tile tile{};
@@ -179,6 +180,15 @@ size_t scratch_bytes(const Blocking& blocking, int64_t rows, int64_t k, const Ne
 
 void run_problem_alone(const GemmProblem& problem, std::byte* scratch) {
   Worker(problem, scratch).run({0, problem.rows, 0, problem.groups * problem.panels.count()});
+}
+
+void run_panels_alone(const GemmProblem& problem, int64_t first, int64_t last, std::byte* scratch) {
+  Worker(problem, scratch).run({0, problem.rows, first, last});
+}
+
+int tile_columns() {
+  static const TileTable& floats = LATHE_ISA_SELECT(tile_table)();
+  return std::max(floats.vectors * floats.lanes, kPanelQuantum);
 }
 
 void run_problem(const GemmProblem& problem, std::byte* scratch, ThreadPool& pool) {

@@ -66,8 +66,9 @@ struct GemmProblem {
   int64_t groups = 1;             // blocks of columns with weights and input columns of their own
   int64_t group_input = 0;        // A's offset from one group to the next
   Panels panels;                  // of one group
-  const float* packed = nullptr;  // all groups, one after the other
-  const Tap* taps = nullptr;      // nominal: k and depths, for the k blocks
+  const float* packed = nullptr;  // all groups, one after the other, from the panel `first_packed` on
+  int64_t first_packed = 0;
+  const Tap* taps = nullptr;  // nominal: k and depths, for the k blocks
   Needs needs;
   Blocking blocking;
   const BoundEpilogue* epilogue = nullptr;
@@ -83,6 +84,10 @@ size_t scratch_bytes(const Blocking& blocking, int64_t rows, int64_t k, const Ne
 void run_problem(const GemmProblem& problem, std::byte* scratch, ThreadPool& pool);
 // The same on the calling thread alone, for callers that split the work themselves; scratch is one thread's.
 void run_problem_alone(const GemmProblem& problem, std::byte* scratch);
+// ... and panels [first, last) of a problem of one group.
+void run_panels_alone(const GemmProblem& problem, int64_t first, int64_t last, std::byte* scratch);
+// Columns of the widest tile, at least a panel's.
+int tile_columns();
 
 // Below this much work a launch is not split over threads (about 5 us).
 inline constexpr double kMinParallelFlops = 1e6;

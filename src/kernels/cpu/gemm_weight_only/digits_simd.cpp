@@ -158,21 +158,16 @@ LATHE_INLINE void multiply_group(const PackedPanels& panels, const Place& at, co
 template <class Products, int kBits, bool kZeros>
 void multiply(const PackedPanels& panels, const std::byte* panel, const DigitGroup* groups, int64_t stride, int rows,
               float* sums) {
-  constexpr int64_t kDepth = DigitGroup::kDepth, kPerWord = 32 / kBits;
+  constexpr int64_t kPerWord = 32 / kBits;
   for (int i = 0; i < rows * kColumns; i += kLanes) store(sums + i, zero());
-  const std::byte *block = panel, *fetched = panel;
-  for (int64_t first = 0; first < panels.k; first += panels.block, block += panels.block_bytes()) {
-    const int64_t depth = panels.k - first < panels.block ? panels.k - first : panels.block;
-    const std::byte* codes = block + panels.scale_bytes() + panels.zero_bytes();
-    for (int64_t k = 0; k < depth; k += kDepth, ++groups, codes += panels.code_bytes(kDepth)) {
-      const int64_t some = depth - k < kDepth ? depth - k : kDepth;
-      fetch_ahead(fetched, codes + panels.code_bytes(some));
-      Place at = {block, codes, 0, static_cast<int>((some + kPerWord - 1) / kPerWord)};
-      for (int r = 0; r < rows; ++r)
-        for (at.column = 0; at.column < kColumns; at.column += kVectors * kLanes)
-          multiply_group<Products, kBits, kZeros>(panels, at, groups[r * stride], sums + r * kColumns);
-    }
-  }
+  read_in_pieces<DigitGroup::kDepth>(
+      panels, panel, [&](const std::byte* block, const std::byte* codes, int64_t, int64_t depth) {
+        Place at = {block, codes, 0, static_cast<int>((depth + kPerWord - 1) / kPerWord)};
+        for (int r = 0; r < rows; ++r)
+          for (at.column = 0; at.column < kColumns; at.column += kVectors * kLanes)
+            multiply_group<Products, kBits, kZeros>(panels, at, groups[r * stride], sums + r * kColumns);
+        ++groups;
+      });
 }
 
 template <class Products, int kBits>

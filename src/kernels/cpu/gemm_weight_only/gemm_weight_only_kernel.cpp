@@ -4,6 +4,7 @@
 #include "kernels/cpu/gemm/matrices.h"
 #include "kernels/cpu/gemm/matrix_rows.h"
 #include "kernels/cpu/gemm_weight_only/row_digits.h"
+#include "kernels/cpu/gemm_weight_only/unpacked.h"
 #include "kernels/cpu/kernel_table.h"
 
 namespace lathe::cpu {
@@ -19,9 +20,8 @@ int64_t groups_of_row(const PackedPanels& panels) {
 
 int64_t rows_of(const TensorArg& out) { return out.dims[out.rank - 2] * leading(out); }
 
-int64_t repacked_bytes(const TensorArg& a) {
-  constexpr int64_t kAlignment = 64;
-  return repacks(a) ? ceil_div<int64_t>(a.volume() * static_cast<int64_t>(sizeof(float)), kAlignment) * kAlignment : 0;
+size_t repacked_bytes(const TensorArg& a) {
+  return repacks(a) ? round_up(static_cast<size_t>(a.volume()) * sizeof(float), size_t{64}) : 0;
 }
 
 class GemmWeightOnly final : public Kernel {
@@ -29,13 +29,25 @@ class GemmWeightOnly final : public Kernel {
   GemmWeightOnly(const PackedPanels& panels, Epilogue epilogue) : panels_(panels), epilogue_(std::move(epilogue)) {}
 
   Result<> check(std::span<const TensorArg> inputs, std::span<const TensorArg> outputs) const override;
-  size_t workspace_bytes(std::span<const TensorArg> inputs, std::span<const TensorArg> outputs, int) const override {
-    const int64_t groups = digits_for(outputs[0]) ? rows_of(outputs[0]) * groups_of_row(panels_) : 0;
-    return static_cast<size_t>(repacked_bytes(inputs[0]) + groups * static_cast<int64_t>(sizeof(DigitGroup)));
+  size_t workspace_bytes(std::span<const TensorArg> inputs, std::span<const TensorArg> outputs,
+                         int threads) const override {
+    const int64_t rows = rows_of(outputs[0]);
+    const size_t repacked = repacked_bytes(inputs[0]);
+    if (rows >= kUnpackedRows) return repacked + UnpackedProduct(panels_, rows).workspace_bytes(threads);
+    const int64_t groups = digits_for(outputs[0]) ? rows * groups_of_row(panels_) : 0;
+    return repacked + static_cast<size_t>(groups) * sizeof(DigitGroup);
   }
   void run(const Launch& launch) const override;
 
  private:
+  struct FewRows {
+    const std::byte* packed;
+    int64_t rows;
+    const RowSource& source;
+    const BoundEpilogue& epilogue;
+    const DigitKernel* digits;
+  };
+  void run_few(const FewRows& few, std::byte* workspace, ThreadPool& pool) const;
   // Null where rows are multiplied as floats.
   const DigitKernel* digits_for(const TensorArg& out) const {
     return digits_ && rows_of(out) <= digits_->most_rows ? digits_ : nullptr;
@@ -79,40 +91,46 @@ const DigitGroup* split_rows(const DigitKernel* digits, const PackedPanels& pane
 }
 
 void GemmWeightOnly::run(const Launch& launch) const {
-  static const auto& kernel = LATHE_ISA_SELECT(weight_only_kernel)();
-  static const auto finish = LATHE_ISA_SELECT(finish_tile);
   const TensorArg& out = launch.outputs[0];
   if (out.volume() == 0) return;
   const auto operands = launch.inputs.subspan(2);
   TensorArg a = launch.inputs[0];
   if (repacks(a)) a = repack(a, reinterpret_cast<float*>(launch.workspace), launch.pool);
-  const BoundEpilogue epilogue = bind_epilogue(epilogue_, operands, out, out.rank - 1);
-  MatrixRows source(a.as<float>(), out.as<float>(), epilogue, nullptr);
-  source.map_rows(a, out, operands);
-  const int64_t rows = rows_of(out);
-  const DigitKernel* digits = digits_for(out);
-  const DigitGroup* groups =
-      split_rows(digits, panels_, source, static_cast<int>(rows), launch.workspace + repacked_bytes(launch.inputs[0]));
+  std::byte* workspace = launch.workspace + repacked_bytes(launch.inputs[0]);
   const std::byte* packed = launch.inputs[1].as<std::byte>();
-  const double flops = 2.0 * static_cast<double>(rows * panels_.k) * static_cast<double>(panels_.n);
+  const BoundEpilogue epilogue = bind_epilogue(epilogue_, operands, out, out.rank - 1);
+  const int64_t rows = rows_of(out);
+  const bool unpacks = rows >= kUnpackedRows;
+  const UnpackedProduct unpacked(panels_, rows);
+  MatrixRows source(a.as<float>(), out.as<float>(), epilogue, unpacks ? unpacked.write_taps(workspace) : nullptr);
+  source.map_rows(a, out, operands);
+  if (unpacks) return unpacked.run(packed, epilogue, source, workspace, launch.pool);
+  run_few({packed, rows, source, epilogue, digits_for(out)}, workspace, launch.pool);
+}
+
+// All rows by a panel, which stays in the cache, before the next.
+void GemmWeightOnly::run_few(const FewRows& few, std::byte* workspace, ThreadPool& pool) const {
+  static const auto& kernel = LATHE_ISA_SELECT(weight_only_kernel)();
+  static const auto finish = LATHE_ISA_SELECT(finish_tile);
+  const DigitGroup* groups = split_rows(few.digits, panels_, few.source, static_cast<int>(few.rows), workspace);
+  const double flops = 2.0 * static_cast<double>(few.rows * panels_.k) * static_cast<double>(panels_.n);
   const int64_t grain = flops < kMinParallelFlops ? panels_.panels() : 1;
-  // All rows by a panel, which stays in the cache, before the next.
-  launch.pool.parallel_for(panels_.panels(), grain, [&](int64_t begin, int64_t end, int) {
+  pool.parallel_for(panels_.panels(), grain, [&](int64_t begin, int64_t end, int) {
     alignas(64) float sums[kMostPanelRows * PackedPanels::kColumns];
     const float* a_rows[kMaxTileRows];
     TileScratch tile;
     tile.a_rows = a_rows;
     for (int64_t panel = begin; panel < end; ++panel)
-      for (int64_t first = 0; first < rows; first += kernel.most_rows) {
-        const int count = static_cast<int>(std::min<int64_t>(kernel.most_rows, rows - first));
-        source.fill(first, count, tile);
-        const std::byte* codes = packed + panel * panels_.panel_bytes();
+      for (int64_t first = 0; first < few.rows; first += kernel.most_rows) {
+        const int count = static_cast<int>(std::min<int64_t>(kernel.most_rows, few.rows - first));
+        few.source.fill(first, count, tile);
+        const std::byte* codes = few.packed + panel * panels_.panel_bytes();
         if (groups)
-          digits->multiply(panels_, codes, groups, groups_of_row(panels_), count, sums);
+          few.digits->multiply(panels_, codes, groups, groups_of_row(panels_), count, sums);
         else
           kernel.multiply({panels_, codes, a_rows, sums}, count);
         const int64_t column = panel * PackedPanels::kColumns;
-        finish(epilogue, tile.where, sums, PackedPanels::kColumns, count, column,
+        finish(few.epilogue, tile.where, sums, PackedPanels::kColumns, count, column,
                static_cast<int>(std::min<int64_t>(PackedPanels::kColumns, panels_.n - column)));
       }
   });

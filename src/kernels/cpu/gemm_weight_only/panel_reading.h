@@ -38,4 +38,20 @@ LATHE_INLINE void fetch_ahead(const std::byte*& fetched, const std::byte* end) {
     for (; fetched < end + kDistance; fetched += kLine) prefetch(fetched);
 }
 
+// A panel from one end to the other, so that it is read once: piece(block, codes, k, depth) for up to kDepth neighbours
+// along K, in one block each.
+template <int64_t kDepth, class F>
+LATHE_INLINE void read_in_pieces(const gemm::PackedPanels& panels, const std::byte* panel, F&& piece) {
+  const std::byte *block = panel, *fetched = panel;
+  for (int64_t first = 0; first < panels.k; first += panels.block, block += panels.block_bytes()) {
+    const int64_t end = panels.k - first < panels.block ? panels.k : first + panels.block;
+    const std::byte* codes = block + panels.scale_bytes() + panels.zero_bytes();
+    for (int64_t k = first; k < end; k += kDepth, codes += panels.code_bytes(kDepth)) {
+      const int64_t depth = end - k < kDepth ? end - k : kDepth;
+      fetch_ahead(fetched, codes + panels.code_bytes(depth));
+      piece(block, codes, k, depth);
+    }
+  }
+}
+
 }  // namespace lathe::cpu::LATHE_ISA

@@ -111,26 +111,17 @@ LATHE_INLINE void multiply_columns(const PanelProduct& product, const std::byte*
   }
 }
 
-// Block by block, so that a panel is read once, from one end to the other.
 template <int kForm, bool kZeros, int kCount>
 void multiply_panel(const PanelProduct& product) {
   constexpr int kVectors = vectors_for(kCount);
-  const PackedPanels& panels = product.panels;
-  const float* a[kCount];
-  for (int r = 0; r < kCount; ++r) a[r] = product.a[r];
   for (int i = 0; i < kCount * kColumns; i += kLanes) store(product.sums + i, zero());
-  const std::byte *block = product.panel, *fetched = block;
-  for (int64_t b = 0; b < panels.blocks(); ++b, block += panels.block_bytes()) {
-    const int64_t rest = panels.k - b * panels.block, block_depth = rest < panels.block ? rest : panels.block;
-    for (int64_t k = 0; k < block_depth; k += kDepth) {
-      const int64_t depth = block_depth - k < kDepth ? block_depth - k : kDepth;
-      const std::byte* codes = block + panels.scale_bytes() + panels.zero_bytes() + panels.code_bytes(k);
-      fetch_ahead(fetched, codes + panels.code_bytes(depth));
-      for (int column = 0; column < kColumns; column += kVectors * kLanes)
-        multiply_columns<kForm, kZeros, kCount, kVectors>(product, block, codes, column, a, depth);
-      for (int r = 0; r < kCount; ++r) a[r] += depth;
-    }
-  }
+  read_in_pieces<kDepth>(product.panels, product.panel,
+                         [&](const std::byte* block, const std::byte* codes, int64_t k, int64_t depth) {
+                           const float* a[kCount];
+                           for (int r = 0; r < kCount; ++r) a[r] = product.a[r] + k;
+                           for (int column = 0; column < kColumns; column += kVectors * kLanes)
+                             multiply_columns<kForm, kZeros, kCount, kVectors>(product, block, codes, column, a, depth);
+                         });
 }
 
 template <int kForm, bool kZeros>
@@ -141,24 +132,53 @@ void multiply_rows(const PanelProduct& product, int rows) {
   functions[rows - 1](product);
 }
 
-template <int kBits>
-void multiply_bits(const PanelProduct& product, int rows) {
-  product.panels.has_zeros ? multiply_rows<kBits, true>(product, rows) : multiply_rows<kBits, false>(product, rows);
+template <int kForm, bool kZeros>
+void unpack_panel(const PackedPanels& panels, const std::byte* panel, int columns, int width, float* to) {
+  constexpr int kPerWord = 32 / bits_of(kForm);
+  read_in_pieces<kDepth>(panels, panel, [&](const std::byte* block, const std::byte* codes, int64_t k, int64_t depth) {
+    for (int column = 0; column < columns; column += kLanes) {
+      const Vec scale = load_scales(panels, block, column);
+      Vec zeros;
+      if constexpr (kZeros) zeros = zero_levels<kForm>(panels, block, column);
+      const auto* words = reinterpret_cast<const int32_t*>(codes) + column;
+      float* out = to + column / width * width * panels.k + column % width + k * width;
+      for (int64_t at = 0; at < depth; at += kPerWord, words += kColumns) {
+        const IntVec word = load_words<kForm>(words);
+        LATHE_UNROLL
+        for (int i = 0; i < kPerWord; ++i, out += width) {
+          if (at + i >= depth) break;
+          Vec level = levels<kForm>(word, i);
+          if constexpr (kZeros) level -= zeros;
+          store(out, level * scale);
+        }
+      }
+    }
+  });
 }
 
-void multiply(const PanelProduct& product, int rows) {
-  if (product.panels.codes == gemm::Codes::e4m3)
-    multiply_rows<kE4m3, false>(product, rows);
-  else if (product.panels.codes == gemm::Codes::e5m2)
-    multiply_rows<kE5m2, false>(product, rows);
-  else
-    product.panels.bits == 8 ? multiply_bits<8>(product, rows) : multiply_bits<4>(product, rows);
+struct Functions {
+  void (*multiply)(const PanelProduct& product, int rows);
+  void (*unpack)(const PackedPanels& panels, const std::byte* panel, int columns, int width, float* to);
+};
+template <int kForm, bool kZeros = false>
+constexpr Functions kFunctions = {multiply_rows<kForm, kZeros>, unpack_panel<kForm, kZeros>};
+
+const Functions& functions_for(const PackedPanels& panels) {
+  if (panels.codes == gemm::Codes::e4m3) return kFunctions<kE4m3>;
+  if (panels.codes == gemm::Codes::e5m2) return kFunctions<kE5m2>;
+  if (panels.bits == 8) return panels.has_zeros ? kFunctions<8, true> : kFunctions<8>;
+  return panels.has_zeros ? kFunctions<4, true> : kFunctions<4>;
+}
+
+void multiply(const PanelProduct& product, int rows) { functions_for(product.panels).multiply(product, rows); }
+void unpack(const PackedPanels& panels, const std::byte* panel, int columns, int width, float* to) {
+  functions_for(panels).unpack(panels, panel, columns, width, to);
 }
 
 }  // namespace
 
 const PanelKernel& weight_only_kernel() {
-  static const PanelKernel kernel = {kRows, multiply};
+  static const PanelKernel kernel = {kRows, multiply, unpack};
   return kernel;
 }
 
