@@ -69,29 +69,21 @@ bool split(const PackedPanels& panels, const float* row, DigitGroup* groups) {
   return true;
 }
 
+#if defined(LATHE_ISA_LEVEL_avx2)
 // Products of codes of 4 bits, of which 32 sums of two fit 16 bits, where CPUs have no instruction for sums of four.
 struct NarrowProducts {
   static constexpr int kMostRows = 1;
   LATHE_INLINE static IntVec add(IntVec sums, IntVec codes, IntVec digits) {
-#if defined(LATHE_ISA_LEVEL_avx512)
-    const auto x = reinterpret_cast<__m512i>(codes), y = reinterpret_cast<__m512i>(digits);
-    sums = reinterpret_cast<IntVec>(_mm512_add_epi16(reinterpret_cast<__m512i>(sums), _mm512_maddubs_epi16(x, y)));
-    asm("" : "+v"(sums));  // else all products are made, and stored, before they are added
-#else
-    const auto x = reinterpret_cast<__m256i>(codes), y = reinterpret_cast<__m256i>(digits);
-    sums = reinterpret_cast<IntVec>(_mm256_add_epi16(reinterpret_cast<__m256i>(sums), _mm256_maddubs_epi16(x, y)));
-    asm("" : "+x"(sums));
-#endif
+    const __m256i products = _mm256_maddubs_epi16(reinterpret_cast<__m256i>(codes), reinterpret_cast<__m256i>(digits));
+    sums = reinterpret_cast<IntVec>(_mm256_add_epi16(reinterpret_cast<__m256i>(sums), products));
+    asm("" : "+x"(sums));  // else all products are made, and stored, before they are added
     return sums;
   }
   LATHE_INLINE static IntVec total(IntVec sums) {
-#if defined(LATHE_ISA_LEVEL_avx512)
-    return reinterpret_cast<IntVec>(_mm512_madd_epi16(reinterpret_cast<__m512i>(sums), _mm512_set1_epi16(1)));
-#else
     return reinterpret_cast<IntVec>(_mm256_madd_epi16(reinterpret_cast<__m256i>(sums), _mm256_set1_epi16(1)));
-#endif
   }
 };
+#endif
 struct WideProducts : ByteProducts {
   static constexpr int kMostRows = 2;
   LATHE_INLINE static IntVec total(IntVec sums) { return sums; }
@@ -183,12 +175,14 @@ const DigitKernel* kernel_for(bool has_zeros) {
 const gemm::DigitKernel* digit_kernel(const gemm::PackedPanels& panels, bool multiplies_bytes) {
 #if defined(LATHE_ISA_LEVEL_avx512) || defined(LATHE_ISA_LEVEL_avx2)
   if (panels.codes != gemm::Codes::integers) return nullptr;
-  if (panels.bits == 8) return multiplies_bytes ? kernel_for<WideProducts, 8>(panels.has_zeros) : nullptr;
-  return multiplies_bytes ? kernel_for<WideProducts, 4>(panels.has_zeros)
-                          : kernel_for<NarrowProducts, 4>(panels.has_zeros);
-#else
-  return nullptr;
+  if (multiplies_bytes)
+    return panels.bits == 8 ? kernel_for<WideProducts, 8>(panels.has_zeros)
+                            : kernel_for<WideProducts, 4>(panels.has_zeros);
 #endif
+#if defined(LATHE_ISA_LEVEL_avx2)
+  if (panels.bits == 4) return kernel_for<NarrowProducts, 4>(panels.has_zeros);
+#endif
+  return nullptr;
 }
 
 }  // namespace lathe::cpu::LATHE_ISA
