@@ -69,7 +69,8 @@ struct PanelProduct {
 struct PanelKernel {
   int most_rows;
   void (*multiply)(const PanelProduct& product, int rows);
-  // The weights of the first `columns`, a multiple of 16, as panels of `width` columns that lie row by row.
+  // The weights of the first `columns`, a multiple of 16, as panels of `width` columns that lie row by row. Null where
+  // `multiply` is as fast for many rows.
   void (*unpack)(const PackedPanels& panels, const std::byte* panel, int columns, int width, float* to);
 };
 

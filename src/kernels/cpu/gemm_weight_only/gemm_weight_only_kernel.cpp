@@ -33,7 +33,7 @@ class GemmWeightOnly final : public Kernel {
                          int threads) const override {
     const int64_t rows = rows_of(outputs[0]);
     const size_t repacked = repacked_bytes(inputs[0]);
-    if (rows >= kUnpackedRows) return repacked + UnpackedProduct(panels_, rows).workspace_bytes(threads);
+    if (are_unpacked(rows)) return repacked + UnpackedProduct(panels_, rows).workspace_bytes(threads);
     const int64_t groups = digits_for(outputs[0]) ? rows * groups_of_row(panels_) : 0;
     return repacked + static_cast<size_t>(groups) * sizeof(DigitGroup);
   }
@@ -100,7 +100,7 @@ void GemmWeightOnly::run(const Launch& launch) const {
   const std::byte* packed = launch.inputs[1].as<std::byte>();
   const BoundEpilogue epilogue = bind_epilogue(epilogue_, operands, out, out.rank - 1);
   const int64_t rows = rows_of(out);
-  const bool unpacks = rows >= kUnpackedRows;
+  const bool unpacks = are_unpacked(rows);
   const UnpackedProduct unpacked(panels_, rows);
   MatrixRows source(a.as<float>(), out.as<float>(), epilogue, unpacks ? unpacked.write_taps(workspace) : nullptr);
   source.map_rows(a, out, operands);

@@ -10,7 +10,17 @@ constexpr int64_t kKBlock = 256;  // of which a panel's weights stay in the seco
 // Of panels as wide as a tile, whose rows lie one behind the other in the first cache.
 Blocking blocking() { return {.width = tile_columns(), .row_block = 192, .k_block = kKBlock}; }
 
+const PanelKernel& panel_kernel() {
+  static const PanelKernel& kernel = LATHE_ISA_SELECT(weight_only_kernel)();
+  return kernel;
+}
+
 }  // namespace
+
+bool are_unpacked(int64_t rows) {
+  constexpr int64_t kLeastRows = 16;
+  return rows >= kLeastRows && panel_kernel().unpack;
+}
 
 int64_t UnpackedProduct::tap_count() const { return ceil_div(panels_.k, kKBlock); }
 size_t UnpackedProduct::tap_bytes() const {
@@ -32,7 +42,6 @@ const Tap* UnpackedProduct::write_taps(std::byte* workspace) const {
 
 void UnpackedProduct::run(const std::byte* packed, const BoundEpilogue& epilogue, const RowSource& source,
                           std::byte* workspace, ThreadPool& pool) const {
-  static const auto& kernel = LATHE_ISA_SELECT(weight_only_kernel)();
   const auto* taps = reinterpret_cast<const Tap*>(workspace);
   const double flops = 2.0 * static_cast<double>(rows_ * panels_.k) * static_cast<double>(panels_.n);
   const int64_t grain = flops < kMinParallelFlops ? panels_.panels() : 1;
@@ -53,7 +62,8 @@ void UnpackedProduct::run(const std::byte* packed, const BoundEpilogue& epilogue
       const int64_t first = panel * per_panel, last = std::min(first + per_panel, problem.panels.count());
       const int64_t rest = round_up(panels_.n, int64_t{kPanelQuantum}) - first * width;
       const int columns = static_cast<int>(std::min<int64_t>(rest, PackedPanels::kColumns));
-      kernel.unpack(panels_, packed + panel * panels_.panel_bytes(), columns, std::min(columns, width), weights);
+      panel_kernel().unpack(panels_, packed + panel * panels_.panel_bytes(), columns, std::min(columns, width),
+                            weights);
       problem.first_packed = first;
       run_panels_alone(problem, first, last, own + panel_bytes());
     }

@@ -8,8 +8,8 @@
 
 namespace lathe::cpu::gemm {
 
-// From so many rows on this is faster than unpacking codes in registers for a few rows each.
-inline constexpr int64_t kUnpackedRows = 12;
+// Whether that is faster than unpacking codes in registers for a few rows each.
+bool are_unpacked(int64_t rows);
 
 class UnpackedProduct {
  public:

@@ -160,8 +160,9 @@ struct Functions {
   void (*multiply)(const PanelProduct& product, int rows);
   void (*unpack)(const PackedPanels& panels, const std::byte* panel, int columns, int width, float* to);
 };
+constexpr bool kUnpacks = kVecRegisters < 32;  // others multiply enough rows by what they have unpacked in registers
 template <int kForm, bool kZeros = false>
-constexpr Functions kFunctions = {multiply_rows<kForm, kZeros>, unpack_panel<kForm, kZeros>};
+constexpr Functions kFunctions = {multiply_rows<kForm, kZeros>, kUnpacks ? unpack_panel<kForm, kZeros> : nullptr};
 
 const Functions& functions_for(const PackedPanels& panels) {
   if (panels.codes == gemm::Codes::e4m3) return kFunctions<kE4m3>;
@@ -178,7 +179,7 @@ void unpack(const PackedPanels& panels, const std::byte* panel, int columns, int
 }  // namespace
 
 const PanelKernel& weight_only_kernel() {
-  static const PanelKernel kernel = {kRows, multiply, unpack};
+  static const PanelKernel kernel = {kRows, multiply, kUnpacks ? unpack : nullptr};
   return kernel;
 }
 
