@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <set>
+#include <tuple>
 
 #include "device/open_numbers.h"
 #include "plan/disjoint.h"
@@ -56,20 +57,24 @@ class Joiner {
   // Steps, in the order in which they were, that become one.
   struct Group {
     std::vector<uint32_t> steps;
-    bool is_open = false;  // others may join
+    bool is_open = false;        // others may join
+    bool has_one_block = false;  // at most, each of them
+    JoinedParts how = JoinedParts::at_once;
+    std::vector<TensorId> inputs{}, outputs{};  // once it is joined
     std::optional<SourceLaunch> joined = std::nullopt;
   };
 
   // The step becomes part of a group not far before it, which then runs where it stood, or else where the step does.
   Result<> add(uint32_t step) {
     Group added{{step}, is_short(plan_.steps[step])};
+    added.has_one_block = added.is_open && has_one_block(step);
     if (!added.is_open) return groups_.push_back(std::move(added)), Result<>();
     bool moves = true;
     const size_t last = groups_.size(), first = last - std::min(last, kNear);
     for (size_t at = last; at-- > first;) {
       Group& group = groups_[at];
       const bool meet = depends(group, added);
-      if (group.is_open && !meet && (moves || can_wait(at)) && take(group, step)) {
+      if (group.is_open && (moves || can_wait(at)) && take(group, added, meet)) {
         if (!moves)
           std::rotate(groups_.begin() + static_cast<ptrdiff_t>(at), groups_.begin() + static_cast<ptrdiff_t>(at) + 1,
                       groups_.end());
@@ -86,24 +91,43 @@ class Joiner {
                         [&](const Group& later) { return depends(groups_[at], later); });
   }
 
-  // As far as one launch can be both.
-  bool take(Group& group, uint32_t step) {
-    if (group.steps.size() == kParts) return false;
+  // As far as one launch can be both. Where one depends on the other, or did so of the group, a block runs them in
+  // turn.
+  bool take(Group& group, const Group& added, bool meet) {
+    const uint32_t step = added.steps[0];
+    const JoinedParts how = meet ? JoinedParts::in_turn : group.how;
+    const bool have_one_block = group.has_one_block && added.has_one_block;
+    if (group.steps.size() == kParts || (how == JoinedParts::in_turn && !have_one_block)) return false;
+    Group both{group.steps, true, have_one_block, how};
+    both.steps.push_back(step);
     std::vector<SourceLaunch> parts;
-    for (const uint32_t each : group.steps) parts.push_back(launch_of(each));
-    parts.push_back(launch_of(step));
-    uint32_t inputs = 0, outputs = 0;
-    for (size_t i = 0; i < parts.size(); ++i) {
-      for (LaunchArg& arg : parts[i].launch.args)
-        arg.index += arg.kind == LaunchArg::input ? inputs : arg.kind == LaunchArg::output ? outputs : 0;
-      const Step& own = plan_.steps[i < group.steps.size() ? group.steps[i] : step];
-      inputs += static_cast<uint32_t>(own.inputs.size()), outputs += static_cast<uint32_t>(own.outputs.size());
-    }
-    std::optional<SourceLaunch> joined = options_.join_launches(parts);
-    if (!joined) return false;
-    group.joined = std::move(joined);
-    group.steps.push_back(step);
+    for (const uint32_t each : both.steps) parts.push_back(part_of(both, each));
+    both.joined = options_.join_launches(parts, how);
+    if (!both.joined) return false;
+    group = std::move(both);
     return true;
+  }
+
+  // The step's launch, whose arguments are among the group's tensors. What parts before it have written is no input of
+  // the group, but one of its outputs.
+  SourceLaunch part_of(Group& group, uint32_t step) const {
+    SourceLaunch part = launch_of(step);
+    const Step& own = plan_.steps[step];
+    std::vector<std::pair<LaunchArg::Kind, uint32_t>> places;  // of its inputs
+    for (const TensorId id : own.inputs) {
+      const bool is_written = touch({id}, group.outputs);
+      std::vector<TensorId>& ids = is_written ? group.outputs : group.inputs;
+      const auto at = is_written ? std::ranges::find(ids, id) : ids.end();
+      places.emplace_back(is_written ? LaunchArg::output : LaunchArg::input, static_cast<uint32_t>(at - ids.begin()));
+      if (at == ids.end()) ids.push_back(id);
+    }
+    for (LaunchArg& arg : part.launch.args)
+      if (arg.kind == LaunchArg::input)
+        std::tie(arg.kind, arg.index) = places[arg.index];
+      else if (arg.kind == LaunchArg::output)
+        arg.index += static_cast<uint32_t>(group.outputs.size());
+    group.outputs.insert(group.outputs.end(), own.outputs.begin(), own.outputs.end());
+    return part;
   }
 
   // Groups whose launch does not compile, or which the device does not load, are separate steps as before, which do.
@@ -156,6 +180,12 @@ class Joiner {
     return is_known && blocks * launch.block <= options_.tuner.target.busy_threads();
   }
 
+  // For all sizes of all profiles.
+  bool has_one_block(uint32_t step) const {
+    const Launch& launch = std::get<plan::DeviceLaunches>(plan_.steps[step].work).launches[0];
+    return std::ranges::all_of(launch.grid, [&](const Expr& extent) { return extent.range(ranges_).max <= 1; });
+  }
+
   // Whether one writes what the other reads or writes.
   bool depends(const Group& a, const Group& b) const {
     return std::ranges::any_of(a.steps, [&](uint32_t i) {
@@ -179,19 +209,23 @@ class Joiner {
         a, [&](TensorId i) { return std::ranges::any_of(b, [&](TensorId j) { return meet(i, j); }); });
   }
 
+  template <class Time>
+  static Time together(JoinedParts how, Time a, Time b) {
+    return how == JoinedParts::at_once ? std::max(a, b) : a + b;
+  }
+
   Result<Step> step_of(Group& group) {
     Step step = std::move(plan_.steps[group.steps[0]]);
     auto& device = std::get<plan::DeviceLaunches>(step.work);
     device.program.clear();
+    step.inputs = group.inputs, step.outputs = group.outputs;
     for (size_t i = 1; i < group.steps.size(); ++i) {
       Step& other = plan_.steps[group.steps[i]];
-      step.inputs.insert(step.inputs.end(), other.inputs.begin(), other.inputs.end());
-      step.outputs.insert(step.outputs.end(), other.outputs.begin(), other.outputs.end());
       for (std::string& layer : other.origin)
         if (std::ranges::find(step.origin, layer) == step.origin.end()) step.origin.push_back(std::move(layer));
       step.name += " | " + other.name;
       step.tactic += " | " + other.tactic;
-      step.milliseconds = std::max(step.milliseconds, other.milliseconds);  // at once
+      step.milliseconds = together(group.how, step.milliseconds, other.milliseconds);
       const std::string& kernel = std::get<plan::DeviceLaunches>(other.work).kernel;
       if (device.kernel.find(kernel) == std::string::npos) device.kernel += "+" + kernel;
     }
@@ -205,8 +239,8 @@ class Joiner {
     report.name = step.name, report.origin = step.origin, report.tactic = step.tactic;
     for (size_t i = 1; i < group.steps.size(); ++i) {
       const RegionReport& other = reports_[group.steps[i]];
-      report.microseconds = std::max(report.microseconds, other.microseconds);
-      report.estimated_microseconds = std::max(report.estimated_microseconds, other.estimated_microseconds);
+      report.microseconds = together(group.how, report.microseconds, other.microseconds);
+      report.estimated_microseconds = together(group.how, report.estimated_microseconds, other.estimated_microseconds);
       report.operations += other.operations;
       report.bytes += other.bytes;
     }

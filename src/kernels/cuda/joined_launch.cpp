@@ -58,6 +58,8 @@ bool has_own_blocks(const Launch& launch) {
 
 class Joined {
  public:
+  explicit Joined(JoinedParts how) : how_(how) {}
+
   void add(size_t i, const KernelText& kernel, const Launch& launch) {
     for (const std::string_view line : kernel.includes)
       if (std::ranges::find(includes_, line) == includes_.end()) includes_.push_back(line);
@@ -73,8 +75,12 @@ class Joined {
     args_.insert(args_.end(), launch.args.begin(), launch.args.end());
     parts_ += fmt::format("namespace part{} {{\n{}LATHE_DEVICE void run({}) {{\n{}}}\n", i, kernel.declarations, own,
                           kernel.body);
-    calls_ += fmt::format("  if (block_y() == {0} && block_x() < {1}) return part{0}::run({2});\n", i,
-                          blocks(i, launch.grid[0]), given);
+    // Threads that are done with a part early wait at the barrier behind it: no kernel of these folders has a barrier
+    // that some of its threads do not reach. What the block has written, all its threads see from there on.
+    const char* const format = how_ == JoinedParts::at_once
+                                   ? "  if (block_y() == {0} && block_x() < {1}) return part{0}::run({2});\n"
+                                   : "  if (block_x() < {1}) part{0}::run({2});\n  barrier();\n";
+    calls_ += fmt::format(fmt::runtime(format), i, blocks(i, launch.grid[0]), given);
     widest_ = i == 0 ? launch.grid[0] : max(widest_, launch.grid[0]);
     shared_bytes_ = std::max(shared_bytes_, launch.shared_bytes);
   }
@@ -87,9 +93,9 @@ class Joined {
     for (const std::string& parameter : parameters_) parameters += (parameters.empty() ? "" : ", ") + parameter;
     result.source += fmt::format("LATHE_PARAMETERS({})\nLATHE_KERNEL({}, 1) void lathe_kernel({}) {{\n{}",
                                  parameters_.size(), block, parameters, calls_);
-    result.source += "  dependency_wait();\n}\n";
+    result.source += "  dependency_wait();\n}\n";  // of blocks that are no part's
     result.launch.entry = "lathe_kernel";
-    result.launch.grid = {widest_, count, 1};
+    result.launch.grid = {widest_, how_ == JoinedParts::at_once ? count : 1, 1};
     result.launch.block = block;
     result.launch.shared_bytes = shared_bytes_;
     result.launch.overlaps = true;
@@ -107,6 +113,7 @@ class Joined {
     return name;
   }
 
+  JoinedParts how_;
   std::vector<std::string_view> includes_;
   std::vector<std::string> parameters_;
   std::vector<LaunchArg> args_;
@@ -122,8 +129,8 @@ std::span<const std::string_view> joined_folders() {
   return kFolders;
 }
 
-std::optional<SourceLaunch> joined_launch(std::span<const SourceLaunch> parts) {
-  Joined joined;
+std::optional<SourceLaunch> joined_launch(std::span<const SourceLaunch> parts, JoinedParts how) {
+  Joined joined(how);
   size_t args = 0;
   for (size_t i = 0; i < parts.size(); ++i) {
     const Launch& launch = parts[i].launch;

@@ -26,7 +26,7 @@ SourceLaunch copy_of(const Expr& n, uint32_t block = 256, const char* header = n
 TEST(JoinedLaunch, PartsAreRowsOfTheGrid) {
   const Expr n = Expr::symbol(0);
   const std::vector<SourceLaunch> parts = {copy_of(n), copy_of(1000), copy_of(3)};
-  const std::optional<SourceLaunch> joined = joined_launch(parts);
+  const std::optional<SourceLaunch> joined = joined_launch(parts, JoinedParts::at_once);
   ASSERT_TRUE(joined);
   EXPECT_EQ(joined->launch.grid[0], max(max(ceildiv(n, int64_t{256}), 4), 1));
   EXPECT_EQ(joined->launch.grid[1], Expr(3));
@@ -40,12 +40,25 @@ TEST(JoinedLaunch, PartsAreRowsOfTheGrid) {
   EXPECT_TRUE(object) << object.error().message;
 }
 
+TEST(JoinedLaunch, PartsInTurnHaveOneBlock) {
+  const Expr n = Expr::symbol(0);
+  const std::vector<SourceLaunch> parts = {copy_of(3), copy_of(n)};
+  const std::optional<SourceLaunch> joined = joined_launch(parts, JoinedParts::in_turn);
+  ASSERT_TRUE(joined);
+  EXPECT_EQ(joined->launch.grid[0], max(1, ceildiv(n, int64_t{256})));
+  EXPECT_EQ(joined->launch.grid[1], Expr(1));
+  EXPECT_NE(joined->source.find("  if (block_x() < 1L) part0::run("), std::string::npos) << joined->source;
+  EXPECT_NE(joined->source.find("  barrier();\n  if (block_x() < p1_blocks) part1::run("), std::string::npos);
+  const Result<std::vector<std::byte>> object = compile_for_emulator(joined->source);
+  EXPECT_TRUE(object) << object.error().message;
+}
+
 TEST(JoinedLaunch, Refusals) {
   const SourceLaunch copy = copy_of(100);
   const auto with = [&](auto change) {
     SourceLaunch other = copy;
     change(other);
-    return joined_launch(std::vector<SourceLaunch>{copy, other}).has_value();
+    return joined_launch(std::vector<SourceLaunch>{copy, other}, JoinedParts::at_once).has_value();
   };
   EXPECT_TRUE(with([](SourceLaunch&) {}));
   EXPECT_FALSE(with([](SourceLaunch& other) { other.launch.block = 128; }));
