@@ -344,6 +344,8 @@ TEST_P(Architectures, Splits) {
       %softmax = softmax{axis=0}(%c)
       %k = constant{value=i64[1]{8}}()
       %best, %where = topk{axis=1}(%r, %k)
+      %many = constant{value=i64[1]{500}}()
+      %better, %there = topk{axis=1}(%r, %many)
       %along = constant{value=i64[1]{1}}()
       %sums = cumulative(%r, %along)
       %products = cumulative{op=prod, exclusive=true, reverse=true}(%x, %along)

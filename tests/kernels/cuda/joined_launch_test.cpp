@@ -79,7 +79,7 @@ TEST(JoinedLaunch, Refusals) {
 TEST(JoinedLaunch, PartsWithASecondHeader) {
   const std::vector<SourceLaunch> parts = {copy_of(6, 256, "lib/math_f64.cuh"), copy_of(7),
                                            copy_of(8, 256, "lib/math_f64.cuh")};
-  const std::optional<SourceLaunch> joined = joined_launch(parts);
+  const std::optional<SourceLaunch> joined = joined_launch(parts, JoinedParts::at_once);
   ASSERT_TRUE(joined);
   const Result<std::vector<std::byte>> object = compile_for_emulator(joined->source);
   EXPECT_TRUE(object) << object.error().message;
