@@ -18,8 +18,8 @@ enum class Portability : uint8_t {
   same_capability = 2  // all of its compute capability
 };
 
-// One launch of several: at once where none reads what another writes, or one block runs them in turn. nullopt where that
-// is not possible, or no gain.
+// One launch of several: at once where none reads what another writes, or one block runs them in turn. nullopt where
+// that is not possible, or no gain.
 enum class JoinedParts : uint8_t { at_once, in_turn };
 using JoinLaunches = std::optional<SourceLaunch>(std::span<const SourceLaunch> parts, JoinedParts how);
 

@@ -126,7 +126,8 @@ std::vector<Config> configs(const Problem& problem, const WeightOnly& form) {
   const auto rows = static_cast<double>(std::max<int64_t>(form.opt_m, form.is_scalar ? 1 : 8));
   const double computing = products * rows / (std::max(each, 1.0) * target.cores * target.clock_mhz);
   std::vector<Config> configs;
-  constexpr Blocks kBlocks[] = {{4, 1}, {8, 1}, {2, 4}, {1, 8}, {16, 1}, {2, 2}}, kScalar[] = {{4}, {8}, {16}, {2}, {1}};
+  constexpr Blocks kBlocks[] = {{4, 1}, {8, 1}, {2, 4}, {1, 8}, {16, 1}, {2, 2}},
+                   kScalar[] = {{4}, {8}, {16}, {2}, {1}};
   for (const Blocks& blocks : form.is_scalar ? std::span<const Blocks>(kScalar) : kBlocks) {
     const int64_t warps = blocks.warps;
     if (warps > 1 && (warps > form.panels() || form.slices() * warps > kMostWarps * target.cores)) continue;
