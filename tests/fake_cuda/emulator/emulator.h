@@ -119,6 +119,7 @@ LATHE_DEVICE unsigned ballot(bool predicate) {
   for (int i = 0; i < 32; ++i) mask |= static_cast<unsigned>(all[64 * i]) << i;
   return mask;
 }
+LATHE_DEVICE int count_bits(unsigned mask) { return __builtin_popcount(mask); }
 
 LATHE_DEVICE unsigned merge_bits(unsigned a, unsigned mask, unsigned bits) { return (a & mask) | bits; }
 

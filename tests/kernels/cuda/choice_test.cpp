@@ -2,7 +2,10 @@
 // Positions of extremes and the k best, on the emulator.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
+#include <limits>
 
 #include "fixtures/ask_tactic.h"
 #include "kernels/cuda/emulated_device.h"
@@ -85,7 +88,7 @@ TEST_F(Choices, BestOfLongRowsInParts) {
   check_topk(attrs, operand(DType::f32, {1, 20000}), 50, options);
 }
 
-// Rows in any order, of few keys and of many for each thread, and k from 1 to more than threads' maxima decide.
+// Rows in any order, short and long, and k from 1 to all.
 TEST_F(Choices, BestOfOrderedRows) {
   const auto ordered = [](int64_t length, float step) {
     Tensor tensor = *Tensor::allocate(DType::f32, {2, length});
@@ -103,6 +106,47 @@ TEST_F(Choices, BestOfOrderedRows) {
         options.inputs = {ordered(length, step)};
         check_topk(attrs, operand(DType::f32, {2, length}), k, options);
       }
+}
+
+// The best lie in one group, in many, or close together: the second launch reads more of them than it has room for.
+TEST_F(Choices, BestOfGroups) {
+  TopkAttrs attrs;
+  check_topk(attrs, operand(DType::f16, {3, 4100}), 1);
+  check_topk(attrs, strided_operand(DType::f32, {2, 5000}, {1, 2}), 17);
+  for (const bool largest : {false, true}) {
+    attrs.largest = largest;
+    for (const int slope : {0, 1}) {
+      Tensor x = *Tensor::allocate(DType::f32, {1, 13000});
+      for (int64_t i = 0; i < x.volume(); ++i) x.mutable_as<float>()[i] = static_cast<float>(i * slope);
+      x.mutable_as<float>()[12999] = std::numeric_limits<float>::quiet_NaN();
+      CheckOptions options;
+      options.inputs = {x};
+      check_topk(attrs, operand(DType::f32, {1, 13000}), 100, options);
+    }
+  }
+  attrs.axis = 0;
+  check_topk(attrs, operand(DType::i32, {4000, 2}), 5);
+}
+
+// What was chosen for one length runs with others: with fewer groups than keys are wanted, too.
+TEST_F(Choices, LongRowsThatAreShort) {
+  const TopkAttrs attrs;
+  const auto problem = [&](int64_t length) {
+    Problem open = topk_problem(attrs, operand(DType::f32, {1, length}), 40);
+    open.inputs[0] = symbolic_operand(DType::f32, {1, Expr::symbol(0)}, std::array{length});
+    return open;
+  };
+  const std::vector<Config> configs = configs_of(topk_tactic(), problem(20000));
+  EXPECT_TRUE(std::ranges::any_of(configs, [](const Config& each) { return each.text.starts_with("groups of 32"); }));
+  for (const int64_t length : {900, 40}) {
+    CheckOptions options;
+    options.symbols = {length};
+    options.inputs = {Tensor(), Tensor::of<int64_t>({1}, {40})};
+    for (const Config& config : configs) {
+      const Result<> checked = check_kernel(test_backend(), topk_tactic(), problem(length), config, options);
+      EXPECT_TRUE(checked) << config.text << ": " << checked.error().message;
+    }
+  }
 }
 
 TEST_F(Choices, WhatIsRefused) {

@@ -23,12 +23,6 @@ struct NonzeroFlags {
   }
 };
 
-LATHE_DEVICE int count_bits(unsigned mask) {
-  int count = 0;
-  for (; mask != 0; mask &= mask - 1) ++count;
-  return count;
-}
-
 // How many threads of the block before this one have the flag; `total`: how many in all. `warps` holds one int for each
 // warp.
 LATHE_DEVICE int rank_in_block(bool flag, int* warps, int& total) {

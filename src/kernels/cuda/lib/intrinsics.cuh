@@ -126,6 +126,7 @@ LATHE_DEVICE T shuffle_idx(T value, int lane) {
   return __shfl_sync(0xffffffffu, value, lane);
 }
 LATHE_DEVICE unsigned ballot(bool predicate) { return __ballot_sync(0xffffffffu, predicate); }
+LATHE_DEVICE int count_bits(unsigned mask) { return __popc(mask); }
 
 // (a & mask) | bits, by one instruction: the compiler makes two of it where both are constants.
 LATHE_DEVICE unsigned merge_bits(unsigned a, unsigned mask, unsigned bits) {

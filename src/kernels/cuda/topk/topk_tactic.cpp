@@ -15,7 +15,8 @@ namespace lathe::cuda {
 namespace {
 
 constexpr int64_t kMaxK = 2048;
-constexpr int64_t kCountBytes = 4 * (3 * 256 + 1);  // kCounts in topk.cuh
+constexpr int64_t kCountBytes = 4 * (3 * 256 + 4);  // kCounts in topk.cuh
+constexpr int64_t kRanked = 512;                    // as there
 
 size_t axis_of(const Problem& problem) {
   return static_cast<size_t>(axis_from_start(problem.attrs<TopkAttrs>().axis, problem.inputs[0]));
@@ -33,61 +34,24 @@ IndexSpace space_of(const Problem& problem) {
 }
 
 // The choice.
-struct Split {
-  int64_t threads = 256, splits = 1;  // of a row; where it is split, threads add up
+struct Way {
+  int64_t threads = 256;  // of a row; where there are two launches, of the second one
+  int64_t splits = 1;     // of which the best are found first
+  int64_t group = 0;      // neighbours of which the best one is found first
 };
-constexpr int64_t kPartThreads = 256;
-
-// How a block finds the best of at most so many keys, or of any number (topk.cuh).
-struct Selection {
-  int64_t k, keys, threads;
-
-  // Twice as many maxima as are wanted: then some 1.4 * k keys are candidates.
-  int64_t groups() const {
-    return std::max<int64_t>(32, static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(2 * k))));
-  }
-  int64_t own() const { return ceil_div(keys, threads); }
-  int64_t room() const { return k * own() * (threads / groups()); }
-  bool is_by_maxima() const {
-    constexpr int64_t kMostOwn = 16, kMostRoom = 2048;
-    return keys > 0 && own() <= kMostOwn && groups() <= threads && room() <= kMostRoom;
-  }
-  std::string type() const {
-    if (is_by_maxima()) return fmt::format("ByMaxima<{}, {}, {}, {}>", threads, k, groups(), own());
-    return fmt::format("ByDigits<{}, {}>", threads, k);
-  }
-  int64_t shared_bytes() const { return is_by_maxima() ? 8 * (groups() + room() + 2) : kCountBytes; }
-  double clocks(int64_t own) const;  // with so many keys
-};
-
-// Of a block whose threads take so many keys: each of some four passes reads all of them, and the best are sorted.
-double clocks_of(int64_t keys, int64_t threads, int64_t sorted) {
-  constexpr double kPassClocks = 250, kLoadClocks = 700, kKeyClocks = 40, kSortClocks = 60;
-  const double own = std::ceil(static_cast<double>(keys) / static_cast<double>(threads));
-  const double stages = std::log2(static_cast<double>(std::max<int64_t>(sorted, 1)));
-  return 5 * (kPassClocks + kKeyClocks * own) + kLoadClocks * std::ceil(own / 4) +
-         kSortClocks * stages * (stages + 1) / 2 *
-             std::ceil(static_cast<double>(sorted) / (2 * static_cast<double>(threads)));
-}
-
-double Selection::clocks(int64_t own) const {
-  if (!is_by_maxima()) return clocks_of(own, threads, static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(k))));
-  constexpr double kPassClocks = 300, kLoadClocks = 1000, kKeyClocks = 10, kRankClocks = 5;
-  return 3 * kPassClocks + kLoadClocks + kKeyClocks * static_cast<double>(ceil_div(own, threads)) +
-         kRankClocks * static_cast<double>(groups() + 2 * k);
-}
+constexpr int64_t kPartThreads = 256;  // of the first launch
 
 struct Best {
   IndexSpace space;
   int64_t k;
   bool largest;
 
-  int64_t room() const { return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(k))); }
-  // Of a row, or of each of so many parts of it; among what these leave.
-  Selection selection(int64_t threads, int64_t parts) const {
-    return {k, ceil_div(space.length().as_constant().value_or(0), parts), threads};
+  // For some keys more than are wanted, where they are put in order by counting.
+  int64_t room() const {
+    const auto power = [](int64_t n) { return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(n))); };
+    return std::max<int64_t>(power(2 * k) <= kRanked ? power(2 * k) : power(k), 64);
   }
-  Selection among(int64_t threads, int64_t parts) const { return {k, parts * k, threads}; }
+  int64_t most() const { return k + (room() - k) / 4; }  // kMost in topk.cuh
   Source begin() const {
     Source source("topk/topk.cuh");
     source.input(0, space.view(0), "X");
@@ -101,6 +65,35 @@ struct Best {
   }
 };
 
+constexpr double kPassClocks = 350, kLoadClocks = 700, kKeyClocks = 40;
+
+// Of a pass of a block over so many keys.
+double pass_clocks(int64_t keys, int64_t threads) {
+  return kPassClocks + kKeyClocks * static_cast<double>(ceil_div(keys, threads));
+}
+
+// Of a block that selects of so many keys, which some four passes read; only the first one waits for memory.
+double select_clocks(int64_t keys, int64_t threads) {
+  return 4 * pass_clocks(keys, threads) + kLoadClocks * static_cast<double>(ceil_div(keys, 4 * threads));
+}
+
+double order_clocks(const Best& best, int64_t threads) {
+  constexpr double kWriteClocks = 400, kRankClocks = 15, kSortClocks = 60;
+  if (best.room() <= kRanked)
+    return kWriteClocks +
+           kRankClocks * static_cast<double>(ceil_div(best.k, threads / 32) * (2 + ceil_div(best.k, 32)));
+  const double stages = std::log2(static_cast<double>(best.room()));
+  return kWriteClocks +
+         kSortClocks * stages * (stages + 1) / 2 * static_cast<double>(ceil_div(best.room(), 2 * threads));
+}
+
+// Neighbours in a group: as many keys are read again as there are groups.
+int64_t group_of(int64_t length, int64_t k) {
+  int64_t group = 32;
+  while (group < 512 && 2 * group * group * k <= length) group *= 2;
+  return group;
+}
+
 std::vector<Config> configs(const Problem& problem, const Best& best) {
   const int64_t length = best.space.opt_length(), rows = std::max<int64_t>(best.space.opt_rows(), 1);
   const Target& target = problem.target;
@@ -108,54 +101,82 @@ std::vector<Config> configs(const Problem& problem, const Best& best) {
     return std::max(1.0, static_cast<double>(blocks * threads) / static_cast<double>(target.busy_threads()));
   };
   std::vector<Config> configs;
-  for (const int64_t threads : {128, 256, 1024})
-    configs.push_back(
-        {.text = fmt::format("{} threads", threads),
-         .predicted_us =
-             target.launch_us + waves(rows, threads) * best.selection(threads, 1).clocks(length) / target.clock_mhz,
-         .choice = Split{threads, 1}});
+  const auto add = [&](std::string text, int launches, double clocks, const Way& way) {
+    configs.push_back({.text = std::move(text),
+                       .predicted_us = launches * target.launch_us + clocks / target.clock_mhz,
+                       .choice = way});
+  };
+  for (const int64_t threads : {128, 256, 1024}) {
+    const double clocks = select_clocks(length, threads) + order_clocks(best, threads);
+    add(fmt::format("{} threads", threads), 1, waves(rows, threads) * clocks, Way{.threads = threads});
+  }
   constexpr int64_t kSumThreads = 512;
   int64_t before = 1;
   for (const int64_t blocks : {target.cores / 2, target.cores, 2 * target.cores}) {
     const int64_t splits = std::min<int64_t>({blocks / rows, length / (4 * std::max(best.k, kPartThreads)), 128});
     if (splits <= before) continue;
     before = splits;
-    const double clocks =
-        waves(rows * splits, kPartThreads) * best.selection(kPartThreads, splits).clocks(length / splits) +
-        waves(rows, kSumThreads) * best.among(kSumThreads, splits).clocks(splits * best.k);
-    configs.push_back({.text = fmt::format("{} splits", splits),
-                       .predicted_us = 2 * target.launch_us + clocks / target.clock_mhz,
-                       .choice = Split{kSumThreads, splits}});
+    const double last = select_clocks(splits * best.k, kSumThreads) + order_clocks(best, kSumThreads);
+    add(fmt::format("{} splits", splits), 2,
+        waves(rows * splits, kPartThreads) * select_clocks(length / splits, kPartThreads) +
+            waves(rows, kSumThreads) * last,
+        Way{.threads = kSumThreads, .splits = splits});
+  }
+  const int64_t group = group_of(length, best.k), groups = ceil_div(length, group);
+  if (best.room() > kRanked || groups < 4 * best.k) return best_first(std::move(configs));
+  for (const int64_t threads : {512, 1024}) {
+    const int64_t again = best.most() * group;
+    const double first = kLoadClocks + kKeyClocks * static_cast<double>(5 + group / 32);
+    const double last = select_clocks(groups, threads) + pass_clocks(again, threads) +
+                        kLoadClocks * static_cast<double>(ceil_div(again, 4 * threads)) + order_clocks(best, threads);
+    add(fmt::format("groups of {}, {} threads", group, threads), 2,
+        waves(rows * groups, 32) * first + waves(rows, threads) * last, Way{.threads = threads, .group = group});
   }
   return best_first(std::move(configs));
 }
 
+// The first of two launches, which leaves keys in the workspace, and the memory for these.
+void emit_first(const Best& best, const Way& way, Emission& emission) {
+  Source source = best.begin();
+  source.workspace("keys", 0, "uint64");
+  const Expr rows = best.space.rows();
+  const int kept = best.space.kept();
+  if (way.group > 0) {
+    const Expr groups = rows * ceildiv(best.space.length(), way.group);
+    emission.launches.push_back(source.finish(
+        fmt::format("best_of_groups<{}, {}, {}, {}>(X_, keys);", kept, best.largest, kPartThreads, way.group),
+        {ceildiv(groups, kPartThreads / 32), 1, 1}, kPartThreads, 0));
+    emission.workspace = groups * 8;
+  } else {
+    emission.launches.push_back(source.finish(fmt::format("select_candidates<{}, {}, {}, {}, {}>(X_, keys);", kept,
+                                                          best.largest, kPartThreads, best.k, way.splits),
+                                              {rows, way.splits, 1}, kPartThreads, static_cast<uint32_t>(kCountBytes)));
+    emission.workspace = rows * (way.splits * best.k * 8);
+  }
+}
+
 Result<Emission> emit(const Problem&, const Best& best, const Config& config) {
-  const auto [threads, splits] = config.as<Split>();
+  const auto& way = config.as<Way>();
+  const bool is_alone = way.group == 0 && way.splits == 1;
   Emission emission;
   emission.inputs = {{StepInput::input, 0}};
   Source source = best.begin();
-  if (splits > 1) {
-    Source first = best.begin();
-    first.workspace("candidates", 0, "uint64");
-    source.workspace("candidates", 0, "uint64");
-    const Selection part = best.selection(kPartThreads, splits);
-    const std::string call = fmt::format("select_candidates<{}, {}, {}, {}, {}, {}>(X_, candidates);", part.type(),
-                                         best.space.kept(), best.largest, kPartThreads, best.k, splits);
-    emission.launches.push_back(
-        first.finish(call, {best.space.rows(), splits, 1}, kPartThreads, static_cast<uint32_t>(part.shared_bytes())));
-    emission.workspace = best.space.rows() * (splits * best.k * 8);
+  if (!is_alone) {
+    emit_first(best, way, emission);
+    source.workspace("keys", 0, "uint64");
   }
   source.output(0, best.result_view(1), "Values");
   source.output(1, best.result_view(2), "Indices");
-  const Selection selection = splits > 1 ? best.among(threads, splits) : best.selection(threads, 1);
-  const std::string sizes = fmt::format("{}, {}, {}", threads, best.room(), best.k);
-  const std::string call = splits > 1 ? fmt::format("select_among<{}, {}, {}, {}>(X_, candidates, Values_, Indices_);",
-                                                    selection.type(), best.space.kept(), sizes, splits)
-                                      : fmt::format("select_best<{}, {}, {}, {}>(X_, Values_, Indices_);",
-                                                    selection.type(), best.space.kept(), best.largest, sizes);
-  emission.launches.push_back(source.finish(call, {best.space.rows(), 1, 1}, static_cast<uint32_t>(threads),
-                                            static_cast<uint32_t>(8 * best.room() + selection.shared_bytes())));
+  const int kept = best.space.kept();
+  const std::string sizes = fmt::format("{}, {}, {}", way.threads, best.room(), best.k);
+  const std::string call =
+      is_alone        ? fmt::format("select_best<{}, {}, {}>(X_, Values_, Indices_);", kept, best.largest, sizes)
+      : way.group > 0 ? fmt::format("select_in_groups<{}, {}, {}, {}>(X_, keys, Values_, Indices_);", kept,
+                                    best.largest, sizes, way.group)
+                      : fmt::format("select_among<{}, {}, {}>(X_, keys, Values_, Indices_);", kept, sizes, way.splits);
+  const int64_t shared = 8 * best.room() + kCountBytes + (way.group > 0 ? 4 * best.most() : 0);
+  emission.launches.push_back(source.finish(call, {best.space.rows(), 1, 1}, static_cast<uint32_t>(way.threads),
+                                            static_cast<uint32_t>(shared)));
   return emission;
 }
 
