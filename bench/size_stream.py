@@ -2,7 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Draws what bench_size_stream has measured, and prints it as a table.
 
-  .venv/bin/python bench/size_stream.py PICTURE.png none.json lazy.json eager.json
+  .venv/bin/python bench/size_stream.py PICTURE.png none.json lazy.json eager.json fixed_64.json
+
+Behind each stream stands how long its runs of about the length of each engine of one length take, as a multiple of
+that engine's.
 """
 import argparse
 import json
@@ -29,12 +32,27 @@ def per_length(runs):
     return sum(median(values) for values in by_length.values())
 
 
-def row(name, measured):
+def settled(measured):
+    """The last third of the runs, by when they began."""
+    runs = measured["runs"]
+    return [run for run in runs if run[0] > runs[-1][0] * 2 / 3]
+
+
+def ratio(measured, fixed):
+    """Of the settled runs of about a length to those of the engine of that length."""
+    wanted = fixed["runs"][0][1]
+    near = [ms for _, length, ms in settled(measured) if abs(length - wanted) <= 4]
+    return median(near) / median([ms for _, _, ms in settled(fixed)])
+
+
+def row(name, measured, fixed):
     runs = measured["runs"]
     latencies = [ms for _, _, ms in runs]
-    last = [run for run in runs if run[0] > runs[-1][0] * 2 / 3]
-    return (f"| {name} | {len(runs)} | {median(latencies):.3f} | {max(latencies):.3f} | {max(latencies) / median(latencies):.2f} | "
-            f"{per_length(runs[:measured['lengths']]):.1f} | {per_length(last):.1f} | {measured['compiled']} |")
+    usual = median(latencies)
+    ratios = "".join(f" {ratio(measured, one):.2f} |" for one in fixed)
+    return (f"| {name} | {len(runs)} | {usual:.3f} | {max(latencies):.3f} | {max(latencies) / usual:.2f} | "
+            f"{sum(ms > 3 * usual for ms in latencies)} | {per_length(runs[:measured['lengths']]):.1f} | "
+            f"{per_length(settled(measured)):.1f} | {measured['compiled']} |{ratios}")
 
 
 def panel(draw, font, top, name, measured, most_ms, least_ms, seconds):
@@ -65,10 +83,13 @@ def main():
     arguments = parser.parse_args()
     all_measured = [(path.stem, json.loads(path.read_text())) for path in arguments.measured]
     print(f"{all_measured[0][1]['device']}\n")
-    print("| kernels | runs | median ms | worst ms | worst / median | first pass ms | last passes ms | compiled |")
-    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
+    fixed = [measured for _, measured in all_measured if measured["strategy"] == "fixed"]
+    columns = ["kernels", "runs", "median ms", "worst ms", "worst / median", "over 3 medians", "first pass ms",
+               "last passes ms", "compiled"] + [f"{one['runs'][0][1]} tokens" for one in fixed]
+    print("| " + " | ".join(columns) + " |")
+    print("| --- " * len(columns) + "|")
     for name, measured in all_measured:
-        print(row(name, measured))
+        print(row(name, measured, fixed))
     latencies = [ms for _, measured in all_measured for _, _, ms in measured["runs"]]
     image = Image.new("RGB", (WIDTH, HEIGHT * len(all_measured)), (255, 255, 255))
     draw, font = ImageDraw.Draw(image), ImageFont.load_default()

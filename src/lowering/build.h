@@ -64,6 +64,14 @@ struct BuildOptions {
 // Builds for what a backend has prepared, which must live until the plan is built.
 void use_backend(const BackendBuild& backend, BuildOptions& options);
 
+// How a step of open sizes runs up to a size (lowering/choices_by_size.h).
+struct StepForm {
+  int64_t most = 0;  // elements that it reads and writes; the last form's is for all above, too
+  std::string tactic;
+  std::vector<SourceLaunch> launches;  // empty = the step's own
+  Expr workspace;                      // of these
+};
+
 // What became of the network, for the inspector and the logs.
 struct RegionReport {
   std::string name;
@@ -80,6 +88,9 @@ struct RegionReport {
   std::vector<std::string> refusals;  // "gemm: input is not f32"
   std::vector<Choice::Finalist> candidates;
   std::string cache_entry;  // Choice::cache_entry
+  // Of a step that sizes tell apart: its forms, those for few elements first, and how many elements a run's sizes have.
+  std::vector<StepForm> forms;
+  Expr elements;
 };
 
 // Why a tensor of the network, as passes have left it, lies where it does.

@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "lowering/choices_by_size.h"
 #include "lowering/join_launches.h"
 #include "lowering/sections.h"
 #include "plan/blocks.h"
@@ -150,6 +151,7 @@ Result<> finish_plan(BuiltPlan& built, const BuildOptions& options, PlanCode& co
   plan::Plan& plan = built.plan;
   drop_unread_steps(plan, built.report);
   LATHE_TRY(join_launches(built, options, code));
+  LATHE_TRY(add_forms(built, code));
   LATHE_TRY(find_sections(plan, built.report, options.tuner.target, options.auxiliary_streams));
   LATHE_TRY(set_lifetimes(plan));
   drop_unused_symbols(plan);

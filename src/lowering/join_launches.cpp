@@ -245,6 +245,7 @@ class Joiner {
       report.bytes += other.bytes;
     }
     report.candidates.clear();
+    report.forms.clear();
     return report;
   }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "device/open_numbers.h"
+#include "lowering/choices_by_size.h"
 #include "lowering/finish_plan.h"
 #include "lowering/program_builder.h"
 #include "lowering/step_cost.h"
@@ -243,7 +244,7 @@ Result<> RegionLowering::choose(const Tuner::Progress& progress) {
     if (const auto modules = modules_of(*pending.emission, tuner_.modules()); !modules)
       refused_.give_up(*pending.region->root, {fmt::format("{}: {}", pending.step.tactic, modules.error().message)});
   }
-  return {};
+  return choose_by_size(all, progress);
 }
 
 Result<> RegionLowering::write() {
@@ -273,6 +274,7 @@ void RegionLowering::count_readers() {
 // What the step had packed or holds in the plan is not needed in the graph any more, and would be there twice.
 void RegionLowering::release(Pending& pending) {
   pending.emission.reset();
+  pending.sized.clear();
   if (!pending.matches) return;
   for (const Operand* operand : tensors_of(pending.matches->problem()))
     if (const auto it = contents_.find(operand->weights); it != contents_.end() && --it->second.readers == 0)
@@ -303,8 +305,13 @@ Result<> RegionLowering::write(Pending& pending) {
   } else if (pending.emission) {
     LATHE_TRY(describe_work(*pending.emission, step.tactic, "", step));
   }
+  std::vector<StepForm> forms = pending.sized.empty() ? std::vector<StepForm>() : forms_of(pending);
   add_step(std::move(step), std::move(pending.kind), pending.choice,
            pending.matches ? &pending.matches->problem() : nullptr);
+  if (!forms.empty()) {
+    out_.report.regions.back().forms = std::move(forms);
+    out_.report.regions.back().elements = elements_of(pending.matches->problem());
+  }
   return {};
 }
 

@@ -48,6 +48,11 @@ class RegionLowering {
     std::optional<Region> region;      // that the step runs; its values become the step's operands
     std::optional<Emission> emission;  // where there is no choice
     Choice choice;
+    struct Sized {
+      std::unique_ptr<Matches> matches;  // of the same problem at other sizes
+      Choice choice;
+    };
+    std::vector<Sized> sized;
     std::vector<std::shared_ptr<GraphLowering>> bodies;  // of control flow
   };
   struct Copy {
@@ -96,6 +101,8 @@ class RegionLowering {
 
   // This graph's steps, and those of its bodies behind each block.
   void collect(std::vector<Pending*>& all);
+  Result<> choose_by_size(std::span<Pending* const> all, const Tuner::Progress& progress);
+  std::vector<StepForm> forms_of(Pending& pending) const;
   Result<> write_steps();
   Result<> write(Pending& pending);
   void count_readers();

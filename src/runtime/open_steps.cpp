@@ -55,31 +55,45 @@ bool OpenSteps::is_open(const plan::Step& step) const {
   });
 }
 
+size_t OpenSteps::number_of(const Expr& expr) {
+  const auto known = std::ranges::find_if(numbers_, [&](const Expr* one) { return *one == expr; });
+  const auto place = static_cast<size_t>(known - numbers_.begin());
+  if (known == numbers_.end()) numbers_.push_back(&expr);
+  return place;
+}
+
 size_t OpenSteps::site_of(const Launch& launch) {
-  const std::vector<const Expr*> numbers = numbers_of(launch);
+  std::vector<size_t> numbers;
+  for (const Expr* number : numbers_of(launch)) numbers.push_back(number_of(*number));
   const auto is_same = [&](const Site& site) {
-    return site.module == launch.code && site.launch->entry == launch.entry &&
-           std::ranges::equal(site.numbers, numbers, [](const Expr* a, const Expr* b) { return *a == *b; });
+    return site.module == launch.code && site.launch->entry == launch.entry && site.launch->grid == launch.grid &&
+           site.numbers == numbers;
   };
   const auto known = std::ranges::find_if(sites_, is_same);
   if (known != sites_.end()) return static_cast<size_t>(known - sites_.begin());
   const CodeImage& image = *source_of(plan_.codes[launch.code]);
   sources_.try_emplace(launch.code, Source{image.target, text_of(image.bytes)});
-  sites_.push_back({&launch, launch.code, num_numbers_, numbers});
-  num_numbers_ += numbers.size();
+  sites_.push_back({&launch, launch.code, std::move(numbers)});
   return sites_.size() - 1;
 }
 
 std::optional<std::vector<int64_t>> OpenSteps::numbers(std::span<const int64_t> symbols) const {
   std::vector<int64_t> all;
-  all.reserve(num_numbers_);
+  all.reserve(numbers_.size() + sites_.size());
+  for (const Expr* number : numbers_) {
+    const std::optional<int64_t> value = number->evaluate(symbols);
+    if (!value) return std::nullopt;
+    all.push_back(*value);
+  }
   for (const Site& site : sites_)
-    for (const Expr* number : site.numbers) {
-      const std::optional<int64_t> value = number->evaluate(symbols);
-      if (!value) return std::nullopt;
-      all.push_back(*value);
-    }
+    all.push_back(std::ranges::none_of(site.launch->grid, [&](const Expr& e) { return e.evaluate(symbols) == 0; }));
   return all;
+}
+
+std::vector<int64_t> OpenSteps::of_site(size_t site, std::span<const int64_t> numbers) const {
+  std::vector<int64_t> own;
+  for (const size_t number : sites_[site].numbers) own.push_back(numbers[number]);
+  return own;
 }
 
 Digest OpenSteps::key(size_t site, std::span<const int64_t> numbers) const {
@@ -113,24 +127,38 @@ Result<std::vector<std::byte>> OpenSteps::compile(size_t site, std::span<const i
   return device_.specialize(image, headers, *one.launch, of_site(site, numbers));
 }
 
-std::vector<std::unique_ptr<Kernel>> OpenSteps::make_kernels(std::span<const std::span<const std::byte>> code,
+// Launches whose grids are empty are left out: nothing is loaded for them.
+std::vector<Launch> OpenSteps::launches_of(const Step& step, std::span<const int64_t> numbers) const {
+  std::vector<Launch> launches;
+  const std::vector<Launch>& planned = std::get<plan::DeviceLaunches>(plan_.steps[step.index].work).launches;
+  for (size_t i = 0; i < planned.size(); ++i) {
+    const size_t site = step.sites[i];
+    if (site != kNone && !is_launched(site, numbers)) continue;
+    launches.push_back(planned[i]);
+    if (site != kNone) launches.back().code = static_cast<uint32_t>(site);
+  }
+  return launches;
+}
+
+std::vector<std::unique_ptr<Kernel>> OpenSteps::make_kernels(std::span<const int64_t> numbers,
+                                                             std::span<const std::span<const std::byte>> code,
                                                              const std::function<void()>& between) const {
   std::vector<std::unique_ptr<Kernel>> kernels(plan_.steps.size());
-  std::set<size_t> loaded = {kNone};
+  std::set<uint32_t> loaded;
   for (const Step& step : steps_) {
-    if (std::ranges::any_of(step.sites, [&](size_t site) { return site != kNone && code[site].empty(); })) continue;
+    const std::vector<Launch> launches = launches_of(step, numbers);
+    const auto is_own = [](const Launch& launch) { return launch.library.empty(); };
+    const auto lacks_code = [&](const Launch& launch) { return is_own(launch) && code[launch.code].empty(); };
+    if (std::ranges::none_of(launches, is_own) || std::ranges::any_of(launches, lacks_code)) continue;
     const size_t before = loaded.size();
-    loaded.insert(step.sites.begin(), step.sites.end());
-    if (before > 1 && loaded.size() > before) between();
+    for (const Launch& launch : launches)
+      if (is_own(launch)) loaded.insert(launch.code);
+    if (before > 0 && loaded.size() > before) between();
     const plan::Step& planned = plan_.steps[step.index];
-    const auto& device = std::get<plan::DeviceLaunches>(planned.work);
-    std::vector<Launch> launches = device.launches;
-    for (size_t i = 0; i < launches.size(); ++i)
-      if (step.sites[i] != kNone) launches[i].code = static_cast<uint32_t>(step.sites[i]);
     StepRecord record;
     record.kernel = planned.kernel();
     record.launches = launches;
-    record.workspace = &device.workspace;
+    record.workspace = &std::get<plan::DeviceLaunches>(planned.work).workspace;
     record.code = code;
     // What the device refuses, for its registers, say, runs as it did.
     if (Result<std::unique_ptr<Kernel>> kernel = device_.make_kernel(record)) kernels[step.index] = *std::move(kernel);

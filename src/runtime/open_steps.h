@@ -24,14 +24,17 @@ class OpenSteps {
 
   // What is compiled once for all steps that launch it with the same numbers.
   size_t num_sites() const { return sites_.size(); }
-  // The numbers of all sites, one after the other, under these sizes; none where one has no value.
+  // What all sites are given under these sizes, each number once, and behind that for each site 1 where it is launched
+  // and 0 where its grid is empty; none where a number has no value.
   std::optional<std::vector<int64_t>> numbers(std::span<const int64_t> symbols) const;
-  // Of a site's code for these numbers of all sites.
+  bool is_launched(size_t site, std::span<const int64_t> numbers) const { return numbers[numbers_.size() + site] != 0; }
+  // Of a site's code for these.
   Digest key(size_t site, std::span<const int64_t> numbers) const;
   Result<std::vector<std::byte>> compile(size_t site, std::span<const int64_t> numbers) const;
-  // Kernels of steps whose code is all there, by step; `code` is by site, empty where it could not be made. `between`
-  // is called after one site's code has been loaded and before another's is.
-  std::vector<std::unique_ptr<Kernel>> make_kernels(std::span<const std::span<const std::byte>> code,
+  // Kernels of steps whose code is all there, by step, for these numbers alone; `code` is by site, empty where it could
+  // not be made or is not launched. `between` is called after one site's code has been loaded and before another's is.
+  std::vector<std::unique_ptr<Kernel>> make_kernels(std::span<const int64_t> numbers,
+                                                    std::span<const std::span<const std::byte>> code,
                                                     const std::function<void()>& between) const;
 
  private:
@@ -45,8 +48,7 @@ class OpenSteps {
   struct Site {
     const Launch* launch;
     uint32_t module;
-    size_t first = 0;  // of its numbers among all
-    std::vector<const Expr*> numbers;
+    std::vector<size_t> numbers;  // that it is given
   };
   struct Step {
     size_t index;
@@ -55,15 +57,15 @@ class OpenSteps {
   static constexpr size_t kNone = SIZE_MAX;
   bool is_open(const plan::Step& step) const;
   size_t site_of(const Launch& launch);
-  std::span<const int64_t> of_site(size_t site, std::span<const int64_t> numbers) const {
-    return numbers.subspan(sites_[site].first, sites_[site].numbers.size());
-  }
+  std::vector<Launch> launches_of(const Step& step, std::span<const int64_t> numbers) const;
+  size_t number_of(const Expr& expr);
+  std::vector<int64_t> of_site(size_t site, std::span<const int64_t> numbers) const;
 
   const plan::Plan& plan_;
   Device& device_;
   std::vector<Step> steps_;
   std::vector<Site> sites_;
-  size_t num_numbers_ = 0;
+  std::vector<const Expr*> numbers_;    // each once
   std::map<uint32_t, Source> sources_;  // by module
   std::vector<Header> headers_;
 };

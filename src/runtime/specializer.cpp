@@ -4,18 +4,16 @@
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <chrono>
 #include <system_error>
 
 #include "base/processors.h"
+#include "runtime/driver_turns.h"
 
 namespace lathe {
 namespace {
 
 constexpr unsigned kMostThreads = 8;
 constexpr int kNiceness = 10;  // of threads, and of the compilers that they start: what the application does goes first
-
-constexpr std::chrono::milliseconds kBetweenLoads(2);
 
 bool is_for_want_of_compiler(const Error& error) {
   return error.code == ErrorCode::invalid_state || error.code == ErrorCode::nvrtc_missing ||
@@ -148,9 +146,10 @@ void Specializer::work() {
     const size_t site = job->begun++;
     if (job->begun == steps_.num_sites()) jobs_.erase(next);
     lock.unlock();
-    DeviceCode code = code_of(*job, site);
+    const bool is_launched = steps_.is_launched(site, job->kernels->numbers_);
+    DeviceCode code = is_launched ? code_of(*job, site) : DeviceCode();
     lock.lock();
-    ++(code.bytes.empty() ? counts_.failed : counts_.made);
+    if (is_launched) ++(code.bytes.empty() ? counts_.failed : counts_.made);
     job->code[site] = std::move(code);
     if (++job->done < steps_.num_sites()) continue;
     lock.unlock();
@@ -199,9 +198,12 @@ void Specializer::finish(Job& job) {
   std::vector<std::unique_ptr<Kernel>> made(steps_.num_steps_of_plan());
   try {
     for (const DeviceCode& one : job.code) code.push_back(one.bytes);
-    // One thread at a time: runs wait for the driver, too, while it loads code.
-    const std::lock_guard lock(making_);
-    made = steps_.make_kernels(code, [&] { let_runs_go_on(); });
+    std::unique_lock turn(driver_turns());
+    made = steps_.make_kernels(job.kernels->numbers_, code, [&] {
+      turn.unlock();
+      let_runs_go_on();
+      turn.lock();
+    });
   } catch (const std::bad_alloc&) {
     note(job.client, {ErrorCode::out_of_memory, "there is no memory left", {}});
   }
@@ -223,7 +225,7 @@ void Specializer::finish(Job& job) {
 // these kernels there is nothing to let through.
 void Specializer::let_runs_go_on() {
   std::unique_lock lock(mutex_);
-  done_.wait_for(lock, kBetweenLoads, [&] { return stops_ || waiters_ > 0; });
+  done_.wait_for(lock, kBetweenTurns, [&] { return stops_ || waiters_ > 0; });
 }
 
 void Specializer::copy_code(const SpecializedKernels& kernels, KernelCache& from, KernelCache& to) const {

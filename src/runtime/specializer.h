@@ -94,7 +94,6 @@ class Specializer {
   const OpenSteps steps_;
   const std::shared_ptr<KernelCache> own_cache_ = std::make_shared<KernelCache>("", size_t{64} << 20);
 
-  std::mutex making_;         // held by who makes kernels; mutex_ is not, meanwhile
   mutable std::mutex mutex_;  // of all below
   std::condition_variable work_, done_;
   std::vector<Kernels> sizes_;

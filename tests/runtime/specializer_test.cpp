@@ -36,11 +36,12 @@ class CompilingDevice final : public null::NullDevice {
     return std::vector<std::byte>(bytes.begin(), bytes.end());
   }
   Result<std::unique_ptr<Kernel>> make_kernel(const StepRecord& record) override {
+    launches = record.launches.size();
     int64_t number = 0;
     std::memcpy(&number, record.code[record.launches[0].code].data(), sizeof number);
     return std::make_unique<NumberKernel>(static_cast<size_t>(number));
   }
-  std::atomic<size_t> compiled = 0;
+  std::atomic<size_t> compiled = 0, launches = 0;
   std::atomic<bool> is_held = false, fails = false;
 };
 
@@ -82,6 +83,30 @@ TEST_F(SpecializerTest, StepsOfTheSameCodeShareIt) {
   EXPECT_EQ(device_.compiled, 1u);
   EXPECT_EQ(want(7), kernels);
   EXPECT_EQ(want(Expr::kUnbound), nullptr) << "a size that is not known";
+}
+
+TEST_F(SpecializerTest, WhatIsNotLaunchedIsNotCompiled) {
+  const Expr n = Expr::symbol(0);
+  const auto launches = [&](Expr grid, Expr number) {
+    Launch launch;
+    launch.entry = "kernel";
+    launch.grid[0] = std::move(grid);
+    launch.args = {{LaunchArg::number, 0, std::move(number)}};
+    return launch;
+  };
+  const Expr is_large = min(Expr(1), floordiv(n, Expr(100)));
+  plan_.steps.resize(1);
+  plan_.steps[0].work = plan::DeviceLaunches{
+      "kernel", "", {launches(Expr(1) - is_large, n), launches(is_large, n + Expr(5000)), launches(is_large, n)}, {}};
+  specializer_ = Specializer::create(plan_, device_);
+  EXPECT_EQ(number_of(wait_for(7)), 7);
+  EXPECT_EQ(device_.compiled, 1u);
+  EXPECT_EQ(device_.launches, 1u);
+  EXPECT_EQ(number_of(wait_for(200)), 5200);
+  EXPECT_EQ(device_.compiled, 3u);
+  EXPECT_EQ(device_.launches, 2u);
+  EXPECT_EQ(specializer_->counts().made, 3u);
+  EXPECT_EQ(specializer_->counts().failed, 0u);
 }
 
 TEST_F(SpecializerTest, TenThousandSizesTakeNoMoreMemoryThanSoMany) {

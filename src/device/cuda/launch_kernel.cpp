@@ -230,6 +230,11 @@ Result<> LaunchKernel::enqueue(const Operands& operands, std::byte* workspace, Q
 Result<> LaunchKernel::enqueue_one(const Prepared& prepared, const Operands& operands, std::byte* workspace,
                                    Stream& stream) const {
   const Launch& launch = prepared.launch;
+  Grid blocks{};
+  if (!prepared.call) {
+    LATHE_ASSIGN(blocks, grid(prepared, operands.symbols));
+    if (blocks[0] == 0 || blocks[1] == 0 || blocks[2] == 0) return {};
+  }
   int64_t values[kMaxLaunchArgs];
   CUtensorMap maps[kMaxTensorMaps];
   void* parameters[kMaxLaunchArgs];
@@ -246,8 +251,6 @@ Result<> LaunchKernel::enqueue_one(const Prepared& prepared, const Operands& ope
     parameters[i] = &values[i];
   }
   if (prepared.call) return prepared.call->enqueue({values, launch.args.size()}, stream);
-  LATHE_ASSIGN(const Grid blocks, grid(prepared, operands.symbols));
-  if (blocks[0] == 0 || blocks[1] == 0 || blocks[2] == 0) return {};
   CUlaunchAttribute attributes[3] = {};
   CUlaunchConfig config{};
   config.gridDimX = static_cast<unsigned>(blocks[0]);
