@@ -70,6 +70,10 @@ class CapturedGraph {
   virtual Result<> replay(Queue& queue) = 0;
   // Takes up the work anew, at less cost than a new capture where the device can.
   virtual Result<> update(const std::function<Result<>(Queue&)>& work) = 0;
+  // The same in two parts, of which the second takes longer and may be another thread's; nothing else is done with the
+  // graph between them.
+  virtual Result<> record(const std::function<Result<>(Queue&)>& work) { return update(work); }
+  virtual Result<> make_ready() { return {}; }
 };
 
 // Memory that the application hands out in place of a device's own. Thread-safe.
@@ -146,6 +150,10 @@ class Device {
                                                                  std::shared_ptr<const void> owner) = 0;
   // Null when this device gains nothing by captured graphs. `work` enqueues on the queue it is given.
   virtual Result<std::unique_ptr<CapturedGraph>> capture(const std::function<Result<>(Queue&)>& work) = 0;
+  // The same without CapturedGraph::make_ready(), which is due before the graph is replayed.
+  virtual Result<std::unique_ptr<CapturedGraph>> record(const std::function<Result<>(Queue&)>& work) {
+    return capture(work);
+  }
   // Microseconds of `work` on the device, measured `repeats` times on a warm queue: each one's time.
   virtual Result<std::vector<double>> time(Queue& queue, const std::function<Result<>(Queue&)>& work, int repeats) = 0;
   // What the application's code queues work on (CUDA: a stream); null where the device is the host.

@@ -31,19 +31,22 @@ void Replay::add_sizes(std::span<const int64_t> sizes) {
   for (const int64_t size : sizes) current_.push_back(reinterpret_cast<const void*>(size));
 }
 
-bool Replay::has_coming() {
+bool Replay::find_coming() {
   const auto held = std::ranges::find(graphs_, current_, &Captured::run);
   if (held == graphs_.end()) return false;
   std::rotate(graphs_.begin(), held, held + 1);
   return true;
 }
 
+bool Replay::has_coming() { return find_coming() && graphs_.front().is_ready(); }
+
 Result<bool> Replay::hold(const std::function<Result<>(Queue&)>& work, std::shared_ptr<const void> keeps) {
-  if (has_coming()) {
-    if (most_ == 1) seen_.front().clear();  // it is not the last run any more: buffers that take turns cost no graphs
-    return true;
-  }
-  return is_seen() ? capture(work, std::move(keeps)) : Result<bool>(false);
+  if (!find_coming()) return is_seen() ? capture(work, std::move(keeps)) : Result<bool>(false);
+  if (most_ == 1) seen_.front().clear();  // it is not the last run any more: buffers that take turns cost no graphs
+  Captured& captured = graphs_.front();
+  if (!captured.is_ready() || captured.made->made) return captured.is_ready();
+  captured.run.clear();
+  return fail(captured.made->made.error());
 }
 
 // Whether such a run went step by step lately; it counts as one from now on.
@@ -55,23 +58,40 @@ bool Replay::is_seen() {
   return false;
 }
 
-// Into a new graph, or the one that was not held for longest; false where the device has no graphs.
+// Into a new graph, or the one that was not held for longest; false where the device has no graphs, or none is ready.
 Result<bool> Replay::capture(const std::function<Result<>(Queue&)>& work, std::shared_ptr<const void> keeps) {
-  const auto idle = std::ranges::find_if(graphs_, [](const Captured& captured) { return captured.run.empty(); });
+  const auto is_idle = [](const Captured& captured) { return captured.run.empty() && captured.is_ready(); };
+  const auto idle = std::ranges::find_if(graphs_, is_idle);
   if (idle == graphs_.end() && graphs_.size() < most_) {
-    LATHE_ASSIGN(std::unique_ptr<CapturedGraph> graph, device_.capture(work));
+    LATHE_ASSIGN(std::unique_ptr<CapturedGraph> graph, device_.record(work));
     if (!graph) return false;
-    graphs_.push_back({std::move(keeps), std::move(graph), current_});
-    std::rotate(graphs_.begin(), graphs_.end() - 1, graphs_.end());
-    return true;
+    graphs_.push_back({std::make_shared<MadeGraph>(), {}});
+    graphs_.back().made->graph = std::move(graph);
+    return make_ready(graphs_.end() - 1, std::move(keeps));
   }
-  const auto oldest = idle == graphs_.end() ? graphs_.end() - 1 : idle;
-  oldest->run.clear();
-  LATHE_TRY(oldest->graph->update(work));
-  oldest->keeps = std::move(keeps);
-  oldest->run = current_;
-  std::rotate(graphs_.begin(), oldest, oldest + 1);
-  return true;
+  const auto oldest = idle != graphs_.end()
+                          ? std::make_reverse_iterator(idle + 1)
+                          : std::find_if(graphs_.rbegin(), graphs_.rend(), std::mem_fn(&Captured::is_ready));
+  if (oldest == graphs_.rend()) return false;
+  const auto taken = oldest.base() - 1;
+  taken->run.clear();
+  LATHE_TRY(taken->made->graph->record(work));
+  return make_ready(taken, std::move(keeps));
+}
+
+// Here where it is the only graph, which is of a run that comes again and again.
+Result<bool> Replay::make_ready(std::vector<Captured>::iterator captured, std::shared_ptr<const void> keeps) {
+  MadeGraph& made = *captured->made;
+  made.keeps = std::move(keeps);
+  if (most_ > 1) {
+    maker_.make(captured->made);
+  } else {
+    made.is_ready = true;
+    LATHE_TRY(made.graph->make_ready());
+  }
+  captured->run = current_;
+  std::rotate(graphs_.begin(), captured, captured + 1);
+  return graphs_.front().is_ready();
 }
 
 }  // namespace lathe

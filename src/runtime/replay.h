@@ -6,13 +6,14 @@
 #include <memory>
 #include <vector>
 
-#include "device/device.h"
+#include "runtime/graph_maker.h"
 
 namespace lathe {
 
 // A captured graph holds sizes and addresses. The first run with given ones runs step by step; the second, if it has
 // the same, captures the steps, and from then on the graph is replayed. So addresses that change with every run cost no
-// graphs. One thread at a time, as the context that owns it; the device outlives it.
+// graphs. One of several graphs is made ready by a thread of its own, and its run goes step by step until it is. One
+// thread at a time, as the context that owns it; the device outlives it.
 class Replay {
  public:
   // `addresses`: how many addresses a run has; `sizes`: how many sizes may be added to them.
@@ -26,22 +27,24 @@ class Replay {
   std::vector<const void*>& begin();
   // The sizes of the coming run, behind its addresses.
   void add_sizes(std::span<const int64_t> sizes);
-  // Whether a graph holds the coming run already. It is the first one then, where hold() finds it at once.
+  // Whether a graph that is ready holds the coming run. It is the first one then, where hold() finds it at once.
   bool has_coming();
-  // Whether a graph holds the coming run, which it may capture first; where none does, the run is to go step by step.
-  // `work` gives all steps to the queue that it is given, and needs `keeps` as long as the graph is there. A failure is
-  // the capture's: nothing has run.
+  // Whether a graph that is ready holds the coming run, which it may capture first; where none does, the run is to go
+  // step by step. `work` gives all steps to the queue that it is given, and needs `keeps` as long as the graph is
+  // there. A failure is the capture's: nothing has run.
   Result<bool> hold(const std::function<Result<>(Queue&)>& work, std::shared_ptr<const void> keeps = nullptr);
-  Result<> replay(Queue& queue) { return graphs_.front().graph->replay(queue); }  // what hold() has found
+  Result<> replay(Queue& queue) { return graphs_.front().made->graph->replay(queue); }  // what hold() has found
 
  private:
   using Run = std::vector<const void*>;  // its addresses and sizes
   struct Captured {
-    std::shared_ptr<const void> keeps;
-    std::unique_ptr<CapturedGraph> graph;
+    std::shared_ptr<MadeGraph> made;
     Run run;  // empty: of none any more
+    bool is_ready() const { return made->is_ready.load(std::memory_order_acquire); }
   };
+  bool find_coming();
   Result<bool> capture(const std::function<Result<>(Queue&)>& work, std::shared_ptr<const void> keeps);
+  Result<bool> make_ready(std::vector<Captured>::iterator captured, std::shared_ptr<const void> keeps);
   bool is_seen();
 
   Device& device_;
@@ -50,6 +53,7 @@ class Replay {
   std::vector<Captured> graphs_;  // the one that was held last first
   std::vector<Run> seen_;         // runs that went step by step, the last one first
   Run current_;
+  GraphMaker maker_;
 };
 
 }  // namespace lathe

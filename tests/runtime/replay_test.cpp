@@ -4,14 +4,16 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <optional>
+#include <thread>
 
 #include "device/null/null_device.h"
 
 namespace lathe {
 namespace {
 
-// Its graphs tell which of them is replayed.
+// Its graphs tell which of them is replayed. What makes them ready can be made to wait, and to fail.
 class GraphDevice final : public null::NullDevice {
  public:
   struct Graph final : CapturedGraph {
@@ -23,6 +25,11 @@ class GraphDevice final : public null::NullDevice {
     Result<> update(const std::function<Result<>(Queue&)>& work) override {
       ++device.updates;
       return work(*device.queue);
+    }
+    Result<> make_ready() override {
+      while (device.is_held) std::this_thread::yield();
+      ++device.made;
+      return device.fails ? Result<>(fail(ErrorCode::out_of_memory, "no")) : Result<>();
     }
     GraphDevice& device;
     const int number;
@@ -36,6 +43,8 @@ class GraphDevice final : public null::NullDevice {
   std::unique_ptr<Queue> queue = *make_queue();
   bool has_graphs = true;
   int captures = 0, updates = 0, replayed = 0;
+  std::atomic<int> made = 0;
+  std::atomic<bool> is_held = false, fails = false;
 };
 
 class ReplayTest : public testing::Test {
@@ -51,6 +60,12 @@ class ReplayTest : public testing::Test {
     if (!held || !*held) return 0;
     EXPECT_TRUE(replay.replay(*device_.queue));
     return device_.replayed;
+  }
+  // The same until a graph that is made meanwhile is ready.
+  int run_until_ready(Replay& replay, int64_t size) {
+    EXPECT_EQ(run(replay, size), 0);
+    while (true)
+      if (const int number = run(replay, size)) return number;
   }
   GraphDevice device_;
 };
@@ -74,13 +89,56 @@ TEST_F(ReplayTest, SeveralGraphsAreOfTheRunsThatWereHeldLast) {
   Replay replay(device_, 1, 1);
   replay.hold_most(3);
   for (const int64_t size : {1, 2, 3}) EXPECT_EQ(run(replay, size), 0);
+  for (const int64_t size : {1, 2, 3}) EXPECT_EQ(run_until_ready(replay, size), size);
   for (const int64_t size : {1, 2, 3, 1}) EXPECT_EQ(run(replay, size), size) << "sizes that take turns";
   EXPECT_EQ(run(replay, 4), 0);
-  EXPECT_EQ(run(replay, 4), 2) << "in place of the one that was not held for longest";
+  EXPECT_EQ(run_until_ready(replay, 4), 2) << "in place of the one that was not held for longest";
   EXPECT_EQ(run(replay, 1), 1);
   EXPECT_EQ(run(replay, 3), 3);
   EXPECT_EQ(device_.captures, 3);
   EXPECT_EQ(device_.updates, 1);
+}
+
+TEST_F(ReplayTest, NoRunWaitsForAGraph) {
+  Replay replay(device_, 1, 1);
+  replay.hold_most(2);
+  device_.is_held = true;
+  for (int i = 0; i < 100; ++i)
+    for (const int64_t size : {1, 2, 3}) EXPECT_EQ(run(replay, size), 0) << "step by step, for none is ready";
+  EXPECT_EQ(device_.captures, 2);
+  EXPECT_EQ(device_.updates, 0) << "a graph that another thread has is not taken up anew";
+  EXPECT_EQ(device_.made, 0);
+  device_.is_held = false;
+  while (device_.made < 2) std::this_thread::yield();
+  EXPECT_EQ(run_until_ready(replay, 4), 1) << "in place of the first";
+}
+
+TEST_F(ReplayTest, AGraphThatCannotBeMadeFailsOneRun) {
+  Replay replay(device_, 1, 1);
+  replay.hold_most(2);
+  device_.fails = true;
+  EXPECT_EQ(run(replay, 1), 0);
+  EXPECT_EQ(run(replay, 1), 0);
+  replay.begin().push_back(&device_);
+  replay.add_sizes({{int64_t{1}}});
+  while (!replay.has_coming()) std::this_thread::yield();
+  EXPECT_FALSE(replay.hold([](Queue&) { return Result<>(); }));
+  device_.fails = false;
+  EXPECT_EQ(run_until_ready(replay, 1), 1) << "and is made anew";
+}
+
+TEST_F(ReplayTest, AReplayThatGoesWaitsForNoMoreThanOneGraph) {
+  std::thread releases;
+  {
+    Replay replay(device_, 1, 1);
+    replay.hold_most(8);
+    device_.is_held = true;
+    for (int i = 0; i < 2; ++i)
+      for (const int64_t size : {1, 2, 3, 4}) EXPECT_EQ(run(replay, size), 0);
+    releases = std::thread([&] { device_.is_held = false; });
+  }
+  releases.join();
+  EXPECT_LE(device_.made, 4);
 }
 
 TEST_F(ReplayTest, AFailedCaptureHoldsNothing) {

@@ -4,12 +4,6 @@
 namespace lathe::cuda {
 namespace {
 
-struct Graph {
-  const Driver& driver;
-  CUgraph handle;
-  ~Graph() { driver.cuGraphDestroy(handle); }
-};
-
 // A capture always ends, or the stream could not be used again; `work`'s own failure is the one to tell.
 Result<CUgraph> graph_of(Stream& stream, const std::function<Result<>(Queue&)>& work) {
   LATHE_TRY(stream.capture_begin());
@@ -22,18 +16,31 @@ Result<CUgraph> graph_of(Stream& stream, const std::function<Result<>(Queue&)>& 
 
 }  // namespace
 
-Result<std::unique_ptr<CudaGraph>> CudaGraph::capture(const std::shared_ptr<PrimaryContext>& context,
-                                                      const std::function<Result<>(Queue&)>& work) {
+Result<std::unique_ptr<CudaGraph>> CudaGraph::record(const std::shared_ptr<PrimaryContext>& context,
+                                                     const std::function<Result<>(Queue&)>& work) {
   std::unique_ptr<CudaGraph> graph(new CudaGraph(context));
   LATHE_ASSIGN(graph->stream_, Stream::create_for_capture(context));
-  LATHE_TRY(graph->update(work));
+  LATHE_TRY(graph->record(work));
+  return graph;
+}
+
+Result<std::unique_ptr<CudaGraph>> CudaGraph::capture(const std::shared_ptr<PrimaryContext>& context,
+                                                      const std::function<Result<>(Queue&)>& work) {
+  LATHE_ASSIGN(std::unique_ptr<CudaGraph> graph, record(context, work));
+  LATHE_TRY(graph->make_ready());
   return graph;
 }
 
 CudaGraph::~CudaGraph() {
-  if (!executable_) return;
+  if (!executable_ && !recorded_) return;
   const ContextScope scope(*context_);
+  destroy_recorded();
   destroy_executable();
+}
+
+void CudaGraph::destroy_recorded() {
+  if (recorded_) context_->driver().cuGraphDestroy(recorded_);
+  recorded_ = nullptr;
 }
 
 void CudaGraph::destroy_executable() {
@@ -50,17 +57,30 @@ Result<> CudaGraph::replay(Queue& queue) {
 }
 
 Result<> CudaGraph::update(const std::function<Result<>(Queue&)>& work) {
-  LATHE_ASSIGN(const QueueTurn turn, QueueTurn::take(*stream_));
-  LATHE_ASSIGN(const CUgraph handle, graph_of(*stream_, work));
-  const Graph graph{context_->driver(), handle};
-  CUgraphExecUpdateResultInfo info{};
-  if (executable_ && context_->driver().cuGraphExecUpdate(executable_, handle, &info) == CUDA_SUCCESS) return {};
-  destroy_executable();
-  return instantiate(handle);
+  LATHE_TRY(record(work));
+  return make_ready();
 }
 
-Result<> CudaGraph::instantiate(CUgraph graph) {
-  return context_->check(context_->driver().cuGraphInstantiate(&executable_, graph, 0), "preparing captured work");
+Result<> CudaGraph::record(const std::function<Result<>(Queue&)>& work) {
+  LATHE_ASSIGN(const QueueTurn turn, QueueTurn::take(*stream_));
+  LATHE_ASSIGN(const CUgraph recorded, graph_of(*stream_, work));
+  destroy_recorded();
+  recorded_ = recorded;
+  return {};
+}
+
+Result<> CudaGraph::make_ready() {
+  if (!recorded_) return {};
+  LATHE_ASSIGN(const ContextScope scope, ContextScope::enter(*context_));
+  const Driver& driver = context_->driver();
+  CUgraphExecUpdateResultInfo info{};
+  Result<> made;
+  if (!executable_ || driver.cuGraphExecUpdate(executable_, recorded_, &info) != CUDA_SUCCESS) {
+    destroy_executable();
+    made = context_->check(driver.cuGraphInstantiate(&executable_, recorded_, 0), "preparing captured work");
+  }
+  destroy_recorded();
+  return made;
 }
 
 }  // namespace lathe::cuda

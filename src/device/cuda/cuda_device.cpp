@@ -100,6 +100,7 @@ class CudaDevice final : public Device, public EventMaker, public HardwareDevice
   Result<std::shared_ptr<const std::byte>> make_resident(std::span<const std::byte> bytes,
                                                          std::shared_ptr<const void> owner) override;
   Result<std::unique_ptr<CapturedGraph>> capture(const std::function<Result<>(Queue&)>& work) override;
+  Result<std::unique_ptr<CapturedGraph>> record(const std::function<Result<>(Queue&)>& work) override;
   Result<> follow_all(Queue& queue) override {
     LATHE_ASSIGN(const ContextScope scope, ContextScope::enter(*context_));
     context_->follow_all(stream_of(queue).handle());
@@ -200,6 +201,11 @@ Result<std::shared_ptr<const std::byte>> CudaDevice::make_resident(std::span<con
 Result<std::unique_ptr<CapturedGraph>> CudaDevice::capture(const std::function<Result<>(Queue&)>& work) {
   if (!context_->driver().has_graphs()) return nullptr;
   return CudaGraph::capture(context_, work);
+}
+
+Result<std::unique_ptr<CapturedGraph>> CudaDevice::record(const std::function<Result<>(Queue&)>& work) {
+  if (!context_->driver().has_graphs()) return nullptr;
+  return CudaGraph::record(context_, work);
 }
 
 Result<std::shared_ptr<CudaDevice>> start_device(const Driver& driver, int ordinal) {

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/graph_maker.h"
+
+#include <system_error>
+#include <utility>
+
+#include "runtime/driver_turns.h"
+
+namespace lathe {
+namespace {
+
+void make_ready(MadeGraph& graph) {
+  graph.made = graph.graph->make_ready();
+  graph.is_ready.store(true, std::memory_order_release);
+}
+
+}  // namespace
+
+GraphMaker::~GraphMaker() {
+  {
+    const std::lock_guard lock(mutex_);
+    stops_ = true;
+  }
+  changed_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void GraphMaker::make(std::shared_ptr<MadeGraph> graph) {
+  graph->is_ready = false;
+  if (!start()) return make_ready(*graph);
+  {
+    const std::lock_guard lock(mutex_);
+    waiting_.push_back(std::move(graph));
+  }
+  changed_.notify_all();
+}
+
+bool GraphMaker::start() {
+  try {
+    if (!thread_.joinable()) thread_ = std::thread([this] { work(); });
+  } catch (const std::system_error&) {  // the caller is one
+  }
+  return thread_.joinable();
+}
+
+void GraphMaker::work() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [&] { return stops_ || !waiting_.empty(); });
+    if (stops_) return;
+    std::shared_ptr<MadeGraph> graph = std::move(waiting_.front());
+    waiting_.pop_front();
+    lock.unlock();
+    {
+      const std::lock_guard turn(driver_turns());
+      make_ready(*graph);
+    }
+    graph.reset();
+    lock.lock();
+    changed_.wait_for(lock, kBetweenTurns, [&] { return stops_; });
+  }
+}
+
+}  // namespace lathe

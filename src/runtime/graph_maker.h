@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Makes recorded graphs ready to be replayed on a thread of its own, for the driver takes longer for it than many a
+// run.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "device/device.h"
+
+namespace lathe {
+
+// A graph, which is another thread's until it is ready.
+struct MadeGraph {
+  std::shared_ptr<const void> keeps;  // that the graph needs
+  std::unique_ptr<CapturedGraph> graph;
+  std::atomic<bool> is_ready = false;
+  Result<> made;  // once it is ready
+};
+
+class GraphMaker {
+ public:
+  GraphMaker() = default;
+  GraphMaker(const GraphMaker&) = delete;
+  ~GraphMaker();  // when the one that is being made is ready; those that wait never are
+
+  // Whoever gives it away does nothing with it until it is ready.
+  void make(std::shared_ptr<MadeGraph> graph);
+
+ private:
+  bool start();
+  void work();
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::shared_ptr<MadeGraph>> waiting_;
+  std::thread thread_;
+  bool stops_ = false;
+};
+
+}  // namespace lathe
