@@ -76,15 +76,22 @@ bool set_sizes(std::vector<Operand>& operands, std::span<const int64_t> symbols,
   });
 }
 
+// Whether they are equal, also once the weights that they follow from have been replaced.
+bool are_equal(const Packed& a, const Packed& b) {
+  if (!identical(a.content, b.content)) return false;
+  if (!known_of(a).derivation && !known_of(b).derivation) return true;
+  return a.order && b.order && a.order->weights.derivation == b.order->weights.derivation &&
+         to_numbers(a.order->packing) == to_numbers(b.order->packing);
+}
+
 // The place in `first` of what `emission` reads.
 std::optional<uint32_t> place_of(const StepInput& input, const Emission& emission, const Emission& first) {
   for (uint32_t i = 0; i < first.inputs.size(); ++i) {
     const StepInput& other = first.inputs[i];
     if (input.kind != other.kind || input.transposed != other.transposed || input.of_program != other.of_program)
       continue;
-    if (input.kind == StepInput::packed
-            ? identical(emission.packed[input.index].content, first.packed[other.index].content)
-            : input.index == other.index)
+    if (input.kind == StepInput::packed ? are_equal(emission.packed[input.index], first.packed[other.index])
+                                        : input.index == other.index)
       return i;
   }
   return std::nullopt;
@@ -102,25 +109,32 @@ class FormsOfStep {
   Result<> write() {
     leave_out();
     if (report_.forms.size() < 2) return {};
-    plan::DeviceLaunches merged{device_.kernel, device_.program, {}, device_.workspace};
+    std::vector<SourceLaunch> launches;
+    Expr workspace = device_.workspace;
     std::string tactic;
     for (size_t i = 0; i < report_.forms.size(); ++i) {
-      StepForm& form = report_.forms[i];
-      LATHE_ASSIGN(std::vector<Launch> launches, launches_of(form));
+      const StepForm& form = report_.forms[i];
       const Expr runs = condition(i);
-      for (Launch& launch : launches) {
-        launch.grid[0] *= runs;
-        merged.launches.push_back(std::move(launch));
+      std::vector<SourceLaunch> own = launches_of(form);
+      for (SourceLaunch& each : own) {
+        each.launch.grid[0] *= runs;
+        launches.push_back(std::move(each));
       }
-      if (!form.launches.empty()) merged.workspace = max(merged.workspace, form.workspace);
-      const bool is_last = i + 1 == report_.forms.size();
-      tactic += (i ? ", " : "") + (form.launches.empty() ? step_.tactic : form.tactic) +
-                (is_last ? " above" : fmt::format(" up to {} elements", form.most));
+      if (!form.launches.empty()) workspace = max(workspace, form.workspace);
+      tactic += (i ? ", " : "") + form.tactic +
+                (i + 1 == report_.forms.size() ? " above" : fmt::format(" up to {} elements", form.most));
     }
-    const auto is_valid = [](const Launch& launch) { return launch.grid[0].is_valid(); };
-    if (!std::ranges::all_of(merged.launches, is_valid) || !merged.workspace.is_valid()) return {};
+    const auto is_valid = [](const SourceLaunch& each) { return each.launch.grid[0].is_valid(); };
+    if (!workspace.is_valid() || !std::ranges::all_of(launches, is_valid)) return {};
+    device_.launches.clear();
+    for (SourceLaunch& each : launches) {
+      if (!each.source.empty()) {
+        LATHE_ASSIGN(each.launch.code, code_.add(each.source, has_open_numbers(each.launch)));
+      }
+      device_.launches.push_back(std::move(each.launch));
+    }
+    device_.workspace = std::move(workspace);
     step_.tactic = report_.tactic = std::move(tactic);
-    device_ = std::move(merged);
     return {};
   }
 
@@ -163,13 +177,11 @@ class FormsOfStep {
     return is_last ? above : above * is_at_most(report_.elements, Expr(report_.forms[i].most));
   }
 
-  Result<std::vector<Launch>> launches_of(StepForm& form) {
-    if (form.launches.empty()) return device_.launches;
-    std::vector<Launch> launches;
-    for (SourceLaunch& each : form.launches) {
-      LATHE_ASSIGN(each.launch.code, code_.add(each.source, has_open_numbers(each.launch)));
-      launches.push_back(std::move(each.launch));
-    }
+  // The step's own have their code already, and no source.
+  std::vector<SourceLaunch> launches_of(const StepForm& form) const {
+    std::vector<SourceLaunch> launches = form.launches;
+    if (launches.empty())
+      for (const Launch& launch : device_.launches) launches.push_back({"", launch});
     return launches;
   }
 
@@ -216,7 +228,7 @@ std::optional<Problem> at_sizes(const Problem& problem, std::span<const int64_t>
 
 std::optional<StepForm> form_like(const Emission& first, Emission emission) {
   const auto calls = [](const SourceLaunch& each) { return !each.launch.library.empty(); };
-  if (emission.launches.empty() || std::ranges::any_of(first.launches, calls) ||
+  if (first.launches.empty() || emission.launches.empty() || std::ranges::any_of(first.launches, calls) ||
       std::ranges::any_of(emission.launches, calls))
     return std::nullopt;
   StepForm form;
@@ -229,8 +241,8 @@ std::optional<StepForm> form_like(const Emission& first, Emission emission) {
   }
   for (SourceLaunch& each : emission.launches) {
     for (LaunchArg& arg : each.launch.args)
-      if (arg.kind == LaunchArg::input) arg.index = places.at(arg.index);
-    for (TensorMap& map : each.launch.maps) map.input = places.at(map.input);
+      if (arg.kind == LaunchArg::input) arg.index = places[arg.index];
+    for (TensorMap& map : each.launch.maps) map.input = places[map.input];
     form.launches.push_back(std::move(each));
   }
   return form;
@@ -238,7 +250,7 @@ std::optional<StepForm> form_like(const Emission& first, Emission emission) {
 
 Result<> add_forms(BuiltPlan& built, PlanCode& code) {
   for (size_t i = 0; i < built.plan.steps.size(); ++i)
-    if (!built.report.regions[i].forms.empty())
+    if (built.plan.steps[i].is<plan::DeviceLaunches>() && !built.report.regions[i].forms.empty())
       LATHE_TRY(FormsOfStep(built.plan.steps[i], built.report.regions[i], code).write());
   return {};
 }

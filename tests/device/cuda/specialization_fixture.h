@@ -86,7 +86,7 @@ class SpecializationTest : public FakeDeviceTest {
     plan.headers = {SourceFile{"lib/one.cuh", std::span<const std::byte>(*header)}};
     const auto bytes = plan::write_plan(plan);
     ASSERT_OK(bytes);
-    auto engine = Engine::load(*bytes, nullptr, {device_, {}});
+    auto engine = lathe::Engine::load(*bytes, nullptr, {device_, {}});
     ASSERT_OK(engine);
     engine_ = *std::move(engine);
   }
@@ -144,7 +144,7 @@ KERNEL void lathe_kernel(const float*, long* y, float*, long n) {
   std::string cache_folder_;
   std::shared_ptr<Device> device_;
   DeviceMemory memory_;
-  std::shared_ptr<const Engine> engine_;
+  std::shared_ptr<const lathe::Engine> engine_;
 };
 
 }  // namespace lathe::cuda
