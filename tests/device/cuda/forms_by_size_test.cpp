@@ -110,7 +110,7 @@ TEST_F(FormsBySizeTest, EachSizeHasOneForm) {
   using Strategy = nv::DynamicShapesKernelSpecializationStrategy;
   std::map<int64_t, std::vector<float>> open;
   make_context(Strategy::kNONE);
-  for (const int64_t rows : {4, 8, 9, 16, 17, 32, 33, 81, 82, 203, 204, 512}) {
+  for (const int64_t rows : {8, 9, 32, 33, 81, 82}) {
     const size_t before = fake_cuda_launches();
     open[rows] = run(rows);
     ASSERT_EQ(fake_cuda_launches(), before + 1) << rows << ": " << layer_;
