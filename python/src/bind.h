@@ -133,6 +133,7 @@ void bind_further_layers(nb::module_& m);
 void bind_network(nb::module_& m);
 void bind_builder(nb::module_& m);
 void bind_engine(nb::module_& m);
+void bind_context(nb::module_& m);
 void bind_runtime(nb::module_& m);
 void bind_parser(nb::module_& m);
 void bind_plugin_values(nb::module_& m);

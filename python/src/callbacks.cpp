@@ -141,16 +141,17 @@ struct PyStreamReader : InPython<IStreamReaderV2> {
 };
 
 void bind_interface_root(nb::module_& m) {
-  nb::enum_<APILanguage>(m, "APILanguage", nb::is_arithmetic())
+  nb::enum_<APILanguage>(m, "APILanguage", nb::is_arithmetic(), "What an object of an interface is written in.")
       .value("CPP", APILanguage::kCPP)
       .value("PYTHON", APILanguage::kPYTHON);
   nb::class_<InterfaceInfo>(m, "InterfaceInfo", "Which interface an object implements.")
-      .def_ro("kind", &InterfaceInfo::kind)
-      .def_rw("major", &InterfaceInfo::major)
-      .def_rw("minor", &InterfaceInfo::minor);
+      .def_ro("kind", &InterfaceInfo::kind, "The name of the interface.")
+      .def_rw("major", &InterfaceInfo::major, "The version; it differs where methods do.")
+      .def_rw("minor", &InterfaceInfo::minor, "The version; it is higher where methods were added.");
   nb::class_<IVersionedInterface>(m, "IVersionedInterface", "Root of what programs implement and the library calls.")
-      .def_prop_ro("api_language", &IVersionedInterface::getAPILanguage)
-      .def_prop_ro("interface_info", &IVersionedInterface::getInterfaceInfo);
+      .def_prop_ro("api_language", &IVersionedInterface::getAPILanguage, "What the object is written in.")
+      .def_prop_ro("interface_info", &IVersionedInterface::getInterfaceInfo,
+                   "Which interface it implements, of which version.");
 }
 
 void bind_memory_callbacks(nb::module_& m) {
@@ -165,8 +166,10 @@ void bind_memory_callbacks(nb::module_& m) {
       "may grow, reallocate(memory, alignment, new_size) -> address or None. Sizes in bytes; from any thread.")
       .def(nb::init<>())
       .def("allocate", to_define<std::optional<size_t>, uint64_t, uint64_t, AllocatorFlags>("allocate"),
-           nb::arg("size"), nb::arg("alignment"), nb::arg("flags"))
-      .def("deallocate", to_define<bool, size_t>("deallocate"), nb::arg("memory"))
+           nb::arg("size"), nb::arg("alignment"), nb::arg("flags"),
+           "To be defined: the address of memory for size bytes, or None. alignment: 0 or a power of two.")
+      .def("deallocate", to_define<bool, size_t>("deallocate"), nb::arg("memory"),
+           "To be defined: frees memory that allocate() gave. False where it is none.")
       .def(
           "reallocate", [](nb::handle, size_t, uint64_t, uint64_t) { return std::optional<size_t>(); },
           nb::arg("memory"), nb::arg("alignment"), nb::arg("new_size"),
@@ -176,11 +179,13 @@ void bind_memory_callbacks(nb::module_& m) {
           [](nb::handle self, uint64_t size, uint64_t alignment, AllocatorFlags flags, size_t) {
             return nb::cast<std::optional<size_t>>(self.attr("allocate")(size, alignment, flags));
           },
-          nb::arg("size"), nb::arg("alignment"), nb::arg("flags"), nb::arg("stream"))
+          nb::arg("size"), nb::arg("alignment"), nb::arg("flags"), nb::arg("stream"),
+          "As allocate(), for use on a stream, unless a subclass says how.")
       .def(
           "deallocate_async",
           [](nb::handle self, size_t memory, size_t) { return nb::cast<bool>(self.attr("deallocate")(memory)); },
-          nb::arg("memory"), nb::arg("stream"));
+          nb::arg("memory"), nb::arg("stream"),
+          "As deallocate(), once a stream has got there, unless a subclass says how.");
   nb::class_<IGpuAsyncAllocator, IGpuAllocator, PyGpuAsyncAllocator>(
       m, "IGpuAsyncAllocator",
       "Subclass: allocate_async(size, alignment, stream, flags) -> address or None, deallocate_async(memory, stream) "
@@ -189,21 +194,25 @@ void bind_memory_callbacks(nb::module_& m) {
       .def(nb::init<>())
       .def("allocate_async",
            to_define<std::optional<size_t>, uint64_t, uint64_t, size_t, AllocatorFlags>("allocate_async"),
-           nb::arg("size"), nb::arg("alignment"), nb::arg("stream"), nb::arg("flags"))
+           nb::arg("size"), nb::arg("alignment"), nb::arg("stream"), nb::arg("flags"),
+           "To be defined: the address of memory for size bytes, or None, for use on the stream.")
       .def("deallocate_async", to_define<bool, size_t, size_t>("deallocate_async"), nb::arg("memory"),
-           nb::arg("stream"));
+           nb::arg("stream"), "To be defined: frees memory once the stream has got there. False where it is none.");
   nb::class_<IStreamWriter, IVersionedInterface, PyStreamWriter>(
       m, "IStreamWriter", "Subclass: write(data) -> bytes written; fewer than len(data) end the call that writes.")
       .def(nb::init<>())
-      .def("write", to_define<int64_t, nb::bytes>("write"), nb::arg("data"));
+      .def("write", to_define<int64_t, nb::bytes>("write"), nb::arg("data"),
+           "To be defined: writes data and returns how many bytes; fewer than all end the call that writes.");
   nb::class_<IStreamReaderV2, IVersionedInterface, PyStreamReader>(
       m, "IStreamReaderV2",
       "Subclass: read(num_bytes, stream) -> at most so many bytes, as an object with the buffer protocol, none at the "
       "end; "
       "seek(offset, where) -> bool.")
       .def(nb::init<>())
-      .def("read", to_define<nb::object, int64_t, size_t>("read"), nb::arg("num_bytes"), nb::arg("stream"))
-      .def("seek", to_define<bool, int64_t, SeekPosition>("seek"), nb::arg("offset"), nb::arg("where"));
+      .def("read", to_define<nb::object, int64_t, size_t>("read"), nb::arg("num_bytes"), nb::arg("stream"),
+           "To be defined: at most num_bytes bytes from where the reader stands, none at the end.")
+      .def("seek", to_define<bool, int64_t, SeekPosition>("seek"), nb::arg("offset"), nb::arg("where"),
+           "To be defined: moves the reader to offset, counted from where, a SeekPosition. False on failure.");
 }
 
 }  // namespace
@@ -214,20 +223,23 @@ void bind_callbacks(nb::module_& m) {
       m, "ILogger", "Subclass it and define log(severity, msg), which any thread may call.");
   freed_by_last_reference(logger);
   logger.def(nb::init<>())
-      .def("log", to_define<void, ILogger::Severity, const char*>("log"), nb::arg("severity"), nb::arg("msg"));
+      .def("log", to_define<void, ILogger::Severity, const char*>("log"), nb::arg("severity"), nb::arg("msg"),
+           "To be defined: takes a message. Any thread may call it.");
   bind_runtime_enums(m);
   nb::class_<Logger, ILogger>(m, "Logger", "Writes to the standard error stream.")
       .def(nb::init<ILogger::Severity>(), nb::arg("min_severity") = ILogger::Severity::kWARNING)
-      .def_rw("min_severity", &Logger::min_severity)
-      .def("log", &Logger::log, nb::arg("severity"), nb::arg("msg"));
+      .def_rw("min_severity", &Logger::min_severity,
+              "The least severe messages that are written; WARNING unless given.")
+      .def("log", &Logger::log, nb::arg("severity"), nb::arg("msg"), "Writes the message, where it is severe enough.");
   nb::class_<IProfiler, IVersionedInterface, PyProfiler>(m, "IProfiler",
                                                          "Subclass: report_layer_time(layer_name, ms), milliseconds.")
       .def(nb::init<>())
       .def("report_layer_time", to_define<void, const char*, float>("report_layer_time"), nb::arg("layer_name"),
-           nb::arg("ms"));
+           nb::arg("ms"), "To be defined: takes the time of a layer in a run, milliseconds.");
   nb::class_<Profiler, IProfiler>(m, "Profiler", "Writes the time of each layer to the standard output stream.")
       .def(nb::init<>())
-      .def("report_layer_time", &Profiler::reportLayerTime, nb::arg("layer_name"), nb::arg("ms"));
+      .def("report_layer_time", &Profiler::reportLayerTime, nb::arg("layer_name"), nb::arg("ms"),
+           "Writes a line with the time.");
   nb::class_<IProgressMonitor, IVersionedInterface, PyProgressMonitor>(
       m, "IProgressMonitor",
       "Subclass: phase_start(phase_name, parent_phase, num_steps), "
@@ -235,27 +247,37 @@ void bind_callbacks(nb::module_& m) {
       "gives the build up, and phase_finish(phase_name).")
       .def(nb::init<>())
       .def("phase_start", to_define<void, const char*, std::optional<std::string>, int32_t>("phase_start"),
-           nb::arg("phase_name"), nb::arg("parent_phase").none(), nb::arg("num_steps"))
+           nb::arg("phase_name"), nb::arg("parent_phase").none(), nb::arg("num_steps"),
+           "To be defined: a phase of a build begins; parent_phase is None for outermost ones.")
       .def("step_complete", to_define<bool, const char*, int32_t>("step_complete"), nb::arg("phase_name"),
-           nb::arg("step"))
-      .def("phase_finish", to_define<void, const char*>("phase_finish"), nb::arg("phase_name"));
+           nb::arg("step"), "To be defined: a step of a phase is done. Returns whether the build is to go on.")
+      .def("phase_finish", to_define<void, const char*>("phase_finish"), nb::arg("phase_name"),
+           "To be defined: a phase ends, perhaps before all steps are done.");
   nb::class_<IErrorRecorder, IVersionedInterface, PyErrorRecorder> recorder(
       m, "IErrorRecorder",
       "Subclass: report_error(code, desc), get_num_errors, get_error_code, get_error_desc, has_overflowed, clear.");
   recorder.attr("MAX_DESC_LENGTH") = static_cast<int>(IErrorRecorder::kMAX_DESC_LENGTH);
   recorder.def(nb::init<>())
-      .def("num_errors", to_define<int32_t>("num_errors"))
-      .def("get_error_code", to_define<ErrorCode, int32_t>("get_error_code"), nb::arg("index"))
-      .def("get_error_desc", to_define<std::string, int32_t>("get_error_desc"), nb::arg("index"))
-      .def("has_overflowed", to_define<bool>("has_overflowed"))
-      .def("clear", to_define<void>("clear"))
-      .def("report_error", to_define<bool, ErrorCode, const char*>("report_error"), nb::arg("code"), nb::arg("desc"));
+      .def("num_errors", to_define<int32_t>("num_errors"),
+           "To be defined, as get_num_errors(): how many errors are recorded.")
+      .def("get_error_code", to_define<ErrorCode, int32_t>("get_error_code"), nb::arg("index"),
+           "To be defined: the code of error index.")
+      .def("get_error_desc", to_define<std::string, int32_t>("get_error_desc"), nb::arg("index"),
+           "To be defined: the text of error index.")
+      .def("has_overflowed", to_define<bool>("has_overflowed"),
+           "To be defined: whether errors were dropped for want of room.")
+      .def("clear", to_define<void>("clear"), "To be defined: forgets all errors.")
+      .def("report_error", to_define<bool, ErrorCode, const char*>("report_error"), nb::arg("code"), nb::arg("desc"),
+           "To be defined: records an error. Any thread may call it. Returns whether it is one that ends what was "
+           "asked for.");
   nb::class_<IDebugListener, IVersionedInterface, PyDebugListener>(
       m, "IDebugListener", "Subclass: process_debug_tensor(addr, location, type, shape, name, stream).")
       .def(nb::init<>())
       .def("process_debug_tensor",
            to_define<bool, size_t, TensorLocation, DataType, Dims, const char*, size_t>("process_debug_tensor"),
-           nb::arg("addr"), nb::arg("location"), nb::arg("type"), nb::arg("shape"), nb::arg("name"), nb::arg("stream"));
+           nb::arg("addr"), nb::arg("location"), nb::arg("type"), nb::arg("shape"), nb::arg("name"), nb::arg("stream"),
+           "To be defined: a debug tensor has been computed, and lies at an address until the call returns. False "
+           "reports a failure.");
   bind_memory_callbacks(m);
 }
 

@@ -18,6 +18,7 @@ NB_MODULE(_tensorrt, m) {
   bind_further_layers(m);
   bind_network(m);
   bind_engine(m);
+  bind_context(m);
   bind_builder(m);
   bind_runtime(m);
   bind_parser(m);
@@ -40,7 +41,8 @@ NB_MODULE(_tensorrt, m) {
   m.def(
       "init_libnvinfer_plugins",
       [](nvinfer1::ILogger* logger, const std::string& space) { return initLibNvInferPlugins(logger, space.c_str()); },
-      nb::arg("logger").none(), nb::arg("namespace"));
+      nb::arg("logger").none(), nb::arg("namespace"),
+      "Registers the standard plugins, in a namespace. True on success.");
   m.def("_lathe_version", &lathe::latheVersion);
   m.attr("_interface_version") =
       nb::make_tuple(NV_TENSORRT_MAJOR, NV_TENSORRT_MINOR, NV_TENSORRT_PATCH, NV_TENSORRT_BUILD);

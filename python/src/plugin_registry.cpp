@@ -139,7 +139,7 @@ void bind_plugin_registry(nb::module_& m) {
             IPluginCreatorInterface* const* const creators = self.getAllCreators(&count);
             return creator_objects(creators, count);
           },
-          nb::sig("def all_creators(self) -> list[typing.Any]"))
+          nb::sig("def all_creators(self) -> list[typing.Any]"), "The creators in this registry.")
       .def_prop_ro(
           "all_creators_recursive",
           [](IPluginRegistry& self) {
@@ -147,7 +147,8 @@ void bind_plugin_registry(nb::module_& m) {
             IPluginCreatorInterface* const* const creators = self.getAllCreatorsRecursive(&count);
             return creator_objects(creators, count);
           },
-          nb::sig("def all_creators_recursive(self) -> list[typing.Any]"))
+          nb::sig("def all_creators_recursive(self) -> list[typing.Any]"),
+          "The creators in this registry and its parents.")
       .def("register_creator", &register_creator, nb::arg("creator"), nb::arg("plugin_namespace") = "",
            "Keeps the creator. False where one of its name, version and namespace is there.")
       .def("deregister_creator", &deregister_creator, nb::arg("creator"), "False where it is not registered.")
@@ -158,16 +159,17 @@ void bind_plugin_registry(nb::module_& m) {
           },
           nb::arg("type"), nb::arg("version"), nb::arg("plugin_namespace") = "", "None where there is none.")
       .def_prop_rw("error_recorder", &IPluginRegistry::getErrorRecorder, &IPluginRegistry::setErrorRecorder, kInside,
-                   kept(), or_none())
+                   kept(), or_none(), "Told of errors instead of the logger; None for none.")
       .def_prop_rw("parent_search_enabled", &IPluginRegistry::isParentSearchEnabled,
-                   &IPluginRegistry::setParentSearchEnabled)
+                   &IPluginRegistry::setParentSearchEnabled,
+                   "Whether get_creator() looks in parents, too; True unless set.")
       .def(
           "load_library", [](IPluginRegistry& self, const char* path) { return address(self.loadLibrary(path)); },
           nb::arg("plugin_path"), "A handle, 0 on failure.")
       .def(
           "deregister_library",
           [](IPluginRegistry& self, size_t handle) { self.deregisterLibrary(pointer<void*>(handle)); },
-          nb::arg("handle"))
+          nb::arg("handle"), "Unloads a library, by the handle that load_library() gave, with its creators.")
       .def(
           "acquire_plugin_resource",
           [](IPluginRegistry& self, const char* key, nb::object resource) -> nb::object {
@@ -178,8 +180,9 @@ void bind_plugin_registry(nb::module_& m) {
       .def("release_plugin_resource", &IPluginRegistry::releasePluginResource, nb::arg("key"), Unlocked(),
            "0 on success.");
   bind_foreign(m);
-  m.def("get_plugin_registry", &getPluginRegistry, nb::rv_policy::reference);
-  m.def("get_builder_plugin_registry", &getBuilderPluginRegistry, nb::arg("capability"), nb::rv_policy::reference);
+  m.def("get_plugin_registry", &getPluginRegistry, nb::rv_policy::reference, "The registry of the process.");
+  m.def("get_builder_plugin_registry", &getBuilderPluginRegistry, nb::arg("capability"), nb::rv_policy::reference,
+        "The registry of builders for a capability; None where there is none.");
   nb::module_::import_("atexit").attr("register")(nb::cpp_function(&deregister_all));
 }
 

@@ -25,9 +25,10 @@ DimsExprs expressions(int32_t rank) {
 void bind_expressions(nb::module_& m) {
   nb::class_<IDimensionExpr>(m, "IDimensionExpr",
                              "A size, perhaps known when the engine runs only. Valid during the call.")
-      .def("is_constant", &IDimensionExpr::isConstant)
+      .def("is_constant", &IDimensionExpr::isConstant, "Whether the size is known now.")
       .def("get_constant_value", &IDimensionExpr::getConstantValue, "INT64_MIN where it is not constant.")
-      .def("is_size_tensor", &IDimensionExpr::isSizeTensor);
+      .def("is_size_tensor", &IDimensionExpr::isSizeTensor,
+           "Whether a run finds the size: IExprBuilder.declare_size_tensor().");
   nb::class_<DimsExprs>(m, "DimsExprs", "Sizes of a tensor as expressions, of sizes of the plugin's inputs.")
       .def(nb::init<>())
       .def(nb::init<const DimsExprs&>(), nb::arg("other"))
@@ -50,7 +51,8 @@ void bind_expressions(nb::module_& m) {
   nb::implicitly_convertible<nb::list, DimsExprs>();
   nb::implicitly_convertible<nb::tuple, DimsExprs>();
   nb::class_<IExprBuilder>(m, "IExprBuilder", "Makes expressions; valid during the call that passes it.")
-      .def("constant", &IExprBuilder::constant, nb::arg("value"), nb::rv_policy::reference)
+      .def("constant", &IExprBuilder::constant, nb::arg("value"), nb::rv_policy::reference,
+           "The expression of a number.")
       .def("operation", &IExprBuilder::operation, nb::arg("op"), nb::arg("first"), nb::arg("second"),
            nb::rv_policy::reference, "None on failure.")
       .def("declare_size_tensor", &IExprBuilder::declareSizeTensor, nb::arg("output_index"), nb::arg("opt"),
@@ -61,23 +63,26 @@ void bind_expressions(nb::module_& m) {
 void bind_descriptions(nb::module_& m) {
   nb::class_<PluginTensorDesc>(m, "PluginTensorDesc", "Sizes, type and format of a tensor.")
       .def("__init__", [](PluginTensorDesc* self) { new (self) PluginTensorDesc{}; })
-      .def_rw("dims", &PluginTensorDesc::dims)
-      .def_rw("type", &PluginTensorDesc::type)
-      .def_rw("format", &PluginTensorDesc::format)
-      .def_rw("scale", &PluginTensorDesc::scale);
+      .def_rw("dims", &PluginTensorDesc::dims, "The sizes; -1 is one known at run time.")
+      .def_rw("type", &PluginTensorDesc::type, "The type of the elements.")
+      .def_rw("format", &PluginTensorDesc::format, "How it lies in memory.")
+      .def_rw("scale", &PluginTensorDesc::scale, "What INT8 elements are multiplied by; 1 for others.");
   nb::class_<DynamicPluginTensorDesc>(m, "DynamicPluginTensorDesc", "A tensor whose open sizes, -1, have ranges.")
       .def("__init__", [](DynamicPluginTensorDesc* self) { new (self) DynamicPluginTensorDesc{}; })
-      .def_rw("desc", &DynamicPluginTensorDesc::desc)
-      .def_rw("min", &DynamicPluginTensorDesc::min)
-      .def_rw("opt", &DynamicPluginTensorDesc::opt)
-      .def_rw("max", &DynamicPluginTensorDesc::max);
+      .def_rw("desc", &DynamicPluginTensorDesc::desc, "Sizes, -1 for open ones, type and format.")
+      .def_rw("min", &DynamicPluginTensorDesc::min, "The least sizes.")
+      .def_rw("opt", &DynamicPluginTensorDesc::opt, "The sizes that are tuned for.")
+      .def_rw("max", &DynamicPluginTensorDesc::max, "The largest sizes.");
   nb::class_<IPluginResourceContext>(m, "IPluginResourceContext",
                                      "What a context offers to the plugins attached to it.")
-      .def_prop_ro("gpu_allocator", &IPluginResourceContext::getGpuAllocator, nb::rv_policy::reference)
-      .def_prop_ro("error_recorder", &IPluginResourceContext::getErrorRecorder, nb::rv_policy::reference)
+      .def_prop_ro("gpu_allocator", &IPluginResourceContext::getGpuAllocator, nb::rv_policy::reference,
+                   "Who gives device memory.")
+      .def_prop_ro("error_recorder", &IPluginResourceContext::getErrorRecorder, nb::rv_policy::reference,
+                   "Told of errors.")
       .def_prop_ro("runs_on_host", &lathe::runsOnHost,
                    "Whether enqueue() is given addresses of the host's memory; no part of the original's interface.");
-  nb::enum_<QuickPluginCreationRequest>(m, "QuickPluginCreationRequest", nb::is_arithmetic())
+  nb::enum_<QuickPluginCreationRequest>(m, "QuickPluginCreationRequest", nb::is_arithmetic(),
+                                        "Which implementation of a plugin is wanted where there are several.")
       .value("UNKNOWN", QuickPluginCreationRequest::kUNKNOWN)
       .value("PREFER_JIT", QuickPluginCreationRequest::kPREFER_JIT)
       .value("PREFER_AOT", QuickPluginCreationRequest::kPREFER_AOT)

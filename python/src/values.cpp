@@ -115,18 +115,22 @@ void bind_dims(nb::module_& m) {
       .def("__str__", [](const Dims& self) { return nb::str(tupleOf(self)); })
       .def("__repr__", [](const Dims& self) { return nb::repr(tupleOf(self)); });
   dims.attr("MAX_DIMS") = static_cast<int>(Dims::MAX_DIMS);
-  sequenceOfSizes<Dims2>(nb::class_<Dims2, Dims>(m, "Dims2"), 2).def(nb::init<>()).def(nb::init<int64_t, int64_t>());
-  sequenceOfSizes<DimsHW>(nb::class_<DimsHW, Dims2>(m, "DimsHW"), 2)
+  sequenceOfSizes<Dims2>(nb::class_<Dims2, Dims>(m, "Dims2", "Two sizes."), 2)
+      .def(nb::init<>())
+      .def(nb::init<int64_t, int64_t>());
+  sequenceOfSizes<DimsHW>(nb::class_<DimsHW, Dims2>(m, "DimsHW", "A height and a width."), 2)
       .def(nb::init<>())
       .def(nb::init<int64_t, int64_t>(), nb::arg("h"), nb::arg("w"))
       .def_prop_rw(
-          "h", [](const DimsHW& self) { return self.h(); }, [](DimsHW& self, int64_t h) { self.h() = h; })
+          "h", [](const DimsHW& self) { return self.h(); }, [](DimsHW& self, int64_t h) { self.h() = h; },
+          "The height.")
       .def_prop_rw(
-          "w", [](const DimsHW& self) { return self.w(); }, [](DimsHW& self, int64_t w) { self.w() = w; });
-  sequenceOfSizes<Dims3>(nb::class_<Dims3, Dims2>(m, "Dims3"), 3)
+          "w", [](const DimsHW& self) { return self.w(); }, [](DimsHW& self, int64_t w) { self.w() = w; },
+          "The width.");
+  sequenceOfSizes<Dims3>(nb::class_<Dims3, Dims2>(m, "Dims3", "Three sizes."), 3)
       .def(nb::init<>())
       .def(nb::init<int64_t, int64_t, int64_t>());
-  sequenceOfSizes<Dims4>(nb::class_<Dims4, Dims3>(m, "Dims4"), 4)
+  sequenceOfSizes<Dims4>(nb::class_<Dims4, Dims3>(m, "Dims4", "Four sizes."), 4)
       .def(nb::init<>())
       .def(nb::init<int64_t, int64_t, int64_t, int64_t>());
 }
@@ -177,16 +181,19 @@ void bind_values(nb::module_& m) {
       .def(
           "__init__", [](Weights* self, const Array& a) { new (self) Weights(weightsOf(a)); }, nb::arg("a"),
           nb::keep_alive<1, 2>(), nb::sig("def __init__(self, a: numpy.typing.NDArray[typing.Any]) -> None"))
-      .def_ro("dtype", &Weights::type)
-      .def_ro("size", &Weights::count)
-      .def_prop_ro("nbytes", &bytesOf)
+      .def_ro("dtype", &Weights::type, "The type of the elements.")
+      .def_ro("size", &Weights::count, "How many elements there are.")
+      .def_prop_ro("nbytes", &bytesOf, "Bytes of the elements.")
       .def("numpy", &viewOf, nb::sig("def numpy(self) -> typing.Any"),
            "A view as a flat NumPy array; the Weights where NumPy has no such type.")
       .def("__len__", [](const Weights& self) { return self.count; });
   nb::implicitly_convertible<Array, Weights>();
-  nb::class_<IHostMemory> memory(m, "IHostMemory", nb::type_slots(hostMemorySlots));
+  nb::class_<IHostMemory> memory(m, "IHostMemory", nb::type_slots(hostMemorySlots),
+                                 "Bytes that the library made, such as a plan. It has the buffer protocol: bytes(), "
+                                 "memoryview() and files take it.");
   freed_by_last_reference(memory);
-  memory.def_prop_ro("dtype", &IHostMemory::type).def_prop_ro("nbytes", &IHostMemory::size);
+  memory.def_prop_ro("dtype", &IHostMemory::type, "The type of the elements: INT8 for plans and other bytes.")
+      .def_prop_ro("nbytes", &IHostMemory::size, "How many bytes there are.");
 }
 
 }  // namespace lathe::python

@@ -48,6 +48,7 @@ class PluginField:
 
     @property
     def data(self) -> Any:
+        """A flat array of NumPy. Set to bytes or an array, of a whole number of elements: else it raises TypeError or ValueError."""
         return self._data
 
     @data.setter
@@ -96,6 +97,7 @@ class _ToSet:
 class _Interface(metaclass=abc.ABCMeta):
     @property
     def api_language(self) -> APILanguage:
+        """What the object is written in."""
         return APILanguage.PYTHON
 
 
@@ -114,13 +116,15 @@ class IPluginV3(_Interface):
         pass
 
     def get_capability_interface(self, type: PluginCapabilityType) -> Any:
+        """To be defined: the object that has the capability, perhaps this one; None where there is none."""
         raise _missing(self, 'get_capability_interface')
 
     def clone(self) -> 'IPluginV3':
+        """To be defined: a plugin of the same attributes, which the library keeps."""
         raise _missing(self, 'clone')
 
     def destroy(self) -> None:
-        pass
+        """Called when the library has let go of the plugin."""
 
 
 class IPluginV3OneCore(IPluginCapability):
@@ -150,10 +154,12 @@ class IPluginV3OneBuild(IPluginCapability):
         pass
 
     def get_output_data_types(self, input_types: list[DataType]) -> Sequence[DataType]:
+        """To be defined: the types of outputs."""
         raise _missing(self, 'get_output_data_types')
 
     def get_output_shapes(self, inputs: list[DimsExprs], shape_inputs: list[DimsExprs],
                           expr_builder: IExprBuilder) -> Sequence[DimsExprs]:
+        """To be defined: the shapes of outputs, as expressions of sizes of inputs and of values of shape_inputs."""
         raise _missing(self, 'get_output_shapes')
 
     def get_workspace_size(self, input_desc: list[DynamicPluginTensorDesc],
@@ -163,9 +169,11 @@ class IPluginV3OneBuild(IPluginCapability):
 
     def configure_plugin(self, input_desc: list[DynamicPluginTensorDesc],
                          output_desc: list[DynamicPluginTensorDesc]) -> int | None:
+        """To be defined: takes the types, formats and ranges of sizes that were chosen, before tactics and the workspace are asked for."""
         raise _missing(self, 'configure_plugin')
 
     def supports_format_combination(self, pos: int, in_out: list[DynamicPluginTensorDesc], num_inputs: int) -> bool:
+        """To be defined: whether tensor pos, of inputs and then outputs, may have its type and format, given those of the ones before it."""
         raise _missing(self, 'supports_format_combination')
 
     def get_valid_tactics(self) -> Sequence[int]:
@@ -188,12 +196,15 @@ class IPluginV3OneRuntime(IPluginCapability):
         pass
 
     def on_shape_change(self, input_desc: list[PluginTensorDesc], output_desc: list[PluginTensorDesc]) -> int | None:
+        """To be defined: takes the sizes of the runs to come."""
         raise _missing(self, 'on_shape_change')
 
     def set_tactic(self, tactic: int) -> int | None:
+        """Takes the tactic that was chosen of get_valid_tactics(); 0 where there is one alone."""
         return None
 
     def get_fields_to_serialize(self) -> PluginFieldCollection_:
+        """To be defined: what the plan keeps, of which the creator makes the plugin when it is loaded."""
         raise _missing(self, 'get_fields_to_serialize')
 
     def enqueue(self, input_desc: list[PluginTensorDesc], output_desc: list[PluginTensorDesc], inputs: list[int],
@@ -202,6 +213,7 @@ class IPluginV3OneRuntime(IPluginCapability):
         raise _missing(self, 'enqueue')
 
     def attach_to_context(self, resource_context: IPluginResourceContext) -> IPluginV3:
+        """To be defined: a plugin for one context, with what it needs of it."""
         raise _missing(self, 'attach_to_context')
 
 
@@ -221,6 +233,7 @@ class IPluginCreatorV3One(IPluginCreatorInterface):
         pass
 
     def create_plugin(self, name: str, field_collection: PluginFieldCollection_, phase: TensorRTPhase) -> IPluginV3:
+        """To be defined: a plugin with these attributes, for a build or, of what it serialized, for a run."""
         raise _missing(self, 'create_plugin')
 
 
@@ -231,9 +244,11 @@ class IPluginResource(_Interface):
         pass
 
     def release(self) -> int | None:
+        """To be defined: frees what the clone holds, when its last user has let go of it."""
         raise _missing(self, 'release')
 
     def clone(self) -> 'IPluginResource':
+        """To be defined: the resource that the registry keeps, with what it holds."""
         raise _missing(self, 'clone')
 
 

@@ -41,6 +41,7 @@ class PluginDef:
         self.creator: FunctionPluginCreator | None = None
 
     def register_creator(self) -> None:
+        """Makes the plugin known to the registry of the process. Raises ValueError where there is one of its name."""
         if self.creator is None:
             creator = FunctionPluginCreator(self.definition)
             if not get_plugin_registry().register_creator(creator, self.definition.namespace):

@@ -73,6 +73,7 @@ class AutoTuneCombination:
             self._set(each, types[0], formats[0])
 
     def tactics(self, tactics: Iterable[int]) -> None:
+        """The tactics, positive numbers, that the builder times for this combination."""
         self._tactics = list(tactics)
 
     def rows(self, count: int) -> Iterator[tuple[list[tuple[DataType, TensorFormat]], list[int]]]:

@@ -130,5 +130,6 @@ class Definition:
             raise ValueError(f'{function.__name__}() has arguments {sorted(unknown)}, which are no attributes')
 
     def attributes_for(self, function: Callable[..., Any], values: Mapping[str, Any]) -> dict[str, Any]:
+        """Those of the attributes that a function takes."""
         names = inspect.signature(function).parameters
         return {name: value for name, value in values.items() if name in names}

@@ -76,10 +76,12 @@ class ShapeExpr:
 
     @property
     def is_size_tensor(self) -> bool:
+        """Whether a run finds the size."""
         return hasattr(self._value, 'upper_bound')
 
     @property
     def is_constant(self) -> bool:
+        """Whether the size is known now."""
         if isinstance(self._value, tuple):
             return all(operand.is_constant for operand in self._value[1:])
         return isinstance(self._value, int) or isinstance(self._value, IDimensionExpr) and self._value.is_constant()
@@ -153,6 +155,7 @@ class ShapeExprs:
         self._sizes[index] = size_of(size)
 
     def evaluate(self, builder: IExprBuilder, declared: Sequence[tuple[object, IDimensionExpr]]) -> DimsExprs:
+        """The library's expressions. declared: those of size tensors."""
         return DimsExprs([size.evaluate(builder, declared) for size in self._sizes])
 
     def __repr__(self) -> str:

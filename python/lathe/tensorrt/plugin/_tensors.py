@@ -29,6 +29,7 @@ class TensorDesc:
 
     @property
     def ndim(self) -> int:
+        """The number of dimensions."""
         return len(self.shape_expr)
 
     def numel(self) -> ShapeExpr:
@@ -47,9 +48,11 @@ class TensorDesc:
 
     @property
     def is_aliased(self) -> bool:
+        """Whether it shares the memory of an input."""
         return self._aliased is not None
 
     def get_aliased(self) -> 'TensorDesc | None':
+        """The input whose memory it shares, or None."""
         return self._aliased
 
 
@@ -83,15 +86,18 @@ class Tensor:
 
     @property
     def ndim(self) -> int:
+        """The number of dimensions."""
         return len(self.shape)
 
     @property
     def strides(self) -> Sequence[int] | None:
+        """Strides in elements; None for formats other than LINEAR."""
         if self.format != TensorFormat.LINEAR:
             return None
         return tuple(volume(self.shape[axis + 1:]) for axis in range(self.ndim))
 
     def numel(self) -> int:
+        """The number of elements."""
         return volume(self.shape)
 
     def _interface(self) -> dict[str, Any]:
