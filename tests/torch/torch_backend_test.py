@@ -3,7 +3,7 @@
 import copy
 import unittest
 
-from pytorch import Cases, Perceptron, lathe, torch
+from pytorch import Cases, Perceptron, endless_with_open_sizes, lathe, torch
 
 
 def compiled(model, **options):
@@ -20,6 +20,22 @@ class Inputs(Cases):
                 self.assert_same(fast(x), model(x))
         # One for the first size, one for open sizes, and further ones when these became larger than it was built for.
         self.assertLess(self.engines(), 5)
+
+    def test_lengths_that_become_numbers(self):
+        model = torch.nn.LSTM(4, 8, batch_first=True).eval()
+        fast = torch.compile(model, backend='lathe', dynamic=True, options={'threads': 1})
+        for length in (5, 7, 3, 7, 5):
+            x = torch.randn(2, length, 4)
+            self.assert_same(fast(x), model(x), rtol=1e-4, atol=1e-5)
+
+    def test_open_sizes_that_take_too_long(self):
+        model = Perceptron().eval()
+        fast = torch.compile(model, backend='lathe', dynamic=True, options={'threads': 1, 'open_seconds': 0.5})
+        with endless_with_open_sizes(), self.warned(1) as texts:
+            for size in (5, 7, 5):
+                x = torch.randn(size, 4)
+                self.assert_same(fast(x), model(x))
+        self.assertIn('in 0.5 seconds', texts[0])
 
     def test_strides(self):
         model = Perceptron().eval()
@@ -159,6 +175,31 @@ class Weights(Cases):
         with self.warned(1):
             model.load_state_dict(Perceptron().state_dict())
             self.assert_same(fast(x), model(x))
+
+    def test_given_other_memory(self):
+        model, x = Perceptron().eval(), torch.randn(5, 4)
+        fast = compiled(model)
+        fast(x)
+        with self.warned(1):
+            for _ in range(2):
+                # The second of these could lie where the first weight lay, if nobody held that memory.
+                model.first.weight.data = torch.zeros(8, 4)
+                model.first.weight.data = torch.randn(8, 4)
+                self.assert_same(fast(x), model(x))
+
+    def test_changed_together_with_sizes(self):
+        # What runs ahead is launched with the old weights; it is not built anew of them for the sizes.
+        model = Perceptron().eval()
+        fast = torch.compile(model, backend='lathe', dynamic=True, options={'threads': 1})
+        ahead = property(lambda _: True, lambda *_: None)  # as on a GPU
+        with unittest.mock.patch.object(lathe.torch._backend._Engines, 'runs_ahead', ahead, create=True):
+            fast(torch.randn(5, 4))
+            built = self.engines()
+            with self.warned(1):
+                model.first.weight.mul_(-1)
+                x = torch.randn(500, 4)
+                self.assert_same(fast(x), model(x))
+        self.assertEqual(self.engines(), built + 1)
 
     def test_modules_that_share_their_code(self):
         layers = [Perceptron().eval() for _ in range(3)]

@@ -5,7 +5,7 @@ import io
 import pickle
 import unittest
 
-from pytorch import Cases, Perceptron, lathe, torch
+from pytorch import Cases, Perceptron, endless_with_open_sizes, lathe, torch
 
 
 class Counting(torch.nn.Module):
@@ -33,6 +33,23 @@ class Modules(Cases):
             fast(torch.randn(10, 4))
         self.assert_same(fast(x), model(x))
         self.assertEqual(self.engines(), 1)
+
+    def test_open_sizes_that_take_too_long(self):
+        model, x = Perceptron().eval(), torch.randn(5, 4)
+        sizes = {'x': {0: (1, 5, 8)}}
+        with endless_with_open_sizes():
+            with self.warned(1):
+                fast = lathe.torch.compile(model, (x,), dynamic=sizes, threads=1, open_seconds=0.5)
+            with self.assertRaisesRegex(lathe.Error, 'open_seconds'):
+                lathe.torch.compile(model, (x,), dynamic=sizes, threads=1, open_seconds=0.5, strict=True)
+        self.assert_same(fast(x), model(x))
+        with self.assertRaisesRegex(lathe.Error, 'LATHE-5002'):
+            fast(x[:3])
+
+    def test_a_length_that_becomes_a_number(self):
+        model = torch.nn.LSTM(4, 8, batch_first=True).eval()
+        with self.assertRaisesRegex(lathe.Error, r"torch.export cannot capture LSTM(.|\n)*input.*\[1\]"):
+            lathe.torch.compile(model, (torch.randn(2, 5, 4),), dynamic={'input': {1: (2, 5, 8)}}, threads=1)
 
     def test_sizes_of_two_inputs_that_are_one(self):
         fast = lathe.torch.compile(torch.nn.Bilinear(4, 4, 3).eval(), (torch.randn(2, 4), torch.randn(2, 4)),

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The backend of torch.compile()."""
+import contextlib
 import copy
 import warnings
 import weakref
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch.fx import GraphModule, Node
@@ -13,10 +14,11 @@ from lathe import _tensorrt
 from lathe.engine import Error
 from lathe.torch import _onnx
 from lathe.torch._graph import formatted
+from lathe.torch._limit import Overdue, at_most
 from lathe.torch._lower import Lowered, lower, open_axes, share_memory
-from lathe.torch._module import tell
+from lathe.torch._module import tell, tell_overdue
 from lathe.torch._options import Options
-from lathe.torch._part import Part
+from lathe.torch._part import OtherSizes, Part
 
 MOST_ENGINES = 64  # of one graph: for modules that share their code, and for sizes that are ints
 
@@ -47,41 +49,75 @@ def _is_weight(node: Node, example: Any) -> bool:
     return isinstance(example, torch.nn.Parameter) or (isinstance(example, torch.Tensor) and kind == 'unguarded')
 
 
+class _Read(NamedTuple):
+    """What a tensor was when its values were read. Writing raises its version; `parameter.data = other` gives it other memory, and
+    the former is held, so that none of another has its address."""
+
+    version: int
+    address: int
+    memory: torch.UntypedStorage
+
+    @classmethod
+    def of(cls, tensor: torch.Tensor) -> '_Read':
+        return cls(_version(tensor), tensor.data_ptr(), tensor.untyped_storage())
+
+
 class _Weights:
     """Tensors that an engine has taken in, by their places in the arguments, and whether they are still these."""
 
-    def __init__(self, args: tuple[Any, ...], versions: Mapping[int, int]) -> None:
-        """versions: {place: version of the tensor when it was read}."""
-        places = list(versions)
+    def __init__(self, args: tuple[Any, ...], read: Mapping[int, _Read]) -> None:
+        places = list(read)
         self.places, self._same = places, _tensorrt._Watched(args, places)
-        self._gone: list[Any] = []
-        self._watched = [weakref.ref(args[place], self._gone.append) for place in places]
-        self._versions = list(versions.values())
+        self._gone = False
+        self._watched = [weakref.ref(args[place], self._let_go) for place in places]
+        self._versions = [each.version for each in read.values()]
+        self._addresses = [each.address for each in read.values()]
+        self._memory = [each.memory for each in read.values()]
+
+    def _let_go(self, _: object) -> None:
+        """One of the tensors has gone, and nobody can call with all of them any more."""
+        self._gone = True
+        self._memory.clear()
 
     def are_in(self, args: tuple[Any, ...]) -> bool:
         return not self._gone and self._same.are_in(args)
 
     def changed(self, args: tuple[Any, ...]) -> list[int]:
-        """The places of those that have been written since."""
-        now = _versions(args, self.places)
-        return [] if now == self._versions else [place for place, one, other in zip(self.places, now, self._versions) if one != other]
+        """The places of those that have been written, or given other memory, since."""
+        versions, addresses = _versions(args, self.places), [args[place].data_ptr() for place in self.places]
+        if versions == self._versions and addresses == self._addresses:
+            return []
+        now, then = zip(versions, addresses), zip(self._versions, self._addresses)
+        return [place for place, one, other in zip(self.places, now, then) if one != other]
+
+
+def _shapes(args: Sequence[Any], places: Sequence[int]) -> list[Any]:
+    return [args[place].shape for place in places]
+
+
+def _version(tensor: torch.Tensor) -> int:
+    return 0 if tensor.is_inference() else tensor._version  # those of inference mode have none
 
 
 def _versions(args: tuple[Any, ...], places: Sequence[int]) -> list[int]:
     try:
         return [args[place]._version for place in places]
-    except RuntimeError:  # those of inference mode have none
-        return [0 if args[place].is_inference() else args[place]._version for place in places]
+    except RuntimeError:
+        return [_version(args[place]) for place in places]
 
 
 class _Engines:
-    """What one graph became, for one set of weights and one choice of its numbers. is_function: whether a run leaves nothing
-    behind but its results."""
+    """What one graph became, for one set of weights and one choice of its numbers. runs_ahead: whether a GPU computes it while
+    the program goes on, and it leaves nothing behind but its results. shapes: those of its inputs where it is for no others."""
 
-    def __init__(self, lowered: Lowered, weights: _Weights, inputs: Sequence[int], numbers: list[Any]) -> None:
+    def __init__(self, lowered: Lowered, weights: _Weights, inputs: Sequence[int], numbers: list[Any],
+                 shapes: list[Any] | None) -> None:
         self.run, self.writes = lowered.run, lowered.writes
-        self.is_function = isinstance(lowered.run, Part)
-        self.weights, self.inputs, self.numbers = weights, inputs, numbers
+        self.runs_ahead = isinstance(lowered.run, Part) and lowered.run.device.type != 'cpu'
+        self.weights, self.inputs, self.numbers, self.shapes = weights, inputs, numbers, shapes
+
+    def takes(self, args: tuple[Any, ...]) -> bool:
+        return self.shapes is None or self.shapes == _shapes(args, self.inputs)
 
 
 class _Compiled:
@@ -97,6 +133,7 @@ class _Compiled:
         self._numbers = [index for index, value in enumerate(self._values)
                          if not isinstance(value, torch.Tensor) and index not in self._sizes]
         self._engines: list[_Engines] = []
+        self._are_open = True
         self._warned = False
         self._told: set[str] = set()
 
@@ -115,13 +152,17 @@ class _Compiled:
 
     def _call(self, args: tuple[Any, ...]) -> Any:
         engines = self._known(args)
-        if engines is not None and engines.is_function:
-            result = self._run(engines, args)
+        if engines is not None and engines.runs_ahead:
             # Hundreds of versions take as long as a launch: they are looked at while a GPU computes, and a result of old weights is
-            # dropped.
-            if not engines.weights.changed(args):
-                return result
-        return self._run(self.engine_for(args), args)
+            # dropped. For sizes that the engine does not take they are looked at first, so that none is built of old weights.
+            with contextlib.suppress(OtherSizes):
+                result = engines.run.as_built(*(args[index] for index in engines.inputs))
+                if not engines.weights.changed(args):
+                    return result
+        try:
+            return self._run(self.engine_for(args), args)
+        except OtherSizes:  # of an open size torch.export has made a number, such as of the length of an LSTM's sequence
+            return self._run(self._add(args, are_open=False), args)
 
     def _run(self, engines: _Engines, args: Sequence[Any]) -> Any:
         tensors = [args[index] for index in engines.inputs]
@@ -133,7 +174,7 @@ class _Compiled:
         """The engines for these tensors and numbers, whose weights may have been written since."""
         numbers = [args[index] for index in self._numbers]
         for engines in self._engines:
-            if engines.numbers == numbers and engines.weights.are_in(args):
+            if engines.numbers == numbers and engines.takes(args) and engines.weights.are_in(args):
                 return engines
         return None
 
@@ -145,7 +186,11 @@ class _Compiled:
                 return engines
             self._engines = [each for each in self._engines if each is not engines]  # another thread may have done so
             self._take_change(changed, args)
-        made = self._made(args, [args[index] for index in self._numbers])
+        return self._add(args, self._are_open)
+
+    def _add(self, args: tuple[Any, ...], are_open: bool) -> _Engines:
+        """New engines for these weights and numbers, and for other sizes where those are open. Raises Error."""
+        made = self._made(args, [args[index] for index in self._numbers], are_open)
         self._engines = [made, *self._engines][:MOST_ENGINES]
         return made
 
@@ -160,15 +205,20 @@ class _Compiled:
             warnings.warn('lathe: parameters have been changed in place, and engines are built anew whenever they are',
                           stacklevel=2)
 
-    def _made(self, args: tuple[Any, ...], numbers: list[Any]) -> _Engines:
+    def _made(self, args: tuple[Any, ...], numbers: list[Any], are_open: bool) -> _Engines:
         inputs = [index for index, value in enumerate(args) if isinstance(value, torch.Tensor) and index not in self._weights]
-        read = dict(zip(self._weights, _versions(args, self._weights)))  # what is written while a build lasts is newer
+        read = {index: _Read.of(args[index]) for index in self._weights}  # what is written while a build lasts is newer
         module = self._with_weights(args)
         examples = [args[index] for index in inputs]
+        axes = tuple(open_axes(self._values[index]) if are_open else {} for index in inputs)
         try:
-            with torch.inference_mode(False), torch.no_grad(), _onnx.quiet():
-                program = torch.export.export(module, tuple(examples), strict=False, dynamic_shapes=tuple(
-                    open_axes(self._values[index]) for index in inputs))
+            with torch.inference_mode(False), torch.no_grad(), _onnx.quiet(), \
+                    at_most(self._options.open_seconds) if any(axes) else contextlib.nullcontext():
+                program = torch.export.export(module, tuple(examples), strict=False, dynamic_shapes=axes)
+        except Overdue:
+            self._are_open = False
+            tell_overdue(self._options)
+            return self._made(args, numbers, are_open=False)
         except Exception as error:  # whatever tracing a program may raise
             lowered = Lowered(None, [], [f'all of the graph, for torch.export cannot capture it: {formatted(error)}'])
         else:
@@ -178,7 +228,9 @@ class _Compiled:
         written = [int(name.removeprefix('weight')) for name in lowered.states]
         kept = [index for index in self._weights if index not in written]
         self._weights = kept
-        return _Engines(lowered, _Weights(args, {index: read[index] for index in kept}), [*written, *inputs], numbers)
+        places = [*written, *inputs]
+        return _Engines(lowered, _Weights(args, {index: read[index] for index in kept}), places, numbers,
+                        None if are_open else _shapes(args, places))
 
     def _with_weights(self, args: Sequence[Any]) -> GraphModule:
         """The graph as a module that has the weights and numbers, and takes tensors alone."""

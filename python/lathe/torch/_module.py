@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Modules that are compiled ahead of time."""
+import contextlib
 import dataclasses
 import functools
 import inspect
@@ -14,6 +15,7 @@ from torch.utils._sympy.value_ranges import ValueRanges
 
 from lathe.engine import Error
 from lathe.torch import _onnx
+from lathe.torch._limit import Overdue, at_most
 from lathe.torch._lower import Lowered, built, lower, set_ranges, share_memory
 from lathe.torch._options import Options
 from lathe.torch._part import Part
@@ -40,7 +42,12 @@ def compile(model: torch.nn.Module, args: Sequence[Any] = (), kwargs: Mapping[st
     training = [name or type(model).__name__ for name, module in model.named_modules() if module.training]
     if training:
         raise Error(f'{training[0]} is in training mode, and engines are for inference: call model.eval() first')
-    program, examples = export(model, args, kwargs, dynamic or {})
+    try:
+        program, examples = export(model, args, kwargs, dynamic or {}, chosen)
+    except Overdue:
+        tell_overdue(chosen)
+        dynamic = {}
+        program, examples = export(model, args, kwargs, dynamic, chosen)
     lowered = lower(program, examples, chosen, functools.partial(built, is_whole=True))
     tell(lowered.stays, chosen)
     names = [name for name, each in signature.parameters.items() if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)]
@@ -49,17 +56,26 @@ def compile(model: torch.nn.Module, args: Sequence[Any] = (), kwargs: Mapping[st
 
 def tell(stays: list[str], options: Options) -> None:
     """The one warning of what stays in PyTorch; Error where the options are strict."""
-    if not stays:
-        return
-    text = 'these stay in PyTorch: ' + '; '.join(dict.fromkeys(stays))
+    if stays:
+        warn('these stay in PyTorch: ' + '; '.join(dict.fromkeys(stays)), options)
+
+
+def tell_overdue(options: Options) -> None:
+    """The warning that sizes do not stay open; Error where the options are strict."""
+    warn(f'torch.export has not captured the model with open sizes in {options.open_seconds} seconds (open_seconds), so that '
+         'engines are for sizes of the inputs alone', options)
+
+
+def warn(text: str, options: Options) -> None:
+    """A warning; Error where the options are strict."""
     if options.strict:
         raise Error(text)
-    warnings.warn(f'lathe: {text}', stacklevel=3)
+    warnings.warn(f'lathe: {text}', stacklevel=4)
 
 
 def export(model: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any],
-           dynamic: Dynamic) -> tuple[torch.export.ExportedProgram, list[torch.Tensor]]:
-    """The exported program and the tensors that it was exported with. Raises Error."""
+           dynamic: Dynamic, options: Options) -> tuple[torch.export.ExportedProgram, list[torch.Tensor]]:
+    """The exported program and the tensors that it was exported with. Raises Error, and Overdue where open sizes take too long."""
     bound = inspect.signature(model.forward).bind(*args, **kwargs)
     unknown = sorted(set(dynamic) - set(bound.arguments))
     if unknown:
@@ -68,7 +84,7 @@ def export(model: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]
     shapes = {name: _dims(value, dynamic.get(name, {})) for name, value in named.items()}
     bound.arguments.update(named)
     try:
-        with _onnx.quiet(), torch.no_grad():
+        with _onnx.quiet(), torch.no_grad(), at_most(options.open_seconds) if dynamic else contextlib.nullcontext():
             program = torch.export.export(model, bound.args, bound.kwargs, dynamic_shapes=_in_order(shapes, bound),
                                           strict=False)
     except Exception as error:  # whatever tracing a program may raise
@@ -201,7 +217,7 @@ class Module(torch.nn.Module):
         if not self.options.refit:
             raise Error('the weights of these engines cannot be replaced: compile with refit=True')
         args, kwargs = self._call.examples()
-        program, examples = export(model, args, kwargs, self._dynamic)
+        program, examples = export(model, args, kwargs, self._dynamic, self.options)
         parts = iter(self._parts())
 
         def refitted(onnx: Any, *_: Any) -> Part:

@@ -19,6 +19,7 @@ class Options:
     strict: whether it is an error where a part of a graph stays in PyTorch, rather than a warning.
     refit: whether engines can be given other weights; docs/refit.md says what that costs.
     budget: seconds for the search for fast kernels; None for the default.
+    open_seconds: how long capturing a program with open sizes may take; then all sizes are those of the example, with a warning.
     cache: the folder where engines are kept; by default `torch` in that of kernels (LATHE_CACHE_DIR); '' keeps none.
     """
 
@@ -28,6 +29,7 @@ class Options:
     strict: bool = False
     refit: bool = False
     budget: float | None = None
+    open_seconds: float = 600
     cache: str | None = None
 
     def __post_init__(self) -> None:
@@ -35,6 +37,8 @@ class Options:
             raise Error(f'precision is one of {", ".join(PRECISIONS)}, got {self.precision!r}')
         if not isinstance(self.threads, int) or isinstance(self.threads, bool) or self.threads < 0:
             raise Error(f'threads is a number from 0 on, got {self.threads!r}')
+        if not isinstance(self.open_seconds, int | float) or not self.open_seconds > 0:
+            raise Error(f'open_seconds is a number above 0, got {self.open_seconds!r}')
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> 'Options':

@@ -11,7 +11,7 @@ import torch
 
 from lathe import tensorrt as trt
 from lathe._strategies import CacheFile, Strategies
-from lathe.engine import Reports
+from lathe.engine import Error, Reports
 from lathe.torch._plans import saved
 
 GPU_ALIGNMENT = 256
@@ -40,6 +40,14 @@ def strategies(*, specialization: trt.DynamicShapesKernelSpecializationStrategy 
         _strategies.reset(token)
         if cache is not None:
             cache.save()
+
+
+class OtherSizes(Error):
+    """An engine does not take inputs of these shapes."""
+
+    def __init__(self, error: Error, shapes: Sequence[tuple[int, ...]]) -> None:
+        super().__init__(str(error), error.node)
+        self.shapes = shapes
 
 
 class Part(torch.nn.Module):
@@ -100,13 +108,34 @@ class Part(torch.nn.Module):
         return copy
 
     def forward(self, *inputs: Any) -> Any:
+        """Raises OtherSizes where the program does not take these sizes, Error where the run fails."""
+        with self._lock:
+            try:
+                outputs = self._run(inputs)
+            except OtherSizes as other:
+                self._build_for(other)
+                outputs = self._run(inputs)
+        return self._returned(outputs)
+
+    def as_built(self, *inputs: Any) -> Any:
+        """What forward() returns, of the engine as it is. Raises OtherSizes, also where one can be built that takes them."""
         with self._lock:
             outputs = self._run(inputs)
+        return self._returned(outputs)
+
+    def _returned(self, outputs: list[torch.Tensor]) -> Any:
         if self._as_results:
             return outputs
         values = [outputs[each] if isinstance(each, int) else
                   int(outputs[each[1]]) if each[0] == 'int' else each[1] for each in self.results]
         return values[0] if self.single else values
+
+    def _build_for(self, other: 'OtherSizes') -> None:
+        plan = self.rebuild(other.shapes) if self.rebuild is not None else None
+        if plan is None:
+            raise other
+        self.plan = plan
+        self._load()
 
     def _choose(self, wanted: Strategies) -> None:
         """Goes on with a context of these strategies."""
@@ -163,22 +192,14 @@ class Part(torch.nn.Module):
             raise self._messages.error(f'the memory of {name} cannot be used')
         self._addresses[place] = tensor.data_ptr()
 
-    def _set_shapes(self, tensors: Sequence[torch.Tensor], again: bool = False) -> None:
+    def _set_shapes(self, tensors: Sequence[torch.Tensor]) -> None:
         self._shapes = [None] * len(tensors)
         context = self._context
         taken = all([context.set_input_shape(name, tuple(tensor.shape)) for name, tensor in zip(self._names, tensors)])
         missing = context.infer_shapes() if taken else []
         if not taken or missing:
-            problem = self._messages.error(f'inputs without shape or values: {missing}')
-            plan = self.rebuild([tuple(tensor.shape) for tensor in tensors]) if self.rebuild and not again else None
-            if plan is None:
-                raise problem
-            self.plan = plan
-            self._load()
-            self._choose(_strategies.get())
-            for index, (name, tensor) in enumerate(zip(self._names, tensors)):
-                self._tell_address(index, name, tensor)
-            return self._set_shapes(tensors, True)
+            raise OtherSizes(self._messages.error(f'inputs without shape or values: {missing}'),
+                             [tuple(tensor.shape) for tensor in tensors])
         self._shapes = [tensor.shape for tensor in tensors]
         self._sizes = []
 
