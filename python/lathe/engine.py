@@ -114,6 +114,8 @@ def _configure(config: trt.IBuilderConfig, target: str, precision: trt.DataType 
         if budget is not None:
             config._build_budget = budget
         if precision is not None:
+            if not isinstance(precision, trt.DataType):
+                raise Error(f'precision is trt.float16 or trt.bfloat16, got {precision!r}')
             config._set_precision(precision)
     except ValueError as error:
         raise Error(str(error)) from None

@@ -14,6 +14,7 @@ from onnx import TensorProto, helper
 
 sys.path.insert(0, str(pathlib.Path(os.environ['LATHE_BUILD_DIR']) / 'python'))
 import lathe  # noqa: E402
+from lathe import tensorrt as trt  # noqa: E402
 
 WEIGHTS = np.random.default_rng(1).standard_normal((4, 3), np.float32)
 
@@ -105,6 +106,12 @@ class Engines(unittest.TestCase):
             lathe.build(made, elements={'s': -2})
         with self.assertRaisesRegex(lathe.Error, 'no input of the model'):
             lathe.build(made, elements={'s': 1, 'o': None})
+
+    def test_precisions_are_types(self):
+        for wrong in ('fp16', trt.int8):
+            with self.assertRaises(lathe.Error) as caught:
+                lathe.build(matmul_model(3), precision=wrong)
+            self.assertNotIn('_set_precision', str(caught.exception))
 
     def test_strings_are_bytes(self):
         info = [helper.make_tensor_value_info(name, TensorProto.STRING, [2]) for name in 'aby']
