@@ -125,8 +125,8 @@ std::vector<Config> configs(const Problem& problem, const Best& best) {
   const int64_t group = group_of(length, best.k), groups = ceil_div(length, group);
   if (best.room() > kRanked || groups < 4 * best.k) return best_first(std::move(configs));
   for (const int64_t threads : {512, 1024}) {
-    const int64_t again = best.most() * group;
-    const double first = kLoadClocks + kKeyClocks * static_cast<double>(5 + group / 32);
+    const int64_t again = best.most() * group, own = group / 32;  // of a lane
+    const double first = kLoadClocks + kKeyClocks * static_cast<double>(5 + own);
     const double last = select_clocks(groups, threads) + pass_clocks(again, threads) +
                         kLoadClocks * static_cast<double>(ceil_div(again, 4 * threads)) + order_clocks(best, threads);
     add(fmt::format("groups of {}, {} threads", group, threads), 2,
