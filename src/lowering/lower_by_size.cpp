@@ -1,32 +1,73 @@
 // SPDX-License-Identifier: Apache-2.0
 // Choices for sizes besides the optimum.
 #include <algorithm>
+#include <unordered_map>
 
 #include "lowering/choices_by_size.h"
 #include "lowering/region_lowering.h"
 
 namespace lathe {
+namespace {
 
-// Of steps of device code: kernels that the library holds choose their tiles in each run. They are decided when all
-// others have been, so that these have the time that there is.
-Result<> RegionLowering::choose_by_size(std::span<Pending* const> all, const Tuner::Progress& progress) {
-  if (!context_.options.tuner.compiler || !context_.options.optimize) return {};
-  const std::vector<std::vector<int64_t>> sizes = sizes_besides_optimum(plan_);
-  std::vector<Matches*> problems;
-  std::vector<Choice*> choices;
+double num_elements(const Problem& problem) {
+  return static_cast<double>(std::max<int64_t>(elements_of(problem).evaluate(problem.symbols).value_or(0), 1));
+}
+
+}  // namespace
+
+// Steps of one problem, and what measuring it took where it was largest.
+struct RegionLowering::Alike {
+  std::vector<Pending*> steps;
+  double elements = 0;
+  double seconds = 0;
+};
+
+// Of steps of device code: kernels that the library holds choose their tiles in each run.
+std::vector<RegionLowering::Alike> RegionLowering::steps_by_problem(std::span<Pending* const> all) {
+  std::vector<Alike> groups;
+  std::unordered_map<std::string, size_t> places;
   for (Pending* pending : all) {
     if (!pending->matches || !pending->region || !pending->choice.tactic) continue;
-    for (const std::vector<int64_t>& symbols : sizes)
-      if (std::optional<Problem> problem = at_sizes(pending->matches->problem(), symbols, plan_.symbols))
-        pending->sized.push_back({std::make_unique<Matches>(*std::move(problem), tactics_), {}});
-    for (Pending::Sized& sized : pending->sized) {
-      problems.push_back(sized.matches.get());
-      choices.push_back(&sized.choice);
+    const Problem& problem = pending->matches->problem();
+    const auto [place, is_new] = places.try_emplace(to_text(problem), groups.size());
+    if (is_new) groups.push_back({{}, num_elements(problem), pending->choice.seconds});
+    groups[place->second].steps.push_back(pending);
+  }
+  return groups;
+}
+
+// They are decided when all steps have been, so that these have the time that there is, and measured for no longer than
+// these were. A problem is expected to take as long as where it was measured, times how much larger it is: a stand-in
+// for a GPU takes minutes for what a GPU does in no time.
+Result<> RegionLowering::choose_by_size(std::span<Pending* const> all, const Tuner::Progress& progress) {
+  if (!context_.options.tuner.compiler || !context_.options.optimize) return {};
+  std::vector<Alike> groups = steps_by_problem(all);
+  double left = 0;
+  for (const Alike& alike : groups) left += alike.seconds;
+  for (const std::vector<int64_t>& symbols : sizes_besides_optimum(plan_)) {
+    std::vector<Alike*> chosen_for;
+    std::vector<Matches*> problems;
+    for (Alike& alike : groups) {
+      const std::optional<Problem> first = at_sizes(alike.steps[0]->matches->problem(), symbols, plan_.symbols);
+      if (!first || alike.seconds * std::max(1.0, num_elements(*first) / alike.elements) > left) continue;
+      chosen_for.push_back(&alike);
+      for (Pending* step : alike.steps) {
+        step->sized.push_back(
+            {std::make_unique<Matches>(*at_sizes(step->matches->problem(), symbols, plan_.symbols), tactics_), {}});
+        problems.push_back(step->sized.back().matches.get());
+      }
+    }
+    if (problems.empty()) continue;
+    LATHE_ASSIGN(std::vector<Choice> choices, tuner_.choose(problems, progress));
+    auto choice = choices.begin();
+    for (Alike* alike : chosen_for) {
+      left -= choice->seconds;
+      if (const double elements = num_elements(alike->steps[0]->sized.back().matches->problem());
+          elements > alike->elements)
+        alike->elements = elements, alike->seconds = choice->seconds;
+      for (Pending* step : alike->steps) step->sized.back().choice = std::move(*choice++);
     }
   }
-  if (problems.empty()) return {};
-  LATHE_ASSIGN(std::vector<Choice> chosen, tuner_.choose(problems, progress));
-  for (size_t i = 0; i < chosen.size(); ++i) *choices[i] = std::move(chosen[i]);
   return {};
 }
 

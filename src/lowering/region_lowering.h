@@ -101,6 +101,8 @@ class RegionLowering {
 
   // This graph's steps, and those of its bodies behind each block.
   void collect(std::vector<Pending*>& all);
+  struct Alike;
+  static std::vector<Alike> steps_by_problem(std::span<Pending* const> all);
   Result<> choose_by_size(std::span<Pending* const> all, const Tuner::Progress& progress);
   std::vector<StepForm> forms_of(Pending& pending) const;
   Result<> write_steps();

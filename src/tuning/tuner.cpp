@@ -138,7 +138,9 @@ Result<> Tuner::decide(std::span<Job> jobs, const Progress& progress) {
   for (size_t i = 0; i < jobs.size(); ++i) {
     LATHE_TRY(progress("tuning", 0.5 + 0.4 * static_cast<double>(i) / static_cast<double>(jobs.size())));
     if (!jobs[i].choice.from_cache && !jobs[i].candidates.empty() && measures && may_measure()) {
+      const auto begin = Clock::now();
       LATHE_ASSIGN(jobs[i].measured, measure(jobs[i]));
+      jobs[i].choice.seconds = seconds_since(begin);
     }
     note_time();
   }

@@ -42,6 +42,7 @@ struct Choice {
   Config config;
   double microseconds = 0;  // measured (also by an earlier build); 0 = not measured
   bool from_cache = false;
+  double seconds = 0;  // that measuring took; 0 where this build did not measure
   std::vector<std::string> refusals;
   std::string cache_entry;  // "(key: 0x<32 digits>): <problem>" where somebody may change it there; else empty
   // The chosen one, and those that it was chosen from.

@@ -29,16 +29,19 @@ struct Lines : ILogger {
   std::vector<std::string> text;
 };
 
-// y = softmax(x w) over x[n, 512], n from 1 to `most`; without a `most`, of any n.
+constexpr int32_t kWidth = 1024;  // so that weights are much larger than code
+
+// y = softmax(x w) over x[n, kWidth], n from 1 to `most`; without a `most`, of any n.
 class MemoryLog : public testing::Test {
  protected:
   std::unique_ptr<IHostMemory> build(int64_t most) {
     const std::unique_ptr<IBuilder> builder(createInferBuilder(logger));
     const std::unique_ptr<INetworkDefinition> network(builder->createNetworkV2(0));
     const std::unique_ptr<IBuilderConfig> config(builder->createBuilderConfig());
-    const std::vector<float> weights(512 * 512, 0.5F);
-    ITensor* x = network->addInput("x", DataType::kFLOAT, Dims2(-1, 512));
-    ITensor* w = network->addConstant(Dims2(512, 512), {DataType::kFLOAT, weights.data(), 512 * 512})->getOutput(0);
+    const std::vector<float> weights(kWidth * kWidth, 0.5F);
+    ITensor* x = network->addInput("x", DataType::kFLOAT, Dims2(-1, kWidth));
+    ITensor* w =
+        network->addConstant(Dims2(kWidth, kWidth), {DataType::kFLOAT, weights.data(), kWidth * kWidth})->getOutput(0);
     ITensor* product = network->addMatrixMultiply(*x, MatrixOperation::kNONE, *w, MatrixOperation::kNONE)->getOutput(0);
     ISoftMaxLayer* softmax = network->addSoftMax(*product);
     softmax->setAxes(2);
@@ -48,9 +51,9 @@ class MemoryLog : public testing::Test {
     network->markOutput(*again);
     if (most > 0) {
       IOptimizationProfile* profile = builder->createOptimizationProfile();
-      profile->setDimensions("x", OptProfileSelector::kMIN, Dims2(1, 512));
-      profile->setDimensions("x", OptProfileSelector::kOPT, Dims2(1, 512));
-      profile->setDimensions("x", OptProfileSelector::kMAX, Dims2(most, 512));
+      profile->setDimensions("x", OptProfileSelector::kMIN, Dims2(1, kWidth));
+      profile->setDimensions("x", OptProfileSelector::kOPT, Dims2(1, kWidth));
+      profile->setDimensions("x", OptProfileSelector::kMAX, Dims2(most, kWidth));
       config->addOptimizationProfile(profile);
     }
     lathe::setBuildBudget(*config, 0);
@@ -72,7 +75,7 @@ TEST_F(MemoryLog, BuildsTellWhatContextsNeed) {
   const int64_t activations = logger.number("Total Activation Memory"), scratch = logger.number("Max Scratch Memory");
   const auto engine = load(*plan);
   ASSERT_TRUE(engine) << lathe::lastError();
-  EXPECT_GE(activations, 4096 * 512 * 4);  // what the products exchange
+  EXPECT_GE(activations, 4096 * kWidth * 4);  // what the products exchange
   EXPECT_GE(engine->getDeviceMemorySizeV2(), activations);
   EXPECT_LE(engine->getDeviceMemorySizeV2(), activations + scratch);
   EXPECT_EQ(engine->getDeviceMemorySizeV2(), engine->getDeviceMemorySizeForProfileV2(0));
@@ -126,11 +129,11 @@ TEST_F(MemoryLog, ContextsMayShareTheApplicationsMemory) {
   const auto size = static_cast<size_t>(engine->getDeviceMemorySizeV2());
   ASSERT_GT(size, 0u);
   const std::shared_ptr<void> block = context_memory(size);
-  std::vector<float> x(16 * 512), y(x.size());
+  std::vector<float> x(16 * kWidth), y(x.size());
   for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i % 7);
   const auto run = [&](IExecutionContext& context, int64_t rows) {
     std::fill(y.begin(), y.end(), -1.0F);
-    EXPECT_TRUE(context.setInputShape("x", Dims2(rows, 512)) && context.setTensorAddress("x", x.data()) &&
+    EXPECT_TRUE(context.setInputShape("x", Dims2(rows, kWidth)) && context.setTensorAddress("x", x.data()) &&
                 context.setTensorAddress(engine->getIOTensorName(1), y.data()) && context.enqueueV3(nullptr))
         << lathe::lastError();
     return y;
@@ -153,7 +156,7 @@ TEST_F(MemoryLog, SizesWithoutALimitAreNotMadeUp) {
   ASSERT_TRUE(build(0)) << lathe::lastError();
   EXPECT_TRUE(logger.find("Max Scratch Memory: .*").empty());
   EXPECT_FALSE(logger.find("Total Activation Memory: not known .*").empty());
-  EXPECT_GE(logger.number("Total Weights Memory"), 512 * 512 * 4);
+  EXPECT_GE(logger.number("Total Weights Memory"), kWidth * kWidth * 4);
 }
 
 // S124, S125: the change is the difference of what there is now and what there was before.
