@@ -13,7 +13,8 @@
 
 namespace lathe::cpu {
 
-inline constexpr int kMaxTileRows = 14;
+inline constexpr int kMaxTileRows = 32;
+inline constexpr int kMaxVectorTileRows = 14;  // of tiles in vector registers
 inline constexpr int kMaxTileColumns = 64;
 inline constexpr int kMaxEpilogueOperands = kMaxProgramInputs - 1;
 

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "kernels/cpu/gemm/gemm.h"
+#include "kernels/cpu/gemm/matrix_tiles.h"
 #include "kernels/cpu/gemm/pairs.h"
 #include "kernels/cpu/gemm/panels_packing_tactic.h"
 #include "kernels/cpu/isa_levels.h"
@@ -126,6 +127,9 @@ void check_tiles(const gemm::TileTable& table, std::string_view name) {
       tile.partial = sums.data();
       tile.partial_stride = columns;
       tile.store_partial = true;
+      tile.rows = rows;
+      int configured = 0;
+      tile.configured = &configured;
       table.functions[vectors - 1][rows - 1](tile);
       for (int64_t r = 0; r < rows; ++r)
         for (int64_t c = 0; c < columns; ++c) {
@@ -142,6 +146,7 @@ TEST(Pairs, AreMultipliedByEveryTile) {
   for (const auto& level : LATHE_ISA_LEVELS(pair_tile_table)) check_tiles(level.function(false), level.level);
   const auto best = LATHE_ISA_LEVELS(pair_tile_table).back();
   if (multiplies_bf16()) check_tiles(best.function(true), fmt::format("{} with bf16", best.level));
+  if (has_matrix_registers()) check_tiles(LATHE_ISA_SELECT(matrix_tiles)()->pairs, "matrix registers");
 }
 
 }  // namespace

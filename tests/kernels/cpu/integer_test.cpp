@@ -3,6 +3,7 @@
 #include "kernels/cpu/conv_integer/conv_integer.h"
 #include "kernels/cpu/gemm/integer_epilogue.h"
 #include "kernels/cpu/gemm/integer_panels.h"
+#include "kernels/cpu/gemm/matrix_tiles.h"
 #include "kernels/cpu/gemm/tile.h"
 #include "kernels/cpu/gemm_integer/gemm_integer.h"
 #include "kernels/cpu/integer_forms.h"
@@ -169,7 +170,7 @@ void check_tiles(const gemm::TileTable& table, std::string_view name) {
   for (int vectors = 1; vectors <= table.vectors; ++vectors)
     for (int rows = 1; rows <= table.max_rows[vectors - 1] && !::testing::Test::HasFailure(); ++rows) {
       SCOPED_TRACE(fmt::format("{}: {} rows of {} vectors", name, rows, vectors));
-      const int64_t k = 4 * pick(1, 9), n = static_cast<int64_t>(vectors) * table.lanes - pick(0, table.lanes - 1);
+      const int64_t k = 4 * pick(1, 50), n = static_cast<int64_t>(vectors) * table.lanes - pick(0, table.lanes - 1);
       const bool is_signed = pick(0, 1);
       const Levels a(is_signed ? DType::i8 : DType::u8, {rows, k}, false);
       Levels out(form.to, {rows, n}, false);
@@ -200,6 +201,9 @@ void check_tiles(const gemm::TileTable& table, std::string_view name) {
       tile.epilogue = &epilogue.middle;
       tile.integers = &epilogue;
       tile.where = &where;
+      tile.rows = rows;
+      int configured = 0;
+      tile.configured = &configured;
       // The panel may be narrower than the tile's vectors: those that it lacks belong to a smaller tile.
       if (tile.b_stride < vectors * table.lanes) continue;
       table.functions[vectors - 1][rows - 1](tile);
@@ -217,6 +221,7 @@ TEST(IntegerTiles, EveryLevel) {
   for (const auto& level : LATHE_ISA_LEVELS(integer_tile_table)) check_tiles(level.function(false), level.level);
   const auto best = LATHE_ISA_LEVELS(integer_tile_table).back();
   if (multiplies_bytes()) check_tiles(best.function(true), fmt::format("{} with VNNI", best.level));
+  if (has_matrix_registers()) check_tiles(LATHE_ISA_SELECT(matrix_tiles)()->integers, "matrix registers");
 #if defined(__x86_64__)
   if (isa_level() >= IsaLevel::avx2 && __builtin_cpu_supports("avxvnni"))
     check_tiles(avx2::integer_tile_table(true), "AVX-VNNI");

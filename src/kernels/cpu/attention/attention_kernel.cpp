@@ -101,7 +101,7 @@ class Worker {
         params_(params),
         epilogue_(epilogue),
         sizes_(sizes),
-        tiles_(sizes.bf16 ? LATHE_ISA_SELECT(pair_tile_table)(multiplies_bf16()) : LATHE_ISA_SELECT(tile_table)()),
+        tiles_(sizes.bf16 ? gemm::pair_tiles() : LATHE_ISA_SELECT(tile_table)()),
         keys_(reinterpret_cast<float*>(scratch + layout.keys)),
         values_(reinterpret_cast<float*>(scratch + layout.values)),
         scores_(reinterpret_cast<float*>(scratch + layout.scores)),
@@ -119,6 +119,8 @@ class Worker {
     multiply_by_keys();
     for_each_tile(static_cast<int>(std::min<int64_t>(sizes_.values.n, kWidth)),
                   [&](int64_t begin, int rows) { add_values(begin, rows); });
+    if (tiles_.leave) tiles_.leave();
+    configured_ = 0;
   }
 
  private:
@@ -198,7 +200,7 @@ class Worker {
     float* to;
     int64_t to_stride;
   };
-  void multiply(const Product& product) const {
+  void multiply(const Product& product) {
     const gemm::Tap tap{0, 0, static_cast<int32_t>(product.depth), 0};
     gemm::Tile tile{};
     tile.a_rows = product.a;
@@ -207,6 +209,8 @@ class Worker {
     tile.b_stride = product.b_stride;
     tile.partial_stride = product.to_stride;
     tile.store_partial = true;
+    tile.rows = product.rows;
+    tile.configured = &configured_;
     const int step = tiles_.vectors * tiles_.lanes;
     for (int c = 0; c < product.columns; c += step) {
       tile.columns = std::min(step, product.columns - c);
@@ -296,6 +300,7 @@ class Worker {
   const BoundEpilogue& epilogue_;
   const Sizes& sizes_;
   const gemm::TileTable& tiles_;
+  int configured_ = 0;  // Tile::configured
   float *const keys_, *const values_, *const scores_, *const queries_;
   std::byte* const mask_;
   const float** const q_rows_;

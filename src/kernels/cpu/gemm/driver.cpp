@@ -5,15 +5,21 @@
 
 #include "base/divide.h"
 #include "kernels/cpu/gemm/integer_epilogue.h"
+#include "kernels/cpu/gemm/matrix_tiles.h"
 
 namespace lathe::cpu::gemm {
 namespace {
 
+const MatrixTiles* matrix() {
+  static const MatrixTiles* const tiles = has_matrix_registers() ? LATHE_ISA_SELECT(matrix_tiles)() : nullptr;
+  return tiles;
+}
+
 const TileTable& tiles_of(const GemmProblem& problem) {
   static const TileTable& floats = LATHE_ISA_SELECT(tile_table)();
   static const TileTable& integers = LATHE_ISA_SELECT(integer_tile_table)(multiplies_bytes());
-  static const TileTable& pairs = LATHE_ISA_SELECT(pair_tile_table)(multiplies_bf16());
-  return problem.integers ? integers : problem.pairs ? pairs : floats;
+  if (problem.integers) return matrix() && problem.integers->row_factor == 0 ? matrix()->integers : integers;
+  return problem.pairs ? pair_tiles() : floats;
 }
 
 constexpr int64_t kFloat = sizeof(float);
@@ -47,6 +53,12 @@ class Worker {
   }
 
   void run(const Share& share) {
+    run_tiles(share);
+    if (tiles_.leave) tiles_.leave();
+  }
+
+ private:
+  void run_tiles(const Share& share) {
     if (problem_.blocking.row_block == kTileByTile && problem_.blocking.k_block == 0) return run_by_tiles(share);
     const int64_t block = problem_.blocking.row_block ? problem_.blocking.row_block : share.last_row;
     for (int64_t row = share.first_row; row < share.last_row; row += block) {
@@ -57,17 +69,25 @@ class Worker {
     }
   }
 
- private:
+  // Where a tile's rows begin that is the i-th of `count` rows; most: of a tile.
+  int64_t row_of(int64_t i, int64_t tiles, int64_t count, int most) const {
+    return tiles_.has_whole_tiles ? std::min(count, i * most) : count * i / tiles;
+  }
+  int most_rows(int vectors) const {
+    const int most = tiles_.max_rows[vectors - 1];
+    return tiles_.has_whole_tiles ? most : std::min(problem_.blocking.rows, most);
+  }
+
   // All panels for a tile's rows before the next rows: for weights that stay in the first cache.
   void run_by_tiles(const Share& share) {
     const int widest = std::min(problem_.panels.stride(0), tiles_.vectors * tiles_.lanes);
-    const int most = std::min(problem_.blocking.rows, tiles_.max_rows[ceil_div(widest, tiles_.lanes) - 1]);
+    const int most = most_rows(ceil_div(widest, tiles_.lanes));
     const int64_t unit = problem_.row_unit ? problem_.row_unit : share.last_row - share.first_row;
     for (int64_t begin = share.first_row; begin < share.last_row; begin += unit) {
       const int64_t size = std::min(unit, share.last_row - begin), tiles = ceil_div<int64_t>(size, most);
       for (int64_t i = 0; i < tiles; ++i) {
-        rows_begin_ = begin + size * i / tiles;
-        rows_end_ = begin + size * (i + 1) / tiles;
+        rows_begin_ = begin + row_of(i, tiles, size, most);
+        rows_end_ = begin + row_of(i + 1, tiles, size, most);
         for (int64_t panel = share.first_panel; panel < share.last_panel; ++panel) run_panel(panel, false);
       }
     }
@@ -87,6 +107,7 @@ class Worker {
     tile.integers = problem_.integers;
     tile.where = &scratch_.where;
     tile.partial_stride = problem_.blocking.width;
+    tile.configured = &configured_;
     for (int c = 0; c < columns; c += step) {
       tile.columns = std::min(step, columns - c);
       tile.column = group * problem_.panels.n + panel * problem_.panels.width + c;
@@ -115,7 +136,7 @@ class Worker {
 
   void run_rows(Tile& tile, int64_t first_tap, int64_t last_tap, int64_t depth, const float* upcoming) {
     const int vectors = ceil_div(tile.columns, tiles_.lanes);
-    const int most = std::min(problem_.blocking.rows, tiles_.max_rows[vectors - 1]);
+    const int most = most_rows(vectors);
     const int64_t rows = rows_end_ - rows_begin_;
     const int64_t unit = problem_.row_unit ? std::min(problem_.row_unit, rows) : rows;
     const int64_t per_unit = ceil_div(unit, most);
@@ -123,8 +144,8 @@ class Worker {
     for (int64_t begin = rows_begin_; begin < rows_end_; begin += unit) {
       const int64_t size = std::min(unit, rows_end_ - begin);
       for (int64_t i = 0; i < per_unit; ++i) {
-        const int64_t row = begin + size * i / per_unit;
-        const int count = static_cast<int>(begin + size * (i + 1) / per_unit - row);
+        const int64_t row = begin + row_of(i, per_unit, size, most);
+        const int count = static_cast<int>(begin + row_of(i + 1, per_unit, size, most) - row);
         if (count == 0) continue;
         if (row != filled_row_ || count != filled_count_) {
           filled_ = problem_.source->fill(row, count, scratch_);
@@ -134,6 +155,7 @@ class Worker {
         tile.a_rows = filled_.a_rows;
         tile.taps = filled_.taps + first_tap;
         tile.tap_count = last_tap - first_tap;
+        tile.rows = count;
         tile.partial = partial_ + (row - rows_begin_) * tile.partial_stride;
         tiles_.functions[vectors - 1][count - 1](tile);
         tile.prefetch += prefetch_step_;
@@ -160,6 +182,7 @@ class Worker {
   TileTaps filled_{};
   int64_t filled_row_ = -1;
   int filled_count_ = 0;
+  int configured_ = 0;
   float* partial_ = nullptr;
   int64_t rows_begin_ = 0, rows_end_ = 0;
   int64_t prefetch_step_ = 0;
@@ -184,6 +207,11 @@ void run_problem_alone(const GemmProblem& problem, std::byte* scratch) {
 
 void run_panels_alone(const GemmProblem& problem, int64_t first, int64_t last, std::byte* scratch) {
   Worker(problem, scratch).run({0, problem.rows, first, last});
+}
+
+const TileTable& pair_tiles() {
+  static const TileTable& vectors = LATHE_ISA_SELECT(pair_tile_table)(multiplies_bf16());
+  return matrix() ? matrix()->pairs : vectors;
 }
 
 int tile_columns() {

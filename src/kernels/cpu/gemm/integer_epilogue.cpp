@@ -162,7 +162,7 @@ void fold_scales(IntegerEpilogue& bound, int64_t columns, std::span<float> scale
 }  // namespace
 
 size_t integer_scratch_bytes(int64_t columns, size_t operands) {
-  return static_cast<size_t>(padded(columns)) * (3 + operands) * sizeof(float);
+  return static_cast<size_t>(padded(columns)) * (4 + operands) * sizeof(float);
 }
 
 IntegerEpilogue bind_integer_epilogue(const IntegerProgram& program, std::span<const TensorArg> operands,
@@ -177,6 +177,10 @@ IntegerEpilogue bind_integer_epilogue(const IntegerProgram& program, std::span<c
   const auto operand = [&](int i) -> const TensorArg& { return operands[static_cast<size_t>(i)]; };
   std::fill_n(zero, room, 0);
   if (program.zero_operand >= 0) copy_columns(operand(program.zero_operand), column_dim, columns, zero);
+  if (flipped) {
+    auto* signed_zero = reinterpret_cast<int32_t*>(scratch) + room * static_cast<int64_t>(3 + operands.size());
+    bound.signed_zero = std::copy_n(zero, room, signed_zero) - room;
+  }
   // Sums wrap as those of the products do.
   for (int64_t c = 0; flipped && c < columns; ++c)
     zero[c] = static_cast<int32_t>(static_cast<uint32_t>(zero[c]) + static_cast<uint32_t>(flipped[c]));

@@ -39,6 +39,9 @@ struct Tile {
   const BoundEpilogue* epilogue;
   const IntegerEpilogue* integers;  // of products of 8-bit integers, in place of `epilogue`
   const TileRows* where;
+  int rows;
+  // How many rows the thread's matrix registers are set up for; 0 = they are not. Vectors' tiles do not look at it.
+  int* configured;
 };
 
 using TileFunction = void (*)(const Tile& tile);
@@ -54,6 +57,8 @@ struct TileTable {
   int vectors;                    // the widest tile
   int max_rows[kMaxTileVectors];  // by vectors
   TileFunction functions[kMaxTileVectors][kMaxTileRows];
+  bool has_whole_tiles;  // rows are cut into tiles of max_rows and a rest, not evenly; a record's rows are no limit
+  void (*leave)();       // what a thread calls that has run tiles; null = nothing
 };
 
 }  // namespace lathe::cpu::gemm
