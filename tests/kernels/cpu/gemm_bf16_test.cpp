@@ -129,6 +129,7 @@ void check_tiles(const gemm::TileTable& table, std::string_view name) {
       tile.store_partial = true;
       tile.rows = rows;
       int configured = 0;
+      tile.b_rows = depth;
       tile.configured = &configured;
       table.functions[vectors - 1][rows - 1](tile);
       for (int64_t r = 0; r < rows; ++r)

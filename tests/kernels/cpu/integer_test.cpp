@@ -203,6 +203,7 @@ void check_tiles(const gemm::TileTable& table, std::string_view name) {
       tile.where = &where;
       tile.rows = rows;
       int configured = 0;
+      tile.b_rows = fours.k;
       tile.configured = &configured;
       // The panel may be narrower than the tile's vectors: those that it lacks belong to a smaller tile.
       if (tile.b_stride < vectors * table.lanes) continue;

@@ -210,6 +210,7 @@ class Worker {
     tile.partial_stride = product.to_stride;
     tile.store_partial = true;
     tile.rows = product.rows;
+    tile.b_rows = product.depth;
     tile.configured = &configured_;
     const int step = tiles_.vectors * tiles_.lanes;
     for (int c = 0; c < product.columns; c += step) {

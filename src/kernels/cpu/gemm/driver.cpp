@@ -107,6 +107,7 @@ class Worker {
     tile.integers = problem_.integers;
     tile.where = &scratch_.where;
     tile.partial_stride = problem_.blocking.width;
+    tile.b_rows = problem_.panels.k;
     tile.configured = &configured_;
     for (int c = 0; c < columns; c += step) {
       tile.columns = std::min(step, columns - c);

@@ -79,34 +79,54 @@ LATHE_INLINE void configure(const Tile& tile) {
 
 void leave() { asm volatile("tilerelease"); }
 
-// The rows of A that a tap reads, 16 at most, as one register takes them: in equal distances, or copied.
+// Up to 16 rows of A, as taps list them.
 class Rows {
  public:
-  LATHE_INLINE Rows(const float* const* rows, int count, int64_t offset) : rows_(rows), count_(count), offset_(offset) {
-    if (count > 1) stride_ = rows[1] - rows[0];
-    for (int r = 2; r < count; ++r) is_even_ &= rows[r] - rows[r - 1] == stride_;
+  LATHE_INLINE Rows(const Tile& tile, int first, int count) : tile_(tile), first_(first), count_(count) {}
+
+  // Behind where the rows of a tap begin.
+  LATHE_INLINE void enter(const Tap& tap) {
+    const float* const* rows = rows_of(tap);
+    stride_ = count_ > 1 ? rows[1] - rows[0] : kDepth;
+    is_even_ = true;
+    for (int r = 2; r < count_; ++r) is_even_ &= rows[r] - rows[r - 1] == stride_;
   }
-  // Those [at, at + 16) along K.
+  // Elements [at, at + 16) along K of the tap that was entered: a register takes rows in equal distances.
   template <int kNumber>
-  LATHE_INLINE void load(int64_t at) const {
+  LATHE_INLINE void load(const Tap& tap, int64_t at) const {
     if (is_even_)
-      load_matrix<kNumber>(rows_[0] + offset_ + at, stride_ * static_cast<int64_t>(sizeof(float)));
+      load_matrix<kNumber>(rows_of(tap)[0] + offset_of(tap) + at, stride_ * static_cast<int64_t>(sizeof(float)));
     else
-      load_some<kNumber>(at, 0xffff);
+      load_parts<kNumber>(tap, at, kDepth);
   }
-  // Of them those that the mask has; the others are 0, and are not read.
+  // `count` of them from `at` on, of this tap and those behind it, and zeros. Nothing else is read.
   template <int kNumber>
-  LATHE_INLINE void load_some(int64_t at, uint16_t mask) const {
+  LATHE_INLINE void load_parts(const Tap& tap, int64_t at, int64_t count) const {
     alignas(64) float copies[kRegisterRows * kDepth];
-    for (int r = 0; r < count_; ++r)
-      _mm512_store_ps(copies + r * kDepth, _mm512_maskz_loadu_ps(mask, rows_[r] + offset_ + at));
+    for (int r = 0; r < count_; ++r) {
+      __m512 row = _mm512_setzero_ps();
+      const Tap* part = &tap;
+      int64_t from = at;
+      for (int64_t done = 0; done < count; ++part, from = 0) {
+        const int64_t end = std::min(done + part->depth - from, count);
+        const auto mask = static_cast<__mmask16>((1u << end) - (1u << done));
+        row = _mm512_mask_loadu_ps(row, mask, rows_of(*part)[r] + offset_of(*part) + from - done);
+        done = end;
+      }
+      _mm512_store_ps(copies + r * kDepth, row);
+    }
     load_matrix<kNumber>(copies, 64);
   }
 
  private:
-  const float* const* rows_;
-  int count_;
-  int64_t offset_, stride_ = kDepth;
+  LATHE_INLINE const float* const* rows_of(const Tap& tap) const {
+    return tile_.a_rows + tap.list * tile_.rows + first_;
+  }
+  LATHE_INLINE int64_t offset_of(const Tap& tap) const { return tap.a_offset + tile_.a_offset; }
+
+  const Tile& tile_;
+  int first_, count_;
+  int64_t stride_ = kDepth;
   bool is_even_ = true;
 };
 
@@ -124,48 +144,52 @@ LATHE_INLINE void load_columns(const float* b, int64_t stride) {
   if constexpr (kWidth == 2) load_matrix<kB + 1>(b + kDepth, stride);
 }
 
-// What is left of a tap behind whole registers. Where it has that much, the last 16 are read again, with zeros for
-// those that were added before: so nothing behind a panel is read.
+// `count` of B's rows from `k` on; what else a register holds of them is finite, and multiplied by zeros.
+template <int kWidth>
+LATHE_INLINE void load_rows(const Tile& tile, int64_t k, int64_t count) {
+  const float* b = tile.b + k * tile.b_stride;
+  if (k + kDepth <= tile.b_rows) return load_columns<kWidth>(b, tile.b_stride * 4);
+  alignas(64) float copies[kDepth * kWidth * kDepth] = {};
+  for (int64_t i = 0; i < count; ++i) LATHE_UNROLL
+  for (int v = 0; v < kWidth; ++v) store(copies + (i * kWidth + v) * kDepth, load(b + i * tile.b_stride + v * kDepth));
+  load_columns<kWidth>(copies, kWidth * 64);
+}
+
+// Taps whose rows of B follow each other are one run, however deep each is: registers take 16 of it at a time.
 template <class Products, int kHeight, int kWidth>
-LATHE_INLINE void multiply_rest(const Rows (&a)[2], const float* b, int64_t b_stride, int64_t at, int64_t depth) {
-  const auto rest = static_cast<int>(depth - at);
-  uint16_t mask = static_cast<uint16_t>((1u << rest) - 1);
-  alignas(64) float copies[kDepth * kWidth * kDepth];
-  if (depth >= kDepth) {
-    at = depth - kDepth;
-    mask = static_cast<uint16_t>(mask << (kDepth - rest));
-    load_columns<kWidth>(b + at * b_stride, b_stride * 4);
-  } else {
-    for (int k = 0; k < kDepth; ++k) LATHE_UNROLL
-    for (int v = 0; v < kWidth; ++v)
-      store(copies + (k * kWidth + v) * kDepth, k < rest ? load(b + k * b_stride + v * kDepth) : zero());
-    load_columns<kWidth>(copies, kWidth * 64);
+LATHE_INLINE const Tap* multiply_run(const Tile& tile, const Tap* tap, const Tap* end, const char*& prefetched) {
+  Rows first(tile, 0, kHeight == 2 ? kRegisterRows : tile.rows), second(tile, kRegisterRows, tile.rows - kRegisterRows);
+  const Tap* last = tap;
+  int64_t depth = tap->depth;
+  for (; last + 1 < end && last[1].depth > 0 && last[1].k == last->k + last->depth; ++last) depth += last[1].depth;
+  const Tap* entered = nullptr;
+  int64_t at = 0;  // in the tap
+  for (int64_t k = tap->k, rest = depth; rest > 0; k += kDepth, rest -= kDepth, at += kDepth) {
+    for (; at >= tap->depth; ++tap) at -= tap->depth;
+    load_rows<kWidth>(tile, k, rest);
+    if (at + kDepth <= tap->depth) {
+      if (entered != tap) {
+        first.enter(*tap);
+        if constexpr (kHeight == 2) second.enter(*tap);
+        entered = tap;
+      }
+      first.load<kA>(*tap, at);
+      if constexpr (kHeight == 2) second.load<kA + 1>(*tap, at);
+    } else {
+      first.load_parts<kA>(*tap, at, std::min<int64_t>(rest, kDepth));
+      if constexpr (kHeight == 2) second.load_parts<kA + 1>(*tap, at, std::min<int64_t>(rest, kDepth));
+    }
+    for (int i = 0; i < 4 * tile.prefetch_lines; ++i, prefetched += 64) prefetch_l2(prefetched);
+    multiply_registers<Products, kHeight, kWidth>();
   }
-  a[0].load_some<kA>(at, mask);
-  if constexpr (kHeight == 2) a[1].load_some<kA + 1>(at, mask);
-  multiply_registers<Products, kHeight, kWidth>();
+  return last + 1;
 }
 
 template <class Products, int kHeight, int kWidth>
 LATHE_INLINE void multiply(const Tile& tile) {
-  const int first = kHeight == 2 ? kRegisterRows : tile.rows;
   const char* prefetched = tile.prefetch;
-  for (const Tap *tap = tile.taps, *end = tap + tile.tap_count; tap < end; ++tap) {
-    if (tap->depth == 0) continue;  // its rows are not listed
-    const float* const* rows = tile.a_rows + tap->list * tile.rows;
-    const int64_t offset = tap->a_offset + tile.a_offset;
-    const Rows a[2] = {{rows, first, offset}, {rows + first, tile.rows - first, offset}};
-    const float* b = tile.b + tap->k * tile.b_stride;
-    int64_t k = 0;
-    for (; k + kDepth <= tap->depth; k += kDepth) {
-      load_columns<kWidth>(b + k * tile.b_stride, tile.b_stride * 4);
-      a[0].load<kA>(k);
-      if constexpr (kHeight == 2) a[1].load<kA + 1>(k);
-      for (int i = 0; i < 4 * tile.prefetch_lines; ++i, prefetched += 64) prefetch_l2(prefetched);
-      multiply_registers<Products, kHeight, kWidth>();
-    }
-    if (k < tap->depth) multiply_rest<Products, kHeight, kWidth>(a, b, tile.b_stride, k, tap->depth);
-  }
+  for (const Tap *tap = tile.taps, *end = tap + tile.tap_count; tap < end;)
+    tap = tap->depth == 0 ? tap + 1 : multiply_run<Products, kHeight, kWidth>(tile, tap, end, prefetched);
 }
 
 // `stride` in floats.

@@ -40,7 +40,8 @@ struct Tile {
   const IntegerEpilogue* integers;  // of products of 8-bit integers, in place of `epilogue`
   const TileRows* where;
   int rows;
-  // How many rows the thread's matrix registers are set up for; 0 = they are not. Vectors' tiles do not look at it.
+  int64_t b_rows;  // of the panel, from its first: where `b` may be read. Vectors' tiles do not look at it, nor at:
+  // How many rows the thread's matrix registers are set up for; 0 = they are not.
   int* configured;
 };
 
