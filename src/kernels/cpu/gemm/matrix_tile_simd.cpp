@@ -103,17 +103,20 @@ class Rows {
   template <int kNumber>
   LATHE_INLINE void load_parts(const Tap& tap, int64_t at, int64_t count) const {
     alignas(64) float copies[kRegisterRows * kDepth];
-    for (int r = 0; r < count_; ++r) {
-      __m512 row = _mm512_setzero_ps();
-      const Tap* part = &tap;
-      int64_t from = at;
-      for (int64_t done = 0; done < count; ++part, from = 0) {
-        const int64_t end = std::min(done + part->depth - from, count);
-        const auto mask = static_cast<__mmask16>((1u << end) - (1u << done));
-        row = _mm512_mask_loadu_ps(row, mask, rows_of(*part)[r] + offset_of(*part) + from - done);
-        done = end;
-      }
-      _mm512_store_ps(copies + r * kDepth, row);
+    int64_t done = 0;
+    for (const Tap* part = &tap; done < count; ++part, at = 0) {
+      const int64_t end = std::min(done + part->depth - at, count);
+      const auto mask = static_cast<__mmask16>((1u << end) - (1u << done));
+      const float* const* rows = rows_of(*part);
+      const int64_t offset = offset_of(*part) + at - done;
+      if (done == 0)
+        for (int r = 0; r < count_; ++r)
+          _mm512_store_ps(copies + r * kDepth, _mm512_maskz_loadu_ps(mask, rows[r] + offset));
+      else
+        for (int r = 0; r < count_; ++r)
+          _mm512_store_ps(copies + r * kDepth,
+                          _mm512_mask_loadu_ps(_mm512_load_ps(copies + r * kDepth), mask, rows[r] + offset));
+      done = end;
     }
     load_matrix<kNumber>(copies, 64);
   }
