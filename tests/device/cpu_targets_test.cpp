@@ -20,7 +20,7 @@ constexpr const char* kProduct = R"(graph "g" {
 std::vector<std::string> targets(bool here) {
   std::vector<std::string> found;
   for (const char* name : {"cpu-x86_64-baseline", "cpu-x86_64-avx2", "cpu-x86_64-avx512", "cpu-x86_64-vnni",
-                           "cpu-x86_64-bf16", "cpu-arm64-baseline"})
+                           "cpu-x86_64-bf16", "cpu-x86_64-amx", "cpu-arm64-baseline"})
     if (cpu::is_here(*cpu::find_processor(name)) == here) found.emplace_back(name);
   return found;
 }

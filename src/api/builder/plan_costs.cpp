@@ -9,13 +9,15 @@ namespace lathe::api {
 namespace {
 
 // Operations in a microsecond. bf16 is as fast as f16, all types of 8 bits are as fast as i8. Without matrix units f16
-// is computed in f32, and no instruction has more than 4 products of bytes where it has one of f32.
+// is computed in f32, and no instruction has more than 4 products of bytes where it has one of f32. Those of CPUs take
+// no f32.
 Json operations_of(const Target& target, bool tf32) {
   const double each = 2 * target.cores * target.clock_mhz;  // a product and its addition are two
   const double matrix = std::max(target.products.matrix, target.products.warpgroup_matrix);
   const double f32 = target.products.f32, f16 = std::max(matrix, f32);
+  const bool rounds = tf32 && !target.name.starts_with("cpu");
   return json_object({{"f64", each * target.products.f64},
-                      {"f32", each * (tf32 ? std::max(f32, matrix / 2) : f32)},
+                      {"f32", each * (rounds ? std::max(f32, matrix / 2) : f32)},
                       {"f16", each * f16},
                       {"i8", each * (matrix > 0 ? 2 * matrix : 4 * f32)}});
 }

@@ -35,6 +35,8 @@ constexpr Processor kProcessors[] = {
 #undef LATHE_CPU
 };
 
+constexpr double kMatrixProducts = 512;  // of bf16, 16 x 16 x 32 in 16 clocks
+
 #if defined(__x86_64__)
 constexpr std::string_view kArchitecture = "cpu-x86_64-";
 #else
@@ -42,8 +44,17 @@ constexpr std::string_view kArchitecture = "cpu-arm64-";
 #endif
 
 bool has(NarrowProducts products) {
-  return products == NarrowProducts::none ||
-         (products == NarrowProducts::vnni ? multiplies_bytes() : multiplies_bf16());
+  switch (products) {
+    case NarrowProducts::none:
+      return true;
+    case NarrowProducts::vnni:
+      return multiplies_bytes();
+    case NarrowProducts::bf16:
+      return multiplies_bf16();
+    case NarrowProducts::amx:
+      return has_matrix_registers();
+  }
+  return false;
 }
 
 bool runs_plans_for(const Processor& processor) {
@@ -89,6 +100,7 @@ Target describe(const Processor& processor, int threads) {
   target.cores = target.least_cores = threads > 0 ? threads : processor.threads;
   target.products.f32 = processor.lanes * processor.units;
   target.products.f64 = target.products.f32 / 2;
+  target.products.matrix = processor.products == NarrowProducts::amx ? kMatrixProducts : 0;
   target.clock_mhz = processor.clock_mhz;
   target.memory_rate = std::min(processor.core_memory_rate * target.cores, processor.memory_rate);
   target.cache_bytes = processor.cache_bytes;
@@ -99,6 +111,7 @@ Target describe(const Processor& processor, int threads) {
 
 Target describe_machine(int threads, const std::string& cpu) {
   Target target = describe(own_processor(), threads);
+  if (has_matrix_registers()) target.products.matrix = kMatrixProducts;
   const double khz = number_in(cpu + "/cpufreq/base_frequency");  // Linux's intel_pstate
   const double mhz = number_in(cpu + "/acpi_cppc/nominal_freq");  // firmware of other processors
   if (khz > 0 || mhz > 0) target.clock_mhz = khz > 0 ? khz / 1e3 : mhz;

@@ -12,13 +12,13 @@
 namespace lathe::cpu {
 
 // Instructions that multiply narrow numbers; each CPU has those before its own, too.
-enum class NarrowProducts : uint8_t { none, vnni, bf16 };
+enum class NarrowProducts : uint8_t { none, vnni, bf16, amx };
 
 // A row of processors.def.
 struct Processor {
   std::string_view target;
   IsaLevel level;
-  NarrowProducts products;  // that plans for it need: VNNI, AVX512-BF16
+  NarrowProducts products;  // that plans for it need: VNNI, AVX512-BF16, AMX
   double lanes, units;
   double clock_mhz;  // under load
   int threads;

@@ -50,6 +50,7 @@ struct ConvProblem {
   std::array<int64_t, 3> out{1, 1, 1};  // output D H W
   bool planar_input = false;            // x is N C H W
   std::array<int64_t, 3> in{1, 1, 1};   // input D H W
+  bool is_narrow = false;               // of 8-bit integers
 };
 
 // Configurations worth trying, at most 24; empty when no algorithm accepts the problem. The weights

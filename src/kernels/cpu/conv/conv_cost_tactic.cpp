@@ -34,6 +34,7 @@ double direct_us(const Target& target, const ConvProblem& problem, const ConvCon
   product.taps = planar ? shape.in_channels * shape.kernel[0] * shape.kernel[1] : shape.volume();
   product.element_size = element_size;
   product.blocking = config.blocking;
+  product.is_narrow = problem.is_narrow;
   int64_t pixels = problem.batch;  // that are read of the input
   for (size_t d = 0; d < 3; ++d) pixels *= shape.kernel[d] == 1 ? problem.out[d] : problem.in[d];
   product.input_bytes = static_cast<double>(pixels * shape.in_channels * element_size);

@@ -19,7 +19,8 @@ std::string text_of(const ConvConfig& config) {
 }
 
 std::vector<Config> configs(const Problem& problem, const ConvShape& shape) {
-  const conv::ConvProblem p = conv_problem(problem, shape);
+  conv::ConvProblem p = conv_problem(problem, shape);
+  p.is_narrow = true;
   std::vector<ConvConfig> choices = conv::candidates(p, problem.target.cores);
   std::erase_if(choices, [](const ConvConfig& config) { return config.algorithm != conv::Algorithm::direct; });
   const double packing = problem.inputs[1].constant ? 0 : packing_us(problem);

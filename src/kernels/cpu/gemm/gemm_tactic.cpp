@@ -52,6 +52,7 @@ double predicted_us(const Problem& problem, const gemm::GemmShape& shape, const 
   product.panels = {shape.k, shape.n, blocking.width};
   product.input_bytes = static_cast<double>(product.rows * shape.k) * sizeof(float);
   product.blocking = blocking;
+  product.is_narrow = rounds(problem);
   const double launch = problem.target.launch_us, each = gemm::predicted_us(problem.target, product) - launch;
   return launch + static_cast<double>(products) * each + (is_packed(problem) ? 0 : packing_us(problem));
 }

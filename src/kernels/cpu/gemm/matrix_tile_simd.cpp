@@ -12,11 +12,11 @@ namespace lathe::cpu::LATHE_ISA {
 #if defined(LATHE_ISA_LEVEL_avx512)
 namespace {
 
+using gemm::kMatrixRegisterRows;
 using gemm::Tap;
 using gemm::Tile;
 using gemm::TileTable;
 
-constexpr int kRegisterRows = 16;
 constexpr int kDepth = 16;  // of a register, in floats of A and of B
 // Registers: sums of rows i and columns j are number 2 i + j, then come two of A and two of B.
 constexpr int kA = 4, kB = 6;
@@ -56,7 +56,7 @@ struct Pairs {
 // What LDTILECFG reads (Intel's manual, volume 1, chapter 18). Registers of A and of sums have the tile's rows.
 struct alignas(64) Configuration {
   explicit Configuration(int rows) {
-    const int first = rows < kRegisterRows ? rows : kRegisterRows, second = rows - first;
+    const int first = rows < kMatrixRegisterRows ? rows : kMatrixRegisterRows, second = rows - first;
     for (int i = 0; i < 8; ++i) bytes[i] = 64;
     for (int j = 0; j < 2; ++j) {
       heights[j] = heights[kA] = static_cast<uint8_t>(first);
@@ -102,7 +102,7 @@ class Rows {
   // `count` of them from `at` on, of this tap and those behind it, and zeros. Nothing else is read.
   template <int kNumber>
   LATHE_INLINE void load_parts(const Tap& tap, int64_t at, int64_t count) const {
-    alignas(64) float copies[kRegisterRows * kDepth];
+    alignas(64) float copies[kMatrixRegisterRows * kDepth];
     int64_t done = 0;
     for (const Tap* part = &tap; done < count; ++part, at = 0) {
       const int64_t end = std::min(done + part->depth - at, count);
@@ -161,7 +161,8 @@ LATHE_INLINE void load_rows(const Tile& tile, int64_t k, int64_t count) {
 // Taps whose rows of B follow each other are one run, however deep each is: registers take 16 of it at a time.
 template <class Products, int kHeight, int kWidth>
 LATHE_INLINE const Tap* multiply_run(const Tile& tile, const Tap* tap, const Tap* end, const char*& prefetched) {
-  Rows first(tile, 0, kHeight == 2 ? kRegisterRows : tile.rows), second(tile, kRegisterRows, tile.rows - kRegisterRows);
+  Rows first(tile, 0, kHeight == 2 ? kMatrixRegisterRows : tile.rows),
+      second(tile, kMatrixRegisterRows, tile.rows - kMatrixRegisterRows);
   const Tap* last = tap;
   int64_t depth = tap->depth;
   for (; last + 1 < end && last[1].depth > 0 && last[1].k == last->k + last->depth; ++last) depth += last[1].depth;
@@ -200,7 +201,7 @@ template <int kHeight, int kWidth>
 LATHE_INLINE void load_sums(const float* from, int64_t stride) {
   load_matrix<0>(from, stride * 4);
   if constexpr (kWidth == 2) load_matrix<1>(from + kDepth, stride * 4);
-  from += kRegisterRows * stride;
+  from += kMatrixRegisterRows * stride;
   if constexpr (kHeight == 2) load_matrix<2>(from, stride * 4);
   if constexpr (kHeight == 2 && kWidth == 2) load_matrix<3>(from + kDepth, stride * 4);
 }
@@ -208,7 +209,7 @@ template <int kHeight, int kWidth>
 LATHE_INLINE void store_sums(float* to, int64_t stride) {
   store_matrix<0>(to, stride * 4);
   if constexpr (kWidth == 2) store_matrix<1>(to + kDepth, stride * 4);
-  to += kRegisterRows * stride;
+  to += kMatrixRegisterRows * stride;
   if constexpr (kHeight == 2) store_matrix<2>(to, stride * 4);
   if constexpr (kHeight == 2 && kWidth == 2) store_matrix<3>(to + kDepth, stride * 4);
 }
@@ -230,7 +231,7 @@ LATHE_INLINE void sum_tile(const Tile& tile, float* sums) {
   configure(tile);
   float* to = tile.store_partial ? tile.partial : sums;
   const int64_t stride = tile.store_partial ? tile.partial_stride : kWidth * kDepth;
-  if (tile.rows > kRegisterRows)
+  if (tile.rows > kMatrixRegisterRows)
     sum_products<Products, 2, kWidth>(tile, to, stride);
   else
     sum_products<Products, 1, kWidth>(tile, to, stride);
@@ -262,7 +263,7 @@ LATHE_INLINE void finish_levels(const Tile& tile, const int32_t* sums, const int
 
 template <int kWidth>
 void run_integers(const Tile& tile) {
-  alignas(64) int32_t sums[2 * kRegisterRows * kWidth * kDepth];
+  alignas(64) int32_t sums[2 * kMatrixRegisterRows * kWidth * kDepth];
   const gemm::IntegerEpilogue& integers = *tile.integers;
   if (integers.flip)
     sum_tile<SignedBytes, kWidth>(tile, reinterpret_cast<float*>(sums));
@@ -286,7 +287,7 @@ void run_integers(const Tile& tile) {
 
 template <int kWidth>
 void run_pairs(const Tile& tile) {
-  alignas(64) float sums[2 * kRegisterRows * kWidth * kDepth];
+  alignas(64) float sums[2 * kMatrixRegisterRows * kWidth * kDepth];
   sum_tile<Pairs, kWidth>(tile, sums);
   if (!tile.store_partial)
     finish_tile(*tile.epilogue, *tile.where, sums, kWidth * kDepth, tile.rows, tile.column, tile.columns);
@@ -299,8 +300,8 @@ TileTable table_of(const gemm::TileFunction (&functions)[2]) {
   table.has_whole_tiles = true;
   table.leave = leave;
   for (int v = 0; v < 2; ++v) {
-    table.max_rows[v] = 2 * kRegisterRows;
-    std::fill_n(table.functions[v], 2 * kRegisterRows, functions[v]);
+    table.max_rows[v] = gemm::kMatrixTileRows[v];
+    std::fill_n(table.functions[v], table.max_rows[v], functions[v]);
   }
   return table;
 }

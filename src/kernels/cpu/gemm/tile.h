@@ -51,6 +51,10 @@ using TileFunction = void (*)(const Tile& tile);
 // broadcast fit them, and the row pointers fit the general registers.
 inline constexpr int kTileRows[2][4] = {{8, 6, 4, 2}, {12, 12, 9, 6}};
 
+// The same of matrix registers, two by two of which are a tile.
+inline constexpr int kMatrixRegisterRows = 16;
+inline constexpr int kMatrixTileRows[2] = {2 * kMatrixRegisterRows, 2 * kMatrixRegisterRows};
+
 // The tiles of one ISA level: functions[vectors - 1][rows - 1].
 inline constexpr int kMaxTileVectors = 4;
 struct TileTable {

@@ -38,7 +38,7 @@ RowBlocks blocks_of(int64_t rows, int64_t block) {
 
 class ProductCost {
  public:
-  ProductCost(const Target& target, const TiledProduct& product) : p_(product), core_(target) {
+  ProductCost(const Target& target, const TiledProduct& product) : p_(product), core_(target, product.is_narrow) {
     const int64_t k = p_.panels.k, panels = p_.groups * p_.panels.count();
     cores_ = core_.cores(static_cast<double>(p_.rows * k) * static_cast<double>(p_.panels.n * p_.groups));
     if (p_.blocking.split_columns) {
@@ -85,7 +85,9 @@ class ProductCost {
   // Of the tiles of some rows, that are so many vectors wide.
   double tiles_clocks(int64_t rows, int vectors) const {
     const int64_t unit = p_.row_unit > 0 ? std::min(p_.row_unit, rows) : rows;
-    const int64_t most = std::min(p_.blocking.rows, core_.most_rows(vectors)), of_unit = ceil_div(unit, most);
+    const int most_rows = core_.most_rows(vectors);
+    const int64_t most = core_.in_matrix_registers() ? most_rows : std::min(p_.blocking.rows, most_rows);
+    const int64_t of_unit = ceil_div(unit, most);
     const auto tiles = static_cast<double>(of_unit * ceil_div(rows, unit)), k_blocks = static_cast<double>(k_blocks_);
     const double depth = static_cast<double>(p_.panels.k) * p_.inside;
     const double taps = p_.taps > 1 ? kTapClocks * static_cast<double>(p_.taps) : 0;
@@ -103,15 +105,21 @@ class ProductCost {
 
 }  // namespace
 
-TileCost::TileCost(const Target& target) : target_(target) {
+TileCost::TileCost(const Target& target, bool is_narrow)
+    : target_(target), in_matrix_registers_(is_narrow && target.products.matrix > 0) {
   const Processor& processor = processor_of(target);
   const bool many_registers = processor.level == IsaLevel::avx512 || processor.target.starts_with("cpu-arm64");
   lanes_ = static_cast<int>(processor.lanes);
-  vectors_ = many_registers ? kMaxTileVectors : 2;
-  rows_ = kTileRows[many_registers ? 1 : 0];
+  vectors_ = many_registers && !in_matrix_registers_ ? kMaxTileVectors : 2;
+  rows_ = in_matrix_registers_ ? kMatrixTileRows : kTileRows[many_registers ? 1 : 0];
 }
 
 double TileCost::step(int vectors, double rows) const {
+  if (in_matrix_registers_) {  // of 16 rows and columns, whole ones; one is loaded in half the time of a product
+    const double registers = std::ceil(rows / kMatrixRegisterRows);
+    return std::max(registers * vectors, (registers + vectors) / 2) * kMatrixRegisterRows * kMatrixRegisterRows /
+           (target_.products.matrix / 2);
+  }
   const double in_a_clock = target_.products.f32 / lanes_;
   const auto clocks = [&](double r) {
     return std::max({r * vectors / in_a_clock, (r + vectors) / kLoads, kLeastStep});

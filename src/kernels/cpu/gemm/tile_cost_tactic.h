@@ -17,6 +17,7 @@ struct TiledProduct {
   double inside = 1;         // the share of K that tiles do not skip
   double input_bytes = 0;    // of A, each once
   int64_t element_size = 4;  // of the weights
+  bool is_narrow = false;    // of 8-bit integers or bf16, which matrix units multiply where a CPU has some
   Blocking blocking;
 };
 double predicted_us(const Target& target, const TiledProduct& product);
@@ -24,11 +25,12 @@ double predicted_us(const Target& target, const TiledProduct& product);
 // The pieces of such a prediction, for kernels that call tiles in loops of their own.
 class TileCost {
  public:
-  explicit TileCost(const Target& target);
+  explicit TileCost(const Target& target, bool is_narrow = false);
 
   int lanes() const { return lanes_; }
   int columns() const { return vectors_ * lanes_; }  // of the widest tile
   int most_rows(int vectors) const { return rows_[vectors - 1]; }
+  bool in_matrix_registers() const { return in_matrix_registers_; }
   // Cores that share so many multiplications.
   int cores(double products) const { return products < kMinParallelFlops ? 1 : target_.cores; }
   // Clocks of a core for one K of a tile; of so many bytes from memory, when all cores read it.
@@ -41,6 +43,7 @@ class TileCost {
  private:
   const Target& target_;
   int lanes_, vectors_;
+  bool in_matrix_registers_;
   const int* rows_;
 };
 
