@@ -50,9 +50,10 @@ TENSORRTAPI int64_t getHostMemoryBudget(const nvinfer1::IBuilderConfig& config) 
 // What to build for. The default is what the environment variable LATHE_TARGET names; else "cuda" where the CUDA driver
 // is installed and finds a GPU; else "cpu". Each build tells in its log what it is for, and why. "cpu" (this machine's
 // best); "cpu-x86_64-avx2", "cpu-x86_64-avx512", "cpu-x86_64-vnni" (AVX-512 with products of 8-bit integers),
-// "cpu-x86_64-bf16" (and with those of bfloat16), and "cpu-x86_64" or "cpu-arm64" (any of that architecture); "cuda"
-// (the current GPU, or the first), "cuda:1" (that one), "cuda-sm_90" or "sm_90" (GPUs of that architecture), "sm_80+"
-// (GPUs of compute capability 8.0 and later); "null" (a device that computes nothing, for tests of what the host does).
+// "cpu-x86_64-bf16" (and with those of bfloat16), "cpu-x86_64-amx" (and with matrix registers), and "cpu-x86_64" or
+// "cpu-arm64" (any of that architecture); "cuda" (the current GPU, or the first), "cuda:1" (that one), "cuda-sm_90" or
+// "sm_90" (GPUs of that architecture), "sm_80+" (GPUs of compute capability 8.0 and later); "null" (a device that
+// computes nothing, for tests of what the host does).
 // Where no such device is there, the cost model chooses kernels by a table of devices; setCpuThreads() then says for
 // how many threads of another CPU. False when unknown.
 TENSORRTAPI bool setTarget(nvinfer1::IBuilderConfig& config, const char* target) noexcept;
