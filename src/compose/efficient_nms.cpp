@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "compose/rows_at.h"
+
 namespace lathe {
 namespace {
 
@@ -18,11 +20,14 @@ double below(double x) {
   return std::fpclassify(next) == FP_SUBNORMAL && next < 0 ? -std::numeric_limits<float>::min() : next;
 }
 
-// What scores are compared with, as they come.
-double raw_threshold(const EfficientNms& how) {
-  if (!how.sigmoid) return how.score_threshold;
-  constexpr double kLowest = -32768;  // of what TensorRT takes for a logit
-  return how.score_threshold <= 0 ? kLowest : std::log(how.score_threshold / (1 - how.score_threshold));
+// What scores must be above, as they come. A logit is known by its threshold's: above 1 no probability is, and each
+// number has one above 0.
+double least_score(const EfficientNms& how) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  double threshold = how.score_threshold;
+  if (how.sigmoid && threshold > 1) return kInfinity;
+  if (how.sigmoid) threshold = threshold <= 0 ? -kInfinity : std::log(threshold / (1 - threshold));
+  return how.strict ? threshold : below(threshold);
 }
 
 // Boxes[..., 4] as they overlap.
@@ -30,15 +35,10 @@ Value* extents(ir::GraphBuilder& c, Value* boxes, bool whole_pixels) {
   return whole_pixels ? c.plus(boxes, c.constant(Tensor::of<float>({4}, {0, 0, 1, 1}))) : boxes;
 }
 
-Value* gather_along(ir::GraphBuilder& c, Value* x, Value* indices, int64_t axis) {
-  GatherElementsAttrs attributes;
-  attributes.axis = axis;
-  return c.add(attributes, {x, indices});
-}
-
 // kNone for scores[B, N, C] that are not among the `most` best of their class. Of equals the lower anchor is better.
 Value* best_candidates(ir::GraphBuilder& c, Value* scores, int64_t most) {
-  if (most == 0) return scores;
+  const std::optional<int64_t> anchors = scores->shape()[1].as_constant();
+  if (most == 0 || (anchors && *anchors <= most)) return scores;
   Value* none = c.scalar(kNone, DType::f32);
   Value* room = c.concat({c.shape_of(scores, 0, 1), c.ints({most}), c.shape_of(scores, 2, 3)}, 0);
   Value* all = c.concat({scores, c.expand(none, room)}, 1);  // there are always as many
@@ -84,11 +84,10 @@ Value* kept_scores(ir::GraphBuilder& c, Value* boxes, Value* scores, bool shared
     problem_boxes = c.reshape(c.transpose(boxes, {0, 2, 1, 3}), c.concat({c.ints({-1}), anchors, c.ints({4})}, 0));
     problem_scores = c.reshape(by_class, c.concat({c.ints({-1, 1}), anchors}, 0));
   }
-  const auto limit = [&](double threshold) { return how.strict ? threshold : below(threshold); };
-  const double iou = std::min(limit(how.iou_threshold), 1.0);
+  const double iou = std::min(how.strict ? how.iou_threshold : below(how.iou_threshold), 1.0);
   Value* selected =
       c.add(NonMaxSuppressionAttrs{}, {problem_boxes, problem_scores, c.integer_scalar(how.max_per_class),
-                                       c.scalar(iou, DType::f32), c.scalar(limit(raw_threshold(how)), DType::f32)});
+                                       c.scalar(iou, DType::f32), c.scalar(least_score(how), DType::f32)});
   Value* none = c.expand(c.scalar(kNone, DType::f32), c.shape_of(problem_scores));
   Value* kept = c.add(ScatterNdAttrs{}, {none, selected, c.add(GatherNdAttrs{}, {problem_scores, selected})});
   if (how.across_classes) return c.reshape(kept, c.shape_of(scores));
@@ -127,8 +126,7 @@ Detections efficient_nms(ir::GraphBuilder& c, Value* boxes, Value* scores, Value
   Value* position = c.select(found, top[1], c.integer_scalar(0));
   Value* num_classes = c.shape_of(scores, 2, 3);
   Value* place = shared ? c.divide(position, num_classes) : position;
-  Value* box = gather_along(c, c.reshape(how.as_given ? given : boxes, {0, -1, 4}),
-                            c.expand(c.unsqueeze(place, {2}), c.ints({1, 1, 4})), 1);
+  Value* box = rows_at(c, c.reshape(how.as_given ? given : boxes, {0, -1, 4}), place);
   if (how.clip) box = c.activation(ActivationOp::clip, box, 0, 1);
   Value* score = how.sigmoid ? c.activation(ActivationOp::sigmoid, top[0]) : top[0];
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "ops/rules.h"
 
@@ -51,11 +52,12 @@ bool overlap(const Box& a, const Box& b, float threshold) {
   return shared > 0 && all > 0 && shared / all > threshold;
 }
 
-// The candidates of one class, best first; of equals the one with the lower index. NaN is no score.
-Ints ranked(const double* scores, int64_t count, double threshold) {
+// The candidates of one class, best first; of equals the one with the lower index. NaN is no score, and no score is
+// above it.
+Ints ranked(const double* scores, int64_t count, std::optional<double> threshold) {
   Ints candidates;
   for (int64_t i = 0; i < count; ++i)
-    if (std::isnan(threshold) ? !std::isnan(scores[i]) : scores[i] > threshold) candidates.push_back(i);
+    if (threshold ? scores[i] > *threshold : !std::isnan(scores[i])) candidates.push_back(i);
   std::stable_sort(candidates.begin(), candidates.end(), [&](int64_t a, int64_t b) { return scores[a] > scores[b]; });
   return candidates;
 }
@@ -103,7 +105,7 @@ Result<> eval_non_max_suppression(EvalContext& context) {
   const int64_t batches = dims[0], classes = dims[1], count = dims[2];
   const int64_t most = context.has(2) ? context.input(2).at(0) : 0;
   const float iou = context.has(3) ? static_cast<float>(context.input(3).at_double(0)) : 0;
-  const double threshold = context.has(4) ? context.input(4).at_double(0) : std::nan("");
+  const auto threshold = context.has(4) ? std::optional(context.input(4).at_double(0)) : std::nullopt;
   Ints selected;
   for (int64_t n = 0; n < batches; ++n)
     for (int64_t c = 0; c < classes; ++c) {
