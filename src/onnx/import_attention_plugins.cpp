@@ -30,18 +30,32 @@ ir::Value* places_of_distances(NodeContext& c, ir::Value* length, int64_t span) 
   return c.cast(c.binary(ElementwiseOp::min, place, static_cast<double>(2 * span - 1)), DType::i64);
 }
 
+// Whether each level, of height and width `sizes`, lies in the pixels, as far as it is known how many there are.
+bool levels_are_within(NodeContext& c, const Tensor& sizes, const Tensor& starts, std::optional<int64_t> pixels) {
+  const int64_t most = pixels.value_or(INT32_MAX);
+  for (int64_t level = 0; level < starts.volume(); ++level) {
+    const int64_t height = sizes.at(2 * level), width = sizes.at(2 * level + 1), start = starts.at(level);
+    if (height < 1 || width < 1 || height > most || width > most || start < 0 || start > most - height * width)
+      return c.invalid("level {} has {} x {} pixels from {} on, expected some of {}", level, height, width, start,
+                       most),
+             false;
+  }
+  if (starts.volume() == 0) c.invalid("there are no levels, expected 1 or more");
+  return !c.failed();
+}
+
 }  // namespace
 
 // DeBERTa's scores: of contents, of contents and positions, and of positions and contents.
 void import_disentangled_attention_plugin(NodeContext& c) {
-  const int64_t span = c.require_integer("span");
-  if (!c.has_attribute("factor")) return c.invalid("the plugin needs field 'factor'");
+  const int64_t span = c.require_integer("span");  // 4 or more, for less leaves no places for what is further away
   const double factor = c.real("factor", 1);
-  ir::Value *scores = c.require(0), *to_position = c.require(1), *from_position = c.require(2);
+  PluginDims dims(c);
+  dims.set("twice the span", 2 * span);
+  ir::Value* scores = dims.require(0, "batch, length, length");
+  ir::Value *to_position = dims.require(1, "batch, length, twice the span"),
+            *from_position = dims.require(2, "batch, length, twice the span");
   if (c.failed()) return;
-  for (const ir::Value* x : {scores, to_position, from_position})
-    if (x->rank() != 3) return c.invalid("an input has {} dimensions, expected 3", x->rank());
-  if (span < 4) return c.invalid("span {} leaves no places for what is further away; expected 4 or more", span);
   ir::Value* place = places_of_distances(c, c.shape_of(scores, 1, 2), span);
   ir::Value* shape = c.shape_of(scores);
   GatherElementsAttrs along;
@@ -54,15 +68,15 @@ void import_disentangled_attention_plugin(NodeContext& c) {
 
 // For each level of a pyramid: samples of its image, weighted and added up.
 void import_deformable_attention_plugin(NodeContext& c) {
-  ir::Value *value = c.require(0), *points = c.require(3), *weights = c.require(4);
-  const std::optional<Tensor> sizes = c.known(c.require(1)), starts = c.known(c.require(2));
+  PluginDims dims(c);
+  ir::Value *value = dims.require(0, "batch, pixels, heads, size"), *extents = dims.require(1, "levels, 2");
+  ir::Value* begins = dims.require(2, "levels");
+  ir::Value* points = dims.require(3, "batch, queries, heads, levels, points, 2");
+  ir::Value* weights = dims.require(4, "batch, queries, heads, levels, points");
+  const std::optional<Tensor> sizes = c.known(extents), starts = c.known(begins);
   if (c.failed()) return;
-  if (value->rank() != 4 || points->rank() != 6 || weights->rank() != 5)
-    return c.invalid("value, locations and weights have {}, {} and {} dimensions, expected 4, 6 and 5", value->rank(),
-                     points->rank(), weights->rank());
   if (!sizes || !starts) return c.unsupported("the sizes of its levels or their places are not known while building");
-  if (sizes->dims() != Dims{starts->volume(), 2})
-    return c.invalid("{} levels begin somewhere, but their sizes are {} numbers", starts->volume(), sizes->volume());
+  if (!levels_are_within(c, *sizes, *starts, c.dim(value, 1).as_constant())) return;
   const auto of_heads = [&](ir::Value* x) { return c.reshape(x, c.concat({c.ints({-1}), c.shape_of(x, 2)}, 0)); };
   points = of_heads(c.transpose(points, {0, 2, 1, 3, 4, 5}));  // [N * M, Lq, L, P, 2]
   weights = of_heads(c.transpose(weights, {0, 2, 1, 3, 4}));

@@ -90,10 +90,16 @@ ir::Value* sizes_of_sequences(NodeContext& c, const QkvToContext& how) {
   return c.reshape(c.cast(c.require_shape("the mask", mask, shape), DType::i64), Ints{-1, 1, 1, 1});
 }
 
+// Input 0, in which queries, keys and values lie along a dimension called so.
+ir::Value* require_qkv(NodeContext& c, const QkvToContext& how, std::string_view dims) {
+  PluginDims all(c);
+  all.set("hidden_size x 3", 3 * how.size);
+  return all.require(0, dims);
+}
+
 // [S, B, 3E, 1, 1]. Queries that see no key have the result 0.
 void attend_in_padded(NodeContext& c, const QkvToContext& how) {
-  ir::Value* x = c.require(0);
-  require_rank(c, "the input", x, 5, "length, batch, size, 1, 1");
+  ir::Value* x = require_qkv(c, how, "length, batch, hidden_size x 3, 1, 1");
   if (c.failed()) return;
   auto parts = how.split(c, c.squeeze(x, {3, 4}));
   ir::Value *sizes = nullptr, *visible = nullptr;
@@ -117,26 +123,22 @@ ir::Value* attend(NodeContext& c, const QkvToContext& how, ir::Value* x, ir::Val
 
 // [tokens, 3E, 1, 1]. Inputs 1 and 3, the mask and one as long as the longest sequence, say nothing more.
 void attend_in_packed(NodeContext& c, const QkvToContext& how) {
-  ir::Value *x = c.require(0), *starts = require_integers(c, 2);
-  require_rank(c, "the input", x, 4, "tokens, size, 1, 1");
-  require_rank(c, "the list of begins", starts, 1, "sequences + 1");
+  ir::Value *x = require_qkv(c, how, "tokens, hidden_size x 3, 1, 1"), *starts = require_integers(c, 2);
+  require_rank(c, 2, starts, "sequences + 1");
   if (c.failed()) return;
   c.set_output(0, c.unsqueeze(attend(c, how, c.squeeze(x, {2, 3}), starts), {2, 3}));
 }
 
 // [1, 3E, tokens, 1], of 8 bits. Input 2, as long as the longest sequence, says nothing more.
 void attend_in_interleaved(NodeContext& c, const QkvToContext& how) {
-  ir::Value *x = c.require(0), *starts = require_integers(c, 1);
+  ir::Value *x = require_qkv(c, how, "1, hidden_size x 3, tokens, 1"), *starts = require_integers(c, 1);
   const bool is_explicit = c.flag("use_explicit_int8", false);
   const double scale = c.real("input_qkv_scale", 1), result_scale = c.real("output_ctx_scale", 1);
-  require_rank(c, "the input", x, 4, "1, size, tokens, 1");
-  require_rank(c, "the list of begins", starts, 1, "sequences + 1");
+  require_rank(c, 1, starts, "sequences + 1");
   if (!is_explicit) require_floats(c, x);
   if (c.failed()) return;
   if (is_explicit && x->dtype() != DType::i8)
     return c.invalid("the input has type {}, expected i8 with use_explicit_int8", name_of(x->dtype()));
-  if (!(scale > 0) || !(result_scale > 0))
-    return c.invalid("input_qkv_scale is {} and output_ctx_scale {}; expected more than 0", scale, result_scale);
   const DType result = is_explicit ? DType::i8 : x->dtype();
   if (is_explicit) x = c.add(DequantizeAttrs{}, {x, c.scalar(scale, DType::f32)});
   ir::Value* y = attend(c, how, c.transpose(c.squeeze(x, {0, 3}), {1, 0}), starts);
@@ -172,16 +174,14 @@ void import_skip_layer_norm_plugin(NodeContext& c) {
   const int64_t version = plugin_version(c), form = (version - 1) % 4 + 1;
   const bool channels_first = form > 2;
   const Precision precision = channels_first ? Precision{DType::f32, true} : precision_of(c, kHasLevels);
-  if (!has_fields(c, {"gamma", "beta"})) return;
   c.ignore({"ld"});  // the input tells it
-  ir::Value *x = c.require(0), *skip = c.require(1);
-  for (ir::Value* each : {x, skip}) {
+  const std::string_view words = form == 1   ? "length, batch, size, 1, 1"
+                                 : form == 2 ? "tokens, size, 1, 1"
+                                             : "1, size, tokens, 1";
+  PluginDims dims(c);
+  ir::Value *x = dims.require(0, words), *skip = dims.require(1, words);
+  for (const ir::Value* each : {x, skip})
     if (precision.levels) require_floats(c, each);
-    require_rank(c, "an input", each, form == 1 ? 5 : 4,
-                 form == 1   ? "length, batch, size, 1, 1"
-                 : form == 2 ? "tokens, size, 1, 1"
-                             : "1, size, tokens, 1");
-  }
   if (c.failed()) return;
   const Ints ones = form == 1 ? Ints{3, 4} : channels_first ? Ints{0, 3} : Ints{2, 3};
   const auto rows = [&](ir::Value* each) {
@@ -189,7 +189,7 @@ void import_skip_layer_norm_plugin(NodeContext& c) {
     return channels_first ? c.transpose(each, {1, 0}) : each;
   };
   const DType parameters = precision.levels ? DType::f16 : precision.type, result = x->dtype();
-  ir::Value* sum = c.plus(rows(x), rows(c.require_shape("the second input", skip, c.shape_of(x))));
+  ir::Value* sum = c.plus(rows(x), rows(skip));
   if (c.has_attribute("bias")) {
     if (channels_first) return c.invalid("version {} of the plugin has no bias", version);
     sum = c.plus(sum, c.cast(field_numbers(c, "bias", parameters), precision.type));
@@ -212,16 +212,17 @@ void import_embedding_layer_norm_plugin(NodeContext& c) {
   constexpr const char *kWords = "bert_embeddings_word_embeddings",
                        *kSegments = "bert_embeddings_token_type_embeddings",
                        *kPlaces = "bert_embeddings_position_embeddings";
-  if (!has_fields(c, {"bert_embeddings_layernorm_beta", "bert_embeddings_layernorm_gamma", kWords, kSegments, kPlaces}))
-    return;
-  // Kernels of TensorRT have masks packed; the attention here takes sizes alone.
-  c.ignore({"full_mask", "mha_type_id"});
-  ir::Value *words = require_integers(c, 0), *segments = require_integers(c, 1), *third = require_integers(c, 2);
-  const int64_t rank = packed ? 1 : 2;
-  require_rank(c, "the input", words, rank, packed ? "tokens" : "length, batch");
-  require_rank(c, "input 2", third, rank, packed ? "sequences + 1" : "length, batch");
+  c.ignore({"mha_type_id"});  // for which kernels of TensorRT masks are packed; the attention here takes sizes alone
+  if (c.flag("full_mask", false) && !packed && c.wants(1))
+    c.warn(
+        "full_mask has no effect: a mask becomes the size of each sequence, so all behind its first 0 is hidden, not "
+        "zeros alone");
+  for (const size_t i : {0, 1, 2}) require_integers(c, i);
+  const std::string_view tokens = packed ? "tokens" : "length, batch";
+  PluginDims dims(c);
+  ir::Value *words = dims.require(0, tokens), *segments = dims.require(1, tokens);
+  ir::Value* third = dims.require(2, packed ? "sequences + 1" : tokens);
   if (c.failed()) return;
-  segments = c.require_shape("input 1", segments, c.shape_of(words));
   ir::Value *beta = field_numbers(c, "bert_embeddings_layernorm_beta", DType::f32), *row = c.shape_of(beta);
   ir::Value* places = packed ? packed_positions(c, {words, third})
                              : c.unsqueeze(count_up(c, c.shape_of(words, 0, 1)), {1});  // beside the batch
@@ -235,9 +236,8 @@ void import_embedding_layer_norm_plugin(NodeContext& c) {
   if (!c.wants(1)) return;
   if (gives_sum) return c.set_output(1, c.unsqueeze(sum, ones));
   if (packed) return c.set_output(1, c.scalar(0, DType::i32));
-  ir::Value* mask = c.require_shape("input 2", third, c.shape_of(words));
   ir::Value* length = c.squeeze(c.shape_of(words, 0, 1), {0});
-  ir::Value* hidden = c.select(c.binary(ElementwiseOp::equal, mask, 0.0), places, length);
+  ir::Value* hidden = c.select(c.binary(ElementwiseOp::equal, third, 0.0), places, length);
   ir::Value* sizes = c.reduce(ReduceOp::min, hidden, {0}, false);
   c.set_output(1, c.unsqueeze(c.cast(sizes, DType::i32), {1}));
 }
@@ -247,10 +247,8 @@ void import_full_connection_plugin(NodeContext& c) {
   constexpr bool kHasLevels = false;
   const DType type = precision_of(c, kHasLevels).type;
   const int64_t size = c.require_integer("out_dims");
-  if (!has_fields(c, {"W"})) return;
-  ir::Value* x = c.require(0);
-  require_rank(c, "the input", x, 5, "length, batch, size, 1, 1");
-  if (!c.failed() && size < 1) c.invalid("out_dims is {}, expected 1 or more", size);
+  PluginDims dims(c);
+  ir::Value* x = dims.require(0, "length, batch, size, 1, 1");
   if (c.failed()) return;
   ir::Value* weights = c.reshape(field_numbers(c, "W", type), Ints{-1, size});
   c.set_output(0, c.unsqueeze(c.matmul(c.squeeze(c.cast(x, type), {3, 4}), weights), {3, 4}));
@@ -282,9 +280,8 @@ void import_qkv_to_context_plugin(NodeContext& c) {
   const double weights_scale = c.real("dq_probs", 1.0F / 127);
   c.ignore({"use_int8_scale_max"});  // how kernels of TensorRT find the largest score
   if (c.failed()) return;
-  if (how.heads < 1 || how.size < how.heads || how.size % how.heads != 0)
-    return c.invalid("{} heads do not share a size of {}", how.heads, how.size);
-  if (!(weights_scale > 0)) return c.invalid("dq_probs is {}, expected more than 0", weights_scale);
+  if (how.size % how.heads != 0)
+    return c.invalid("hidden_size is {}, expected a multiple of num_heads, {}", how.size, how.heads);
   if (interleaved && c.flag("use_explicit_int8", false))
     how.weights_scale = weights_scale;
   else if (how.precision.levels && c.has_attribute("dq_probs"))

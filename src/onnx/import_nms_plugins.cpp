@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Standard plugins of TensorRT that suppress boxes by better ones. Names and defaults of fields are theirs.
+#include <fmt/ranges.h>
+
 #include <algorithm>
+#include <array>
 
 #include "compose/count_up.h"
 #include "compose/efficient_nms.h"
@@ -9,16 +12,27 @@
 namespace lathe::onnx {
 namespace {
 
+// What fields tell of the dimensions of boxes and scores, as words of PluginDims.
+struct DetectionDims {
+  std::string classes = "classes", sets;  // of the boxes of an anchor; "": 1 or classes, as they have it
+};
+
 // Of the node's boxes, scores and anchors; without values after an error.
+Detections detect(NodeContext& c, const EfficientNms& how, PluginDims& dims, DetectionDims words = {}) {
+  const auto rank = [&](size_t input) { return c.require(input)->rank(); };
+  const std::string scores_dims = "batch, anchors, " + words.classes + (rank(1) == 4 ? ", 1" : "");
+  if (words.sets.empty()) words.sets = c.dim(c.require(0), 2) == Expr(1) || rank(0) == 3 ? "1" : words.classes;
+  const bool has_sets = rank(0) == 4 || words.sets[0] != '1';
+  ir::Value* scores = dims.require(1, scores_dims);
+  ir::Value* boxes = dims.require(0, has_sets ? "batch, anchors, " + words.sets + ", 4" : "batch, anchors, 4");
+  ir::Value* anchors = nullptr;
+  if (c.has(2)) anchors = dims.require(2, c.dim(c.input(2), 0) == Expr(1) ? "1, anchors, 4" : "batch, anchors, 4");
+  return c.failed() ? Detections{} : efficient_nms(c, boxes, scores, anchors, how);
+}
+
 Detections detect(NodeContext& c, const EfficientNms& how) {
-  ir::Value *boxes = c.require(0), *scores = c.require(1);
-  const auto is_rank = [](const ir::Value* x) { return x->rank() == 3 || x->rank() == 4; };
-  if (!c.failed() && (!is_rank(boxes) || !is_rank(scores)))
-    c.invalid("boxes and scores have {} and {} dimensions, expected 3 or 4", boxes->rank(), scores->rank());
-  if (how.max_boxes < 1 || how.max_per_class < 1 || !(how.iou_threshold > 0) || !(how.score_threshold >= 0))
-    c.invalid("{} boxes, {} of a class, IoU threshold {} and score threshold {}; expected more than 0, score 0 or more",
-              how.max_boxes, how.max_per_class, how.iou_threshold, how.score_threshold);
-  return c.failed() ? Detections{} : efficient_nms(c, boxes, scores, c.input(2), how);
+  PluginDims dims(c);
+  return detect(c, how, dims);
 }
 
 void set_detections(NodeContext& c, const Detections& found) {
@@ -50,13 +64,29 @@ EfficientNms best_of_classes(NodeContext& c, const char* score_field, const char
   how.max_boxes = c.require_integer("keepTopK");
   how.score_threshold = c.real(score_field, 0);
   how.iou_threshold = c.real(overlap_field, 0);
-  if (how.max_boxes < 1 || how.max_boxes > how.candidates)
-    c.invalid("keepTopK is {}, expected 1 to topK, {}", how.max_boxes, how.candidates);
+  if (how.max_boxes > how.candidates)
+    c.invalid("field 'keepTopK' is {}, expected 1 to topK, {}", how.max_boxes, how.candidates);
   return how;
 }
 
 // How offsets become boxes, as SSD's plugin numbers it.
 enum Coding : int64_t { corner = 0, center_size = 1, corner_size = 2, tensorflow = 3 };
+
+// Offsets, scores and priors, which are of as many anchors.
+std::array<ir::Value*, 3> inputs_of_ssd(NodeContext& c, const Ints& order, int64_t classes, int64_t sets) {
+  const auto input = [&](size_t i) { return static_cast<size_t>(order[i]); };
+  PluginDims dims(c);
+  const bool is_one = c.dim(c.require(input(2)), 0) == Expr(1);
+  ir::Value* priors = dims.require(input(2), is_one ? "1, 2, anchors x 4, 1" : "batch, 2, anchors x 4, 1");
+  if (c.failed()) return {};
+  ir::Value* numbers = dims.size("anchors x 4");
+  dims.set("anchors x numClasses x 4", c.mul(numbers, c.ints({sets})));
+  dims.set("anchors x numClasses", c.divide(c.mul(numbers, c.ints({classes})), c.ints({4})));
+  ir::Value* loc =
+      dims.require(input(0), sets == 1 ? "batch, anchors x 4, 1, 1" : "batch, anchors x numClasses x 4, 1, 1");
+  ir::Value* scores = dims.require(input(1), "batch, anchors x numClasses, 1, 1");
+  return {loc, scores, priors};
+}
 
 // Boxes [B, N, L, 4] of offsets loc[B, N, L, 4] from priors [B or 1, 2, N * 4, 1], whose second half are what offsets
 // are multiplied by.
@@ -83,9 +113,6 @@ ir::Value* decoded(NodeContext& c, ir::Value* loc, ir::Value* priors, int64_t co
 }  // namespace
 
 void import_efficient_nms_plugin(NodeContext& c) {
-  if (!has_fields(c, {"score_threshold", "iou_threshold", "max_output_boxes", "background_class", "score_activation",
-                      "box_coding"}))
-    return;
   EfficientNms how;
   how.score_threshold = c.real("score_threshold", 0);
   how.iou_threshold = c.real("iou_threshold", 0);
@@ -111,7 +138,7 @@ void import_efficient_nms_onnx_plugin(NodeContext& c) {
   EfficientNms how;
   how.score_threshold = c.real("score_threshold", 0.5);
   how.iou_threshold = c.real("iou_threshold", 0.5);
-  how.max_boxes = how.max_per_class = c.integer("max_output_boxes_per_class", -1);
+  how.max_boxes = how.max_per_class = c.require_integer("max_output_boxes_per_class");
   how.centers = c.flag("center_point_box", false);
   const Detections found = detect(c, how);
   if (c.failed()) return;
@@ -134,10 +161,10 @@ void import_efficient_nms_onnx_plugin(NodeContext& c) {
 
 // Classes are numbers of the scores' type, -1 where there is no box.
 void import_batched_nms_plugin(NodeContext& c) {
-  if (!has_fields(c, {"shareLocation", "backgroundLabelId", "numClasses", "topK", "keepTopK", "scoreThreshold",
-                      "iouThreshold"}))
-    return;
-  c.ignore({"scoreBits", "numClasses", "shareLocation"});  // how scores are sorted; shapes tell the rest
+  c.ignore({"scoreBits"});  // how scores are sorted
+  PluginDims dims(c);
+  dims.set("numClasses", c.require_integer("numClasses"));
+  const bool shared = c.flag("shareLocation", true);
   EfficientNms how = best_of_classes(c, "scoreThreshold", "iouThreshold");
   how.clip = c.flag("clipBoxes", true);
   const bool normalized = c.flag("isNormalized", true);
@@ -145,7 +172,7 @@ void import_batched_nms_plugin(NodeContext& c) {
   if (!normalized && !how.whole_pixels)
     c.warn(
         "with isNormalized 0 and caffeSemantics 0, areas of boxes are a pixel wider and higher in TensorRT, not here");
-  Detections found = detect(c, how);
+  Detections found = detect(c, how, dims, {"numClasses", shared ? "1 with shareLocation" : "numClasses"});
   if (c.failed()) return;
   ir::Value* classes = c.cast(found.classes, found.scores->dtype());
   found.classes = c.select(found.found, classes, c.scalar_like(-1, classes));
@@ -155,9 +182,6 @@ void import_batched_nms_plugin(NodeContext& c) {
 // SSD's detections: boxes are decoded, suppressed, and listed as (image, class, score, corners). TensorRT says that
 // counts are floats, and writes integers; here they are int32.
 void import_detection_output_plugin(NodeContext& c) {
-  if (!has_fields(c, {"shareLocation", "varianceEncodedInTarget", "backgroundLabelId", "numClasses", "topK", "keepTopK",
-                      "confidenceThreshold", "nmsThreshold"}))
-    return;
   c.ignore({"scoreBits"});  // how scores are sorted
   EfficientNms how = best_of_classes(c, "confidenceThreshold", "nmsThreshold");
   how.clip = true;
@@ -166,16 +190,12 @@ void import_detection_output_plugin(NodeContext& c) {
   const int64_t classes = c.require_integer("numClasses"), coding = c.integer("codeType", tensorflow);
   const Ints order = c.integers("inputOrder", {0, 2, 1});
   if (c.failed()) return;
-  if (classes < 1 || coding < corner || coding > tensorflow)
-    return c.invalid("numClasses is {} and codeType {}; expected 1 or more, and 0 to 3", classes, coding);
   if (Ints sorted = order; std::ranges::sort(sorted), sorted != Ints{0, 1, 2})
-    return c.invalid("inputOrder has {} numbers, expected 0, 1 and 2 in some order", order.size());
-  ir::Value *loc = c.require(static_cast<size_t>(order[0])), *scores = c.require(static_cast<size_t>(order[1]));
-  ir::Value* priors = c.require(static_cast<size_t>(order[2]));
-  for (const ir::Value* x : {loc, scores, priors})
-    if (!c.failed() && x->rank() != 4) return c.invalid("an input has {} dimensions, expected 4", x->rank());
-  if (c.op() == "NMS_TRT" && c.flag("isBatchAgnostic", true)) priors = c.slice(priors, 0, 0, 1);
+    return c.invalid("field 'inputOrder' has {}, expected 0, 1 and 2 in some order", fmt::join(order, ", "));
   const int64_t sets = c.flag("shareLocation", true) ? 1 : classes;
+  auto [loc, scores, priors] = inputs_of_ssd(c, order, classes, sets);
+  if (c.failed()) return;
+  if (c.op() == "NMS_TRT" && c.flag("isBatchAgnostic", true)) priors = c.slice(priors, 0, 0, 1);
   scores = c.reshape(scores, {0, -1, classes});
   ir::Value* boxes =
       decoded(c, c.reshape(loc, {0, -1, sets, 4}), priors, coding, !c.flag("varianceEncodedInTarget", false));

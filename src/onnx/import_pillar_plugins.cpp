@@ -7,19 +7,13 @@
 #include <numbers>
 
 #include "compose/count_up.h"
+#include "compose/rows_at.h"
 #include "onnx/plugins.h"
-#include "ops/rules.h"
 
 namespace lathe::onnx {
 namespace {
 
 using Op = ElementwiseOp;
-
-ir::Value* field_constant(NodeContext& c, const std::vector<double>& values, const Dims& dims) {
-  Result<Tensor> tensor = Tensor::allocate(DType::f32, dims);
-  if (tensor) from_doubles(values, *tensor);
-  return c.constant(std::move(tensor));
-}
 
 // Rows of a table for each image: rows[N, K, ...] lie where places[N, K], i64, say; those of `size` or more are left
 // out, and what nobody takes is 0. [N, size, ...].
@@ -36,14 +30,6 @@ ir::Value* sums_along(NodeContext& c, ir::Value* x) {  // x[N, K]: of the first 
   return c.add(CumulativeAttrs{}, {c.cast(x, DType::i64), c.integer_scalar(1)});
 }
 
-// The numbers at places[N, K] of x[N, ...].
-ir::Value* rows_at(NodeContext& c, ir::Value* x, ir::Value* places) {
-  GatherElementsAttrs attributes;
-  attributes.axis = 1;
-  if (x->rank() == 3) places = c.expand(c.unsqueeze(places, {2}), c.concat({c.ints({1, 1}), c.shape_of(x, 2)}, 0));
-  return c.add(attributes, {x, places});
-}
-
 struct VoxelGrid {
   int64_t points = 0, voxels = 0, features = 0;  // of a voxel, of an image, of a point of a voxel
   std::array<double, 3> low{}, high{}, size{};   // x, y, z
@@ -52,25 +38,29 @@ struct VoxelGrid {
   int64_t num_cells() const { return cells[0] * cells[1]; }
 };
 
+constexpr int64_t kMostCells = 1 << 20;    // along an axis
+constexpr int64_t kMostNumbers = 1 << 28;  // of all voxels of an image
+
 VoxelGrid read_grid(NodeContext& c) {
   VoxelGrid grid;
   grid.points = c.require_integer("max_num_points_per_voxel");
   grid.voxels = c.require_integer("max_voxels");
   grid.features = c.require_integer("voxel_feature_num");
   const std::vector<double> range = c.reals("point_cloud_range"), size = c.reals("voxel_size");
-  const auto wrong = [&] {
-    c.invalid(
-        "{} points of each of {} voxels, {} numbers in point_cloud_range and {} in voxel_size; expected 1 or more, 6 "
-        "of which the last three are larger, and 3 above 0",
-        grid.points, grid.voxels, range.size(), size.size());
-    return grid;
-  };
-  if (grid.points < 1 || grid.voxels < 1 || range.size() != 6 || size.size() != 3) return wrong();
+  if (range.size() != 6 || size.size() != 3) return grid;  // fields of another kind, which has been told
   for (size_t d = 0; d < 3; ++d) {
     grid.low[d] = range[d], grid.high[d] = range[d + 3], grid.size[d] = size[d];
-    if (!(size[d] > 0) || !(grid.high[d] > grid.low[d])) return wrong();
-    if (d < 2) grid.cells[d] = std::max<int64_t>(1, std::llrint((grid.high[d] - grid.low[d]) / grid.size[d]));
+    const double cells = (grid.high[d] - grid.low[d]) / grid.size[d];
+    if (!(cells > 0) || (d < 2 && cells > static_cast<double>(kMostCells)))
+      return c.invalid(
+                 "point_cloud_range goes from {} to {} along axis {}, and voxel_size is {}; expected a range that goes "
+                 "up, of {} voxels or less along axes 0 and 1",
+                 static_cast<float>(range[d]), static_cast<float>(range[d + 3]), d, static_cast<float>(size[d]),
+                 kMostCells),
+             grid;
+    if (d < 2) grid.cells[d] = std::max<int64_t>(1, std::llrint(cells));
   }
+  require_product(c, "numbers of voxels", {grid.voxels, grid.points, grid.features}, kMostNumbers);
   return grid;
 }
 
@@ -109,74 +99,91 @@ std::vector<ir::Value*> features_of(NodeContext& c, const VoxelGrid& grid, ir::V
   return found;
 }
 
+// Points in the order of their cells, and where they go: pillars are numbered as their cells lie, from 0 on in each
+// image. All i64[N, M].
+struct SortedPoints {
+  ir::Value *cell, *index;     // of each point: its cell, and which point of the cloud it is
+  ir::Value *begins, *pillar;  // whether a pillar begins there (bool), and of which one it is
+  ir::Value* is_inside;        // whether it lies in a cell at all (bool)
+};
+
+SortedPoints sorted_by_cell(NodeContext& c, const VoxelGrid& grid, ir::Value* cells) {
+  TopkAttrs ascending;  // points of a cell follow each other, in their order
+  ascending.axis = 1;
+  ascending.largest = false;
+  ir::Value* length = c.shape_of(cells, 1, 2);
+  const std::vector<ir::Value*> sorted = c.add_all(ascending, {cells, length}, 2);
+  SortedPoints p{};
+  p.cell = sorted[0], p.index = sorted[1];
+  ir::Value* none = c.expand(c.integer_scalar(-1), c.concat({c.shape_of(p.cell, 0, 1), c.ints({1})}, 0));
+  ir::Value* before = c.add(SliceAttrs{}, {c.concat({none, p.cell}, 1), c.ints({0}), length, c.ints({1})});
+  p.is_inside = c.binary(Op::less, p.cell, c.integer_scalar(grid.num_cells()));
+  p.begins = c.binary(Op::logical_and, c.unary(UnaryOp::logical_not, c.binary(Op::equal, p.cell, before)), p.is_inside);
+  p.pillar = c.binary(Op::max, c.minus(sums_along(c, p.begins), c.integer_scalar(1)), c.integer_scalar(0));
+  return p;
+}
+
+// What the plugin takes of the sorted points, laid out for each image.
+struct Voxels {
+  ir::Value *numbers, *filled;  // f32[N, V, P, C], and which points there are, f32[N, V, P, 1]
+  ir::Value* cell;              // of each voxel, i64[N, V]
+};
+
+Voxels voxels_of(NodeContext& c, const VoxelGrid& grid, ir::Value* points, const SortedPoints& sorted) {
+  ir::Value* beyond = c.integer_scalar(grid.voxels);
+  ir::Value* first_places = c.select(sorted.begins, sorted.pillar, beyond);
+  const auto of_pillars = [&](ir::Value* x) { return laid_out(c, x, first_places, grid.voxels); };
+  ir::Value* order = c.expand(count_up(c, c.shape_of(sorted.cell, 1, 2)), c.shape_of(sorted.cell));
+  ir::Value* kept_pillar = c.binary(Op::min, sorted.pillar, c.integer_scalar(grid.voxels - 1));
+  ir::Value* rank = c.minus(order, rows_at(c, of_pillars(order), kept_pillar));  // among the points of its pillar
+  ir::Value* taken = c.binary(Op::logical_and, c.binary(Op::less, rank, c.integer_scalar(grid.points)),
+                              c.binary(Op::less, sorted.pillar, beyond));
+  taken = c.binary(Op::logical_and, taken, sorted.is_inside);
+  const int64_t room = grid.voxels * grid.points;
+  ir::Value* place = c.plus(c.mul(sorted.pillar, c.integer_scalar(grid.points)), rank);
+  place = c.select(taken, place, c.integer_scalar(room));
+  const auto of_points = [&](ir::Value* x) {
+    return c.reshape(laid_out(c, x, place, room),
+                     c.concat({c.ints({0, grid.voxels, grid.points}), c.shape_of(x, 2)}, 0));
+  };
+  return {of_points(rows_at(c, points, sorted.index)), of_points(c.cast(c.unsqueeze(taken, {2}), DType::f32)),
+          of_pillars(sorted.cell)};
+}
+
 }  // namespace
 
 // Points of a cloud by the cells of a grid that they lie in. Of cells and of the points of each, the first ones are
 // taken.
 void import_voxel_generator_plugin(NodeContext& c) {
   const VoxelGrid grid = read_grid(c);
-  ir::Value *points = c.require(0), *counts = c.require(1);
-  require_rank(c, "input 0", points, 3);
-  require_rank(c, "input 1", counts, 1);
+  PluginDims dims(c);
+  ir::Value *points = dims.require(0, "batch, points, numbers"), *counts = dims.require(1, "batch");
   if (c.failed()) return;
   const int64_t numbers = c.dim(points, 2).as_constant().value_or(0);
   if ((numbers != 4 && numbers != 5) || (grid.features != numbers + 5 && grid.features != numbers + 6))
     return c.invalid("points of {} numbers and voxel_feature_num {}; expected 4 or 5, and 5 or 6 more", numbers,
                      grid.features);
-  ir::Value* cells = cells_of(c, grid, points, c.cast(counts, DType::i64));
-  // Points of a cell follow each other, in their order.
-  TopkAttrs ascending;
-  ascending.axis = 1;
-  ascending.largest = false;
-  ir::Value* length = c.shape_of(points, 1, 2);
-  const std::vector<ir::Value*> sorted = c.add_all(ascending, {cells, length}, 2);
-  ir::Value* cell = sorted[0];
-  ir::Value* before =
-      c.concat({c.expand(c.integer_scalar(-1), c.concat({c.shape_of(cell, 0, 1), c.ints({1})}, 0)), cell}, 1);
-  before = c.add(SliceAttrs{}, {before, c.ints({0}), length, c.ints({1})});
-  const auto counts_as = [&](ir::Value* x) {
-    return c.binary(Op::logical_and, x, c.binary(Op::less, cell, c.integer_scalar(grid.num_cells())));
-  };
-  ir::Value* begins = counts_as(c.unary(UnaryOp::logical_not, c.binary(Op::equal, cell, before)));
-  ir::Value* pillar = c.binary(Op::max, c.minus(sums_along(c, begins), c.integer_scalar(1)), c.integer_scalar(0));
-  ir::Value* beyond = c.integer_scalar(grid.voxels);
-  ir::Value* first_places = c.select(begins, pillar, beyond);
-  const auto of_pillars = [&](ir::Value* x) { return laid_out(c, x, first_places, grid.voxels); };
-  ir::Value* order = c.expand(count_up(c, length), c.shape_of(cell));
-  ir::Value* kept_pillar = c.binary(Op::min, pillar, c.integer_scalar(grid.voxels - 1));
-  ir::Value* rank = c.minus(order, rows_at(c, of_pillars(order), kept_pillar));
-  ir::Value* taken = counts_as(c.binary(Op::logical_and, c.binary(Op::less, rank, c.integer_scalar(grid.points)),
-                                        c.binary(Op::less, pillar, beyond)));
-  ir::Value* place = c.plus(c.mul(pillar, c.integer_scalar(grid.points)), rank);
-  place = c.select(taken, place, c.integer_scalar(grid.voxels * grid.points));
-  const auto of_points = [&](ir::Value* x, int64_t size) {
-    return c.reshape(laid_out(c, x, place, grid.voxels * grid.points), Ints{0, grid.voxels, grid.points, size});
-  };
-  ir::Value* voxels = of_points(rows_at(c, points, sorted[1]), numbers);
-  ir::Value* filled = of_points(c.cast(c.unsqueeze(taken, {2}), DType::f32), 1);
-  ir::Value* cell_of_pillar = of_pillars(cell);
-  ir::Value* x = c.binary(Op::mod, cell_of_pillar, c.integer_scalar(grid.cells[0]));
-  ir::Value* y = c.divide(cell_of_pillar, c.integer_scalar(grid.cells[0]));
-  std::vector<ir::Value*> features = features_of(c, grid, voxels, filled, {x, y});
+  const SortedPoints sorted = sorted_by_cell(c, grid, cells_of(c, grid, points, c.cast(counts, DType::i64)));
+  const Voxels voxels = voxels_of(c, grid, points, sorted);
+  ir::Value* x = c.binary(Op::mod, voxels.cell, c.integer_scalar(grid.cells[0]));
+  ir::Value* y = c.divide(voxels.cell, c.integer_scalar(grid.cells[0]));
+  std::vector<ir::Value*> features = features_of(c, grid, voxels.numbers, voxels.filled, {x, y});
   if (grid.features == numbers + 5) features.pop_back();  // without z
-  c.set_output(0, c.mul(c.concat(std::move(features), 3), filled));
+  c.set_output(0, c.mul(c.concat(std::move(features), 3), voxels.filled));
   const auto column = [&](ir::Value* value) { return c.unsqueeze(c.cast(value, counts->dtype()), {2}); };
   ir::Value* zero = column(c.binary(Op::mul, x, 0.0));
   c.set_output(1, c.concat({zero, zero, column(y), column(x)}, 2));
-  ir::Value* number = c.reduce(ReduceOp::sum, c.cast(begins, DType::i64), {1}, false);
-  c.set_output(2, c.cast(c.binary(Op::min, number, beyond), counts->dtype()));
+  ir::Value* number = c.reduce(ReduceOp::sum, c.cast(sorted.begins, DType::i64), {1}, false);
+  c.set_output(2, c.cast(c.binary(Op::min, number, c.integer_scalar(grid.voxels)), counts->dtype()));
 }
 
 // The first pillars of each image, put where they are on a map.
 void import_pillar_scatter_plugin(NodeContext& c) {
   const Ints size = c.integers("dense_shape");
-  ir::Value *voxels = c.require(0), *coordinates = c.require(1), *counts = c.require(2);
-  require_rank(c, "input 0", voxels, 3);
-  require_rank(c, "input 1", coordinates, 3);
-  require_rank(c, "input 2", counts, 1);
-  if (c.failed()) return;
-  if (size.size() != 2 || size[0] < 1 || size[1] < 1)
-    return c.invalid("dense_shape has {} numbers, expected height and width, above 0", size.size());
+  PluginDims dims(c);
+  ir::Value *voxels = dims.require(0, "batch, pillars, features"), *coordinates = dims.require(1, "batch, pillars, 4"),
+            *counts = dims.require(2, "batch");
+  if (c.failed() || !require_product(c, "dense_shape", {size[0], size[1]}, kMostCells << 4)) return;
   const auto column = [&](int64_t i) { return c.cast(c.squeeze(c.slice(coordinates, 2, i, i + 1), {2}), DType::i64); };
   ir::Value* place = c.plus(c.mul(column(2), c.integer_scalar(size[1])), column(3));
   ir::Value* is_there =
@@ -208,12 +215,12 @@ std::array<ir::Value*, 3> boxes_of(NodeContext& c, ir::Value* offsets, const std
     return c.reshape(c.binary(Op::add, at, range[d]), axis == 2 ? Ints{-1, 1, 1} : Ints{-1, 1, 1, 1});
   };
   const auto part = [&](int64_t begin, int64_t end) { return c.slice(offsets, 4, begin, end); };
-  ir::Value* scaled = c.mul(part(0, 3), field_constant(c, diagonals, {count, 3}));
+  ir::Value* scaled = c.mul(part(0, 3), f32_constant(c, diagonals, {count, 3}));
   const auto along = [&](int64_t i, ir::Value* from) { return c.plus(c.slice(scaled, 4, i, i + 1), from); };
   ir::Value* center =
-      c.concat({along(0, places(2, 0)), along(1, places(1, 1)), along(2, field_constant(c, heights, {count, 1}))}, 4);
-  ir::Value* size = c.mul(c.unary(UnaryOp::exp, part(3, 6)), field_constant(c, extents, {count, 3}));
-  return {center, size, c.plus(part(6, 7), field_constant(c, angles, {count, 1}))};
+      c.concat({along(0, places(2, 0)), along(1, places(1, 1)), along(2, f32_constant(c, heights, {count, 1}))}, 4);
+  ir::Value* size = c.mul(c.unary(UnaryOp::exp, part(3, 6)), f32_constant(c, extents, {count, 3}));
+  return {center, size, c.plus(part(6, 7), f32_constant(c, angles, {count, 1}))};
 }
 
 }  // namespace
@@ -226,14 +233,18 @@ void import_decode_boxes_plugin(NodeContext& c) {
   const double threshold = c.real("score_thresh", 0);
   const int64_t bins = c.integer("num_dir_bins", 2), classes = static_cast<int64_t>(bottoms.size()),
                 count = 2 * classes;
-  ir::Value *scores = c.require(0), *offsets = c.require(1), *directions = c.require(2);
-  for (size_t i = 0; i < 3; ++i) require_rank(c, fmt::format("input {}", i), c.require(i), 4);
   if (c.failed()) return;
-  if (range.size() != 6 || classes < 1 || anchors.size() != bottoms.size() * 8 || bins < 1)
-    return c.invalid(
-        "{} numbers in point_cloud_range, {} in anchors for {} in anchor_bottom_height and num_dir_bins {}; "
-        "expected 6, 8 for each of one or more, and 1 or more",
-        range.size(), anchors.size(), classes, bins);
+  if (anchors.size() != bottoms.size() * 8)
+    return c.invalid("field 'anchors' has {} numbers, expected 8 for each of {} in anchor_bottom_height",
+                     anchors.size(), classes);
+  PluginDims dims(c);
+  dims.set("anchors x classes", count * classes);
+  dims.set("anchors x 7", count * 7);
+  dims.set("anchors x 2", count * 2);
+  ir::Value* scores = dims.require(0, "batch, height, width, anchors x classes");
+  ir::Value* offsets = dims.require(1, "batch, height, width, anchors x 7");
+  ir::Value* directions = dims.require(2, "batch, height, width, anchors x 2");
+  if (c.failed()) return;
   const auto split = [&](ir::Value* x, int64_t size) {
     return c.reshape(x, c.concat({c.shape_of(x, 0, 3), c.ints({count, size})}, 0));
   };

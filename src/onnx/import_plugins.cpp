@@ -21,7 +21,6 @@ void import_roi_align_plugin(NodeContext& c) {
 }
 
 void import_instance_norm_plugin(NodeContext& c) {
-  if (!has_fields(c, {"epsilon", "scales", "bias"})) return;
   InstanceNormalizationAttrs attributes;
   attributes.epsilon = c.real("epsilon", 0);
   ir::Value* x = c.require(0);
@@ -41,20 +40,19 @@ void import_group_norm_plugin(NodeContext& c) {
 }
 
 void import_leaky_relu_plugin(NodeContext& c) {
-  if (!has_fields(c, {"negSlope"})) return;
   c.set_output(0, c.activation(ActivationOp::leaky_relu, c.require(0), c.real("negSlope", 0)));
 }
 
 void import_clip_plugin(NodeContext& c) {
-  if (!has_fields(c, {"clipMin", "clipMax"})) return;
   c.set_output(0, c.activation(ActivationOp::clip, c.require(0), c.real("clipMin", 0), c.real("clipMax", 0)));
 }
 
-// Two channels more: where a pixel is, from -1 to 1, along y and along x.
+// Two channels more, as TensorRT's documentation has them: where a pixel is, from -1 to 1, along y and along x. Its
+// kernel does the same for squares alone. Where there is one pixel, it is at -1.
 void import_coordinates_plugin(NodeContext& c) {
   ir::Value* x = c.require(0);
+  require_rank(c, 0, x, "batch, channels, height, width");
   if (c.failed()) return;
-  if (x->rank() != 4) return c.invalid("the input has {} dimensions, expected 4", x->rank());
   std::vector<ir::Value*> parts = {x};
   ir::Value* plane = c.concat({c.shape_of(x, 0, 1), c.ints({1}), c.shape_of(x, 2, 4)}, 0);
   for (int64_t axis = 2; axis < 4; ++axis) {
@@ -73,12 +71,11 @@ void import_coordinates_plugin(NodeContext& c) {
 void import_region_plugin(NodeContext& c) {
   const int64_t boxes = c.require_integer("num"), classes = c.require_integer("classes");
   const int64_t coordinates = c.require_integer("coords"), numbers = coordinates + 1 + classes;
-  ir::Value* x = c.require(0);
+  if (coordinates != 4) return c.unsupported("coords {} is not supported; 4 is", coordinates);
+  PluginDims dims(c);
+  dims.set("num x (coords + 1 + classes)", boxes * numbers);
+  ir::Value* x = dims.require(0, "batch, num x (coords + 1 + classes), height, width");
   if (c.failed()) return;
-  if (coordinates != 4 || boxes < 1 || classes < 1)
-    return c.invalid("{} boxes of {} coordinates and {} classes; expected some of 4 coordinates", boxes, coordinates,
-                     classes);
-  if (x->rank() != 4) return c.invalid("the input has {} dimensions, expected 4", x->rank());
   ir::Value* image = c.shape_of(x, 2, 4);
   ir::Value* split = c.reshape(x, c.concat({c.shape_of(x, 0, 1), c.ints({boxes, numbers}), image}, 0));
   const auto part = [&](int64_t begin, int64_t end) { return c.slice(split, 2, begin, end); };
@@ -108,28 +105,26 @@ void import_scatter_elements_plugin(NodeContext& c) {
 // Classes and scores are cut off.
 void import_special_slice_plugin(NodeContext& c) {
   ir::Value* x = c.require(0);
+  if (!c.failed() && x->rank() < 1) return c.invalid("input 0 has no dimensions, expected 1 or more");
   c.set_output(0, c.slice(x, x->rank() - 1, 0, 4));
 }
 
 // As TensorFlow's CropAndResize: samples lie at and between the corners, those outside of the image are 0.
 void import_crop_and_resize_plugin(NodeContext& c) {
   const int64_t extents[] = {c.require_integer("crop_height"), c.require_integer("crop_width")};
-  ir::Value *x = c.require(0), *regions = c.require(1);
-  if (c.failed()) return;
-  if (extents[0] < 1 || extents[1] < 1) return c.invalid("crops of {} x {} have no pixels", extents[0], extents[1]);
-  if (x->rank() != 4 || regions->rank() != 4)
-    return c.invalid("the input and the regions have {} and {} dimensions, expected 4", x->rank(), regions->rank());
+  PluginDims dims(c);
+  ir::Value *x = dims.require(0, "batch, channels, height, width"), *regions = dims.require(1, "batch, regions, 4, 1");
+  if (c.failed() || !require_product(c, "pixels of a crop", {extents[0], extents[1]}, 1 << 24)) return;
   ir::Value *grid[2], *inside = nullptr;
   for (int64_t d = 0; d < 2; ++d) {  // y, x: [N, B, height, width, 1], in extents of the image less a pixel
     std::vector<double> steps;
     const int64_t extent = extents[d];
     for (int64_t i = 0; i < extent; ++i)
       steps.push_back(extent == 1 ? 0.5 : static_cast<double>(i) / static_cast<double>(extent - 1));
-    Result<Tensor> tensor = Tensor::allocate(DType::f32, d == 0 ? Dims{extent, 1, 1} : Dims{1, extent, 1});
-    if (tensor) from_doubles(steps, *tensor);
     ir::Value* from = c.unsqueeze(c.slice(regions, 2, d, d + 1), {4});
     ir::Value* to = c.unsqueeze(c.slice(regions, 2, d + 2, d + 3), {4});
-    ir::Value* at = c.plus(from, c.mul(c.minus(to, from), c.constant(std::move(tensor))));
+    ir::Value* at = c.plus(
+        from, c.mul(c.minus(to, from), f32_constant(c, steps, d == 0 ? Dims{extent, 1, 1} : Dims{1, extent, 1})));
     ir::Value* in = c.binary(ElementwiseOp::logical_and, c.binary(ElementwiseOp::greater_equal, at, 0.0),
                              c.binary(ElementwiseOp::less_equal, at, 1.0));
     inside = inside ? c.binary(ElementwiseOp::logical_and, inside, in) : in;
@@ -147,34 +142,27 @@ void import_crop_and_resize_plugin(NodeContext& c) {
 }
 
 void import_deformable_convolution_plugin(NodeContext& c) {
-  if (!has_fields(c, {"stride", "padding", "dilation", "group", "deformable_group"})) return;
   const Ints stride = c.integers("stride"), padding = c.integers("padding"), dilation = c.integers("dilation");
   const int64_t groups = c.require_integer("group"), offset_groups = c.require_integer("deformable_group");
   ir::Value *x = c.require(0), *offset = c.require(1), *mask = c.require(2), *weight = c.require(3);
   if (c.failed()) return;
   const std::optional<Dims> kernel = as_constant(weight->shape());
   if (!kernel) return c.unsupported("the dimensions of its weights are not known while building");
-  for (const ir::Value* value : {x, offset, mask, weight})
-    if (value->rank() != 4) return c.invalid("an input has {} dimensions, expected 4", value->rank());
-  if (stride.size() != 2 || padding.size() != 2 || dilation.size() != 2 || groups < 1 || offset_groups < 1 ||
-      ((*kernel)[1] * groups) % offset_groups != 0)
-    return c.invalid(
-        "{} strides, {} paddings and {} dilations in {} groups and {} groups of offsets; expected 2 of each, "
-        "and groups that divide the channels",
-        stride.size(), padding.size(), dilation.size(), groups, offset_groups);
+  for (const size_t i : {0, 1, 2, 3}) require_rank(c, i, c.require(i), "batch, channels, height, width");
+  if (c.failed()) return;
+  if (((*kernel)[1] * groups) % offset_groups != 0)
+    return c.invalid("field 'deformable_group' is {}, expected a divisor of {} channels", offset_groups,
+                     (*kernel)[1] * groups);
   c.set_output(0, deformable_convolution(c, {x, weight, offset, c.input(4), mask},
                                          {stride, padding, dilation, groups, offset_groups}));
 }
 
 // Pixels are repeated along the last two dimensions, or left out.
 void import_resize_nearest_plugin(NodeContext& c) {
-  if (!has_fields(c, {"scale"})) return;
   const double scale = c.real("scale", 1);
   ir::Value* x = c.require(0);
   if (c.failed()) return;
-  if (x->rank() < 2 || !(scale > 0))
-    return c.invalid("scale is {}, and the input has {} dimensions; expected more than 0, and 2 or more", scale,
-                     x->rank());
+  if (x->rank() < 2) return c.invalid("input 0 has {} dimensions, expected 2 or more", x->rank());
   ResizeAttrs attributes;
   attributes.coordinates = CoordinateMode::asymmetric;
   attributes.nearest = NearestMode::floor;
@@ -185,14 +173,12 @@ void import_resize_nearest_plugin(NodeContext& c) {
 
 // All dimensions but the first become one, the `axis`, along which the inputs lie behind each other.
 void import_flatten_concat_plugin(NodeContext& c) {
-  if (!has_fields(c, {"axis", "ignoreBatch"})) return;
   const int64_t axis = c.require_integer("axis");
-  if (axis < 1 || axis > 3) c.invalid("axis is {}, expected 1, 2 or 3", axis);
   std::vector<ir::Value*> rows;
   for (size_t i = 0; i < std::max<size_t>(c.num_inputs(), 1); ++i) {
     ir::Value* x = c.require(i);
+    require_rank(c, i, x, "batch, channels, height, width");
     if (c.failed()) return;
-    if (x->rank() != 4) return c.invalid("input {} has {} dimensions, expected 4", i, x->rank());
     if (c.flag("ignoreBatch", false) && c.dim(x, 0) != Expr(1))
       return c.unsupported("ignoreBatch 1 with a first dimension of {} is not supported; 1 is",
                            c.dim(x, 0).to_string());
@@ -209,13 +195,12 @@ void import_flatten_concat_plugin(NodeContext& c) {
 
 // SSD's normalisation by the root of a sum of squares: of the channels of a pixel, or of an image.
 void import_normalize_plugin(NodeContext& c) {
-  if (!has_fields(c, {"weights", "acrossSpatial", "channelShared", "eps"})) return;
   const bool across = c.flag("acrossSpatial", false), shared = c.flag("channelShared", false);
   ir::Value* x = c.require(0);
   ir::Value* scales = c.reshape(field_numbers(c, "weights", x->dtype()), {-1, 1, 1});
   if (const int64_t count = c.integer("nbWeights", 1); count != 1) c.invalid("nbWeights is {}, expected 1", count);
+  require_rank(c, 0, x, "batch, channels, height, width");
   if (c.failed()) return;
-  if (x->rank() != 4) return c.invalid("the input has {} dimensions, expected 4", x->rank());
   if (shared && c.dim(scales, 0) != Expr(1))
     return c.invalid("weights has {} numbers, expected 1 with channelShared", c.dim(scales, 0).to_string());
   ir::Value* sum = c.reduce(ReduceOp::sum, c.mul(x, x), across ? Ints{1, 2, 3} : Ints{1});
@@ -231,7 +216,6 @@ void import_scatter_nd_plugin(NodeContext& c) {
 
 // ONNX's TopK but for the type of indices.
 void import_topk_plugin(NodeContext& c) {
-  if (!has_fields(c, {"type_id", "k", "is_largest"})) return;
   TopkAttrs attributes;
   attributes.axis = c.integer("axis", -1);
   attributes.largest = c.flag("is_largest", true);
@@ -243,7 +227,6 @@ void import_topk_plugin(NodeContext& c) {
   if (std::ranges::find(kTypes, std::pair(type, x->dtype())) == std::end(kTypes))
     return c.invalid("type_id is {}, and the input {}; expected 0, 1, 3 or 7, for f32, f16, i32 and bf16", type,
                      name_of(x->dtype()));
-  if (count < 1) return c.invalid("k is {}, expected 1 or more", count);
   const std::vector<ir::Value*> found = c.add_all(attributes, {x, c.ints({count})}, 2);
   c.set_outputs({found[0], c.cast(found[1], DType::i32)});
 }

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Faster R-CNN's region proposals, as the standard plugins Proposal and ProposalDynamic of TensorRT make them. Names
 // and defaults of fields are theirs.
-#include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "compose/count_up.h"
 #include "compose/efficient_nms.h"
+#include "compose/rows_at.h"
 #include "onnx/plugins.h"
-#include "ops/rules.h"
 
 namespace lathe::onnx {
 namespace {
 
+constexpr int64_t kMostAnchors = 4096;  // of a place; models have about ten
 constexpr double kLowest = -std::numeric_limits<double>::infinity();
 
 struct Proposals {
@@ -33,31 +33,15 @@ Proposals read_fields(NodeContext& c) {
   how.least_size = c.real("roi_min_size", 0);
   how.threshold = c.real("nms_iou_threshold", 0);
   const std::vector<double> sizes = c.reals("anchor_sizes"), ratios = c.reals("anchor_ratios");
-  const auto all_positive = [](const std::vector<double>& numbers) {
-    return !numbers.empty() && std::ranges::all_of(numbers, [](double number) { return number > 0; });
-  };
-  if (how.image[0] < 2 || how.image[1] < 2)
-    c.invalid("input_height is {} and input_width {}, expected 2 or more", how.image[0], how.image[1]);
-  else if (how.stride < 1 || how.candidates < 1 || how.most < 1)
-    c.invalid("rpn_stride is {}, pre_nms_top_n {} and post_nms_top_n {}, expected more than 0", how.stride,
-              how.candidates, how.most);
-  else if (!(how.least_size >= 0) || !(how.threshold > 0))
-    c.invalid("roi_min_size is {}, expected 0 or more, and nms_iou_threshold {}, expected more than 0", how.least_size,
-              how.threshold);
-  else if (!all_positive(sizes) || !all_positive(ratios))
-    c.invalid("{} anchor_sizes and {} anchor_ratios, expected some, all above 0", sizes.size(), ratios.size());
+  if (!require_product(c, "anchor_sizes and anchor_ratios",
+                       {static_cast<int64_t>(sizes.size()), static_cast<int64_t>(ratios.size())}, kMostAnchors))
+    return how;
   for (const double size : sizes)
     for (const double ratio : ratios) {
       how.extents[0].push_back(size / std::sqrt(ratio));
       how.extents[1].push_back(size * std::sqrt(ratio));
     }
   return how;
-}
-
-ir::Value* numbers(NodeContext& c, const std::vector<double>& values, const Dims& dims) {
-  Result<Tensor> tensor = Tensor::allocate(DType::f32, dims);
-  if (tensor) from_doubles(values, *tensor);
-  return c.constant(std::move(tensor));
 }
 
 // The boxes that deltas[N, A * 4, H, W] make of the anchors, within the image: f32[N, A * H * W, 4], y and x of the
@@ -68,7 +52,7 @@ ir::Value* boxes_of(NodeContext& c, ir::Value* deltas, const Proposals& how) {
   std::vector<ir::Value*> corners(4);
   for (const int64_t d : {0, 1}) {  // y, x
     const auto delta = [&](int64_t i) { return c.squeeze(c.slice(split, 2, i, i + 1), {2}); };
-    ir::Value* extent = numbers(c, how.extents[d], {how.anchors(), 1, 1});
+    ir::Value* extent = f32_constant(c, how.extents[d], {how.anchors(), 1, 1});
     ir::Value* place = c.cast(count_up(c, c.shape_of(deltas, 2 + d, 3 + d)), DType::f32);
     place = c.binary(ElementwiseOp::mul, c.binary(ElementwiseOp::add, place, 0.5), static_cast<double>(how.stride));
     if (d == 0) place = c.unsqueeze(place, {1});
@@ -81,13 +65,6 @@ ir::Value* boxes_of(NodeContext& c, ir::Value* deltas, const Proposals& how) {
     corners[static_cast<size_t>(2 + d)] = corner(c.plus(low, size));
   }
   return c.reshape(c.concat(std::move(corners), 4), Ints{0, -1, 4});
-}
-
-// The rows of boxes[N, B, 4] that places[N, K] say.
-ir::Value* rows_at(NodeContext& c, ir::Value* boxes, ir::Value* places) {
-  GatherElementsAttrs attributes;
-  attributes.axis = 1;
-  return c.add(attributes, {boxes, c.expand(c.unsqueeze(places, {2}), c.ints({1, 1, 4}))});
 }
 
 // f32[N, A * H * W]. Boxes that are too small come behind all others, and are taken where there is room, as TensorRT
@@ -103,14 +80,12 @@ ir::Value* scores_of(NodeContext& c, ir::Value* scores, ir::Value* boxes, const 
 
 void import_proposal_plugin(NodeContext& c) {
   const Proposals how = read_fields(c);
-  ir::Value *scores = c.require(0), *deltas = c.require(1);
+  PluginDims dims(c);
+  dims.set("anchor_sizes x anchor_ratios", how.anchors());
+  dims.set("anchor_sizes x anchor_ratios x 4", 4 * how.anchors());
+  ir::Value* scores = dims.require(0, "batch, anchor_sizes x anchor_ratios, height, width");
+  ir::Value* deltas = dims.require(1, "batch, anchor_sizes x anchor_ratios x 4, height, width");
   if (c.failed()) return;
-  if (scores->rank() != 4 || deltas->rank() != 4)
-    return c.invalid("scores and deltas have {} and {} dimensions, expected 4", scores->rank(), deltas->rank());
-  const std::optional<int64_t> channels = c.dim(scores, 1).as_constant(), numbers_of = c.dim(deltas, 1).as_constant();
-  if (channels.value_or(how.anchors()) != how.anchors() || numbers_of.value_or(4 * how.anchors()) != 4 * how.anchors())
-    return c.invalid("scores and deltas have {} and {} channels, expected {} and {}, for sizes times ratios of anchors",
-                     c.dim(scores, 1).to_string(), c.dim(deltas, 1).to_string(), how.anchors(), 4 * how.anchors());
   ir::Value* boxes = boxes_of(c, c.cast(deltas, DType::f32), how);
   ir::Value* ranked = scores_of(c, c.cast(scores, DType::f32), boxes, how);
   TopkAttrs best;
@@ -127,7 +102,7 @@ void import_proposal_plugin(NodeContext& c) {
   suppression.strict = suppression.whole_pixels = true;
   const Detections kept = efficient_nms(c, boxes, order, nullptr, suppression);
   const double height = static_cast<double>(how.image[0] - 1), width = static_cast<double>(how.image[1] - 1);
-  ir::Value* parts = c.divide(rows_at(c, boxes, kept.anchors), numbers(c, {height, width, height, width}, {4}));
+  ir::Value* parts = c.divide(rows_at(c, boxes, kept.anchors), f32_constant(c, {height, width, height, width}, {4}));
   parts = c.select(c.unsqueeze(kept.found, {2}), parts, c.scalar(0, DType::f32));
   c.set_output(0, c.unsqueeze(parts, {3}));
 }

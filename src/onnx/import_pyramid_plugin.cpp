@@ -28,21 +28,12 @@ Pyramid read_fields(NodeContext& c) {
   p.absolute = c.flag("roi_coords_absolute", p.absolute);
   p.swapped = c.flag("roi_coords_swap", p.swapped);
   p.plus_one = c.flag("roi_coords_plusone", p.plus_one);
-  if (p.size < 1 || scale < 1 || p.samples < 0 || p.image.size() != 2 || p.image[0] < 1 || p.image[1] < 1) {
-    c.invalid(
-        "pooled_size is {}, fpn_scale {}, sampling_ratio {}, and image_size has {} numbers; expected some above 0, no "
-        "fewer than 0 samples, and 2",
-        p.size, scale, p.samples, p.image.size());
-    return p;
-  }
   p.threshold = scale * scale / static_cast<double>(p.image[0] * p.image[1]) / 4;
   if (c.flag("legacy", false)) {  // goes before all but the size
     p.transform = points, p.samples = 1, p.absolute = p.plus_one = false, p.swapped = true;
     p.threshold = 224.0 * 224.0 * 2 / (1024.0 * 1024.0) / 16;
   }
-  if (p.transform < points || p.transform > centres)
-    c.invalid("roi_coords_transform is {}, expected -1, 0, 1 or 2", p.transform);
-  else if (p.transform == points && (p.samples != 1 || p.size == 1))
+  if (p.transform == points && (p.samples != 1 || p.size == 1))
     c.unsupported(
         "roi_coords_transform -1 with pooled_size {} and sampling_ratio {} is not supported; 2 or more and 1 are",
         p.size, p.samples);
@@ -95,7 +86,8 @@ std::array<ir::Value*, 2> on_map(NodeContext& c, const Pyramid& p, const Regions
     from = c.minus(from, c.binary(Op::mul, c.divide(bin, samples), 0.5));
   }
   if (p.transform != centres) from = c.binary(Op::add, from, 0.5);
-  constexpr double kLeast = 1e-4;  // a region without an extent is sampled at its place
+  // A region without an extent is sampled at its place. It gets one that rounding leaves beside 4096 pixels.
+  constexpr double kLeast = 0x1p-11;
   return {from, c.plus(from, c.binary(Op::max, extent, kLeast))};
 }
 
@@ -111,10 +103,12 @@ ir::Value* images_of(NodeContext& c, ir::Value* regions) {
 // A region's size says of which map it is: each is cut from all of them, and one is taken.
 void import_pyramid_roi_align_plugin(NodeContext& c) {
   const Pyramid p = read_fields(c);
-  ir::Value* regions = c.require(0);
+  PluginDims dims(c);
+  ir::Value* regions = dims.require(0, "batch, regions, 4");
   if (c.failed()) return;
-  if (regions->rank() != 3) return c.invalid("the regions have {} dimensions, expected 3", regions->rank());
-  const Regions parts = read_regions(c, p, regions);
+  // In 16 bits, places would be pixels apart.
+  const DType type = regions->dtype(), inner = size_of(type) < size_of(DType::f32) ? DType::f32 : type;
+  const Regions parts = read_regions(c, p, c.cast(regions, inner));
   ir::Value *images = images_of(c, regions), *area = c.reshape(parts.area, Ints{-1, 1, 1, 1});
   RoiAlignAttrs attributes;
   attributes.half_pixel = true;
@@ -123,7 +117,12 @@ void import_pyramid_roi_align_plugin(NodeContext& c) {
   double threshold = p.threshold;
   ir::Value* chosen = nullptr;
   for (size_t level = 0; level < 4; ++level) {
-    ir::Value* map = c.require(1 + level);
+    ir::Value* map = dims.require(1 + level, fmt::format("batch, channels, height {0}, width {0}", level));
+    if (c.failed()) return;
+    if (map->dtype() != type)
+      return c.invalid("input {} has type {}, expected {}, as input 0", 1 + level, name_of(map->dtype()),
+                       name_of(type));
+    map = c.cast(map, inner);
     const auto rows = on_map(c, p, parts, map, 0), columns = on_map(c, p, parts, map, 1);
     ir::Value* corners = c.concat({columns[0], rows[0], columns[1], rows[1]}, 2);
     ir::Value* cut = c.add(attributes, {map, c.reshape(corners, Ints{-1, 4}), images});
@@ -132,7 +131,7 @@ void import_pyramid_roi_align_plugin(NodeContext& c) {
     if (level > 0) threshold *= 4;
   }
   ir::Value* shape = c.concat({c.shape_of(regions, 0, 2), c.shape_of(chosen, 1)}, 0);
-  c.set_output(0, c.reshape(chosen, shape));
+  c.set_output(0, c.cast(c.reshape(chosen, shape), type));
 }
 
 }  // namespace lathe::onnx

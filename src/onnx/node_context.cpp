@@ -130,13 +130,16 @@ void NodeContext::refuse_unasked() {
 
 // Attributes
 
-const Attribute* NodeContext::find(std::string_view name, AttributeKind kind) {
-  read_.insert(name);
+const Attribute* NodeContext::look_at(std::string_view name) const {
   const Attribute* attribute = node_.find(name);
-  if (attribute && !attribute->reference.empty()) {
-    const auto bound = call_ ? call_->find(attribute->reference) : CallAttributes::const_iterator();
-    attribute = call_ && bound != call_->end() ? bound->second : nullptr;
-  }
+  if (!attribute || attribute->reference.empty()) return attribute;
+  const auto bound = call_ ? call_->find(attribute->reference) : CallAttributes::const_iterator();
+  return call_ && bound != call_->end() ? bound->second : nullptr;
+}
+
+const Attribute* NodeContext::find(std::string_view name, AttributeKind kind) {
+  if (const Attribute* own = node_.find(name)) read_.insert(own->name);  // which lasts longer than `name`
+  const Attribute* attribute = look_at(name);
   if (attribute && kind != AttributeKind::undefined && attribute->kind != kind) {
     invalid("attribute '{}' has the wrong type", name);
     return nullptr;
@@ -252,7 +255,7 @@ std::vector<std::string_view> NodeContext::unread_attributes() const {
   return unread;
 }
 
-ir::Value* NodeContext::require_shape(std::string_view what, ir::Value* x, ir::Value* shape) {
+ir::Value* NodeContext::require_shape(std::string_view what, ir::Value* x, ir::Value* shape, std::string_view dims) {
   if (failed()) return placeholder();
   const std::vector<Expr>* wanted = shape->elements();
   if (!wanted) return reshape(x, shape, true);
@@ -262,7 +265,8 @@ ir::Value* NodeContext::require_shape(std::string_view what, ir::Value* x, ir::V
     fits = decide({Relation::equal, x->shape()[d], (*wanted)[d], {}}, graph_.symbol_ranges()) != false;
   if (fits) return reshape(x, shape, true);
   const std::vector<std::string> names = graph_.symbol_names();
-  invalid("{} has the shape {}, but must have {}", what, to_string(x->shape(), names), to_string(*wanted, names));
+  invalid("{} has the shape {}, but must have {}{}{}", what, to_string(x->shape(), names), to_string(*wanted, names),
+          dims.empty() ? "" : ": ", dims);
   return placeholder();
 }
 

@@ -126,6 +126,7 @@ class NodeContext : public ir::GraphBuilder {
   const GraphProto* graph(std::string_view name);  // required
   void ignore(std::initializer_list<std::string_view> names);
   const Attribute* attribute(std::string_view name) { return find(name, AttributeKind::undefined); }  // of any kind
+  const Attribute* look_at(std::string_view name) const;  // of any kind; it is not read by that
   std::vector<std::string_view> unread_attributes() const;
 
   // Errors. invalid: the model breaks a rule; unsupported: we cannot do it.
@@ -150,10 +151,11 @@ class NodeContext : public ir::GraphBuilder {
   // as if it had not been tried; true where it is final.
   bool attempt(const std::function<bool()>& work);
   Branches& branches() { return branches_; }
-  // x, which must have this shape, told as `what` in the error if it is known that it has not. What is open becomes a
+  // x, which must have this shape, told as `what` in the error if it is known that it has not, with `dims`, which says
+  // what its dimensions are. What is open becomes a
   // constraint on the volume (that of a reshape), which is as good as one for each dimension where all but one are the
   // same, or where none of x's can be the smaller.
-  ir::Value* require_shape(std::string_view what, ir::Value* x, ir::Value* shape);
+  ir::Value* require_shape(std::string_view what, ir::Value* x, ir::Value* shape, std::string_view dims = {});
 
   // Helpers that stay in range for placeholders too.
   Expr dim(const ir::Value* value, int64_t axis) const;

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "onnx/plugins.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 
+#include "onnx/plugin_field.h"
 #include "ops/rules.h"
 
 namespace lathe::onnx {
@@ -13,6 +16,12 @@ constexpr StandardPlugin kPlugins[] = {
   {#name, v2, v3, outputs, &import_##function, fields, replacement},
 #include "onnx/plugins.def"
 };
+
+ir::Value* constant_of(NodeContext& c, const std::vector<double>& values, const Dims& dims, DType type) {
+  Result<Tensor> tensor = Tensor::allocate(type, dims);
+  if (tensor) from_doubles(values, *tensor);
+  return c.constant(std::move(tensor));
+}
 
 const StandardPlugin* find_plugin(std::string_view name) {
   const auto* row =
@@ -31,24 +40,23 @@ size_t StandardPlugin::outputs_of(int version) const {
 
 int64_t plugin_version(NodeContext& c) { return c.string("plugin_version", "1")[0] - '0'; }
 
-bool has_fields(NodeContext& c, std::initializer_list<const char*> fields) {
-  for (const char* field : fields)
-    if (!c.has_attribute(field)) c.invalid("the plugin needs field '{}'", field);
+bool require_product(NodeContext& c, std::string_view what, std::initializer_list<int64_t> factors, int64_t most) {
+  int64_t product = 1;
+  for (const int64_t factor : factors)
+    if (__builtin_mul_overflow(product, factor, &product)) product = INT64_MAX;
+  if (product > most) c.invalid("{}: {} are too many, expected {} or less", what, fmt::join(factors, " x "), most);
   return !c.failed();
-}
-
-void require_rank(NodeContext& c, std::string_view what, const ir::Value* x, int64_t rank, std::string_view dims) {
-  if (!c.failed() && x->rank() != rank)
-    c.invalid("{} has {} dimensions, expected {}{}{}", what, x->rank(), rank, dims.empty() ? "" : ": ", dims);
 }
 
 ir::Value* field_numbers(NodeContext& c, std::string_view field, DType type) {
   if (const Attribute* found = c.attribute(field); found && found->kind == AttributeKind::tensor)
     return c.cast(c.reshape(c.constant(c.weight(to_tensor(*c.tensor(field)))), Ints{-1}), type);
   const std::vector<double> values = c.reals(field);
-  Result<Tensor> tensor = Tensor::allocate(type, {static_cast<int64_t>(values.size())});
-  if (tensor) from_doubles(values, *tensor);
-  return c.constant(std::move(tensor));
+  return constant_of(c, values, {static_cast<int64_t>(values.size())}, type);
+}
+
+ir::Value* f32_constant(NodeContext& c, const std::vector<double>& values, const Dims& dims) {
+  return constant_of(c, values, dims, DType::f32);
 }
 
 bool is_standard_plugin(std::string_view name) { return find_plugin(name) != nullptr; }
@@ -84,7 +92,8 @@ void import_standard_plugin(std::string_view name, NodeContext& c) {
                          version, row.newest());
   if (const std::string space = c.string("plugin_namespace", ""); !space.empty())
     return c.unsupported("the plugin is of namespace '{}', but standard plugins are of none", space);
-  row.import(c);
+  check_fields(c, to_plugin_fields(row.fields));
+  if (!c.failed()) row.import(c);
 }
 
 }  // namespace lathe::onnx

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "onnx/node_context.h"
+#include "onnx/plugin_dims.h"
 
 namespace lathe::onnx {
 
@@ -30,14 +31,14 @@ std::span<const StandardPlugin> standard_plugins();
 // The version of the plugin that the node is, which import_standard_plugin() has found to be one.
 int64_t plugin_version(NodeContext& c);
 
-// Whether the node has all these fields; else an error.
-bool has_fields(NodeContext& c, std::initializer_list<const char*> fields);
-
-// Refuses `what` unless it has so many dimensions, which `dims` names where it is given; nothing after an error.
-void require_rank(NodeContext& c, std::string_view what, const ir::Value* x, int64_t rank, std::string_view dims = {});
+// Whether the product of these is at most `most`, so that what is made of fields fits in memory; else an error, in
+// which `what` says of what there are so many.
+bool require_product(NodeContext& c, std::string_view what, std::initializer_list<int64_t> factors, int64_t most);
 
 // A constant of one dimension: the numbers of a field, which are a list or a tensor.
 ir::Value* field_numbers(NodeContext& c, std::string_view field, DType type);
+
+ir::Value* f32_constant(NodeContext& c, const std::vector<double>& values, const Dims& dims);
 
 bool is_standard_plugin(std::string_view name);
 

@@ -95,6 +95,11 @@ class BertPlugins(PluginNodes):
                 self.expect(op, {"word": word, "segment": segment, "m": mask}, {"y": y, "mask": sizes[:, None]}, output_fp16=half,
                             mha_type_id=half, plugin_version=version, tolerance=2e-2 if half else 1e-5,
                             **fields)
+            self.assertNotIn("full_mask", self.build({"word": word, "segment": segment, "m": mask}).stderr)
+        inputs = {"word": word, "segment": segment, "m": mask}
+        self.model(op, inputs, ["y", "mask"], full_mask=1, **fields)
+        self.assertEqual(self.build(inputs).stderr.count("full_mask has no effect"), 1)
+        self.refuse(op, inputs, "'mha_type_id' is 3, expected 0 to 2", mha_type_id=3, **fields)
         self.refuse(op, {"word": word, "segment": segment[:, :0], "m": mask}, "input 1", **fields)
         self.refuse(op, {"word": word, "segment": segment, "m": mask}, "2 dimensions", "expected 1", plugin_version="2", **fields)
         del fields["bert_embeddings_word_embeddings"]
@@ -165,6 +170,9 @@ class BertPlugins(PluginNodes):
         self.refuse(op, {**packed, "mask": sizes.astype(np.float32)}, "input 1", "int32", fixed={"mask"}, has_mask=1,
                     plugin_version="2", **self.QKV)
         self.refuse(op, {"x": x.reshape(shape)}, "1 inputs", "has_mask 1", has_mask=1, **self.QKV)
+        self.refuse(op, {"x": x.reshape(shape)}, "input 0", "but must have [n, 4, 45, 1, 1]: length, batch, hidden_size x 3, 1, 1",
+                    **{**self.QKV, "hidden_size": 15})
+        self.refuse(op, {"x": x.reshape(shape)}, "a multiple of num_heads, 5", **{**self.QKV, "num_heads": 5})
 
     def test_qkv_to_context_of_packed_sequences(self):
         op, starts = "CustomQKVToContextPluginDynamic", np.array([0, 3, 3, 4, 8, 8, 8, 8, 8], np.int32)
@@ -202,9 +210,9 @@ class BertPlugins(PluginNodes):
         floats = (x * F32(scale)).astype(F32)
         self.refuse(op, {"x": x, "starts": starts}, "type i8", "DequantizeLinear before", **given, **fields)
         self.refuse(op, {"x": floats, "starts": starts}, "expected i8 with use_explicit_int8", **given, **fields, **explicit)
-        self.refuse(op, {"x": x, "starts": starts}, "output_ctx_scale 0", **given, **fields, **{**explicit, "output_ctx_scale": 0.0})
+        self.refuse(op, {"x": x, "starts": starts}, "'output_ctx_scale' is 0, expected more than 0", **given, **fields, **{**explicit, "output_ctx_scale": 0.0})
         self.refuse(op, {"x": x, "starts": starts}, "2 inputs, expected 3", axes={"x": CHANNELS_FIRST}, **fields, **explicit)
-        self.refuse(op, {"x": x, "starts": starts}, "dq_probs is 0", dq_probs=0.0, **given, **fields, **explicit)
+        self.refuse(op, {"x": x, "starts": starts}, "'dq_probs' is 0", dq_probs=0.0, **given, **fields, **explicit)
 
     def test_qkv_to_context_between_dequantised_tensors(self):
         """What stands around the plugin rounds its tensors; inside, nothing is rounded."""

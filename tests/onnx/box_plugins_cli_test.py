@@ -67,6 +67,33 @@ class BoxPlugins(PluginNodes):
         self.expect(op, {"r": whole, **maps}, {"y": y}, tolerance=1e-3, roi_coords_absolute=0, pooled_size=2, image_size=[100, 100],
                     fpn_scale=20)
 
+    def test_pyramid_roi_align_in_half_precision(self):
+        """Places are worked out in f32: on wide maps, those of 16 bits are pixels apart."""
+        maps = {f"p{i}": self.random.normal(size=(1, 3, 4, n)).astype(np.float16) for i, n in enumerate((1500, 900, 40, 20))}
+        parts = np.array([[[0.9, 0.25, 0.901, 0.5], [0.7, 0.2, 0.72, 0.9], [0.5, 0, 0.75, 1], [0.2, 0.2, 0.25, 0.25]]], np.float16)
+        fields = dict(roi_coords_absolute=0, pooled_size=2, image_size=[1000, 1000], fpn_scale=64, sampling_ratio=2)
+        y = self.pyramid({name: x.astype(np.float32) for name, x in maps.items()}, parts.astype(np.float32), ratio=2, transform=2,
+                         threshold=64 * 64 / 1e6 / 4)
+        self.expect("PyramidROIAlign_TRT", {"r": parts, **maps}, {"y": y.astype(np.float16)}, tolerance=4e-3, **fields)
+        self.refuse("PyramidROIAlign_TRT", {"r": parts, **maps, "p2": maps["p2"].astype(np.float32)}, "input 3 has type f32, expected f16",
+                    **fields)
+        self.refuse("PyramidROIAlign_TRT", {"r": parts[..., :3], **maps}, "but must have [n, 4, 4]: batch, regions, 4", **fields)
+        self.refuse("PyramidROIAlign_TRT", {"r": parts, **maps, "p2": maps["p2"][:, :2]}, "input 3", "batch, channels", **fields)
+        self.refuse("PyramidROIAlign_TRT", {"r": parts, **maps}, "'image_size' has 1 numbers, expected 2", **{**fields, "image_size": [9]})
+
+    def test_pyramid_roi_align_of_regions_without_extent(self):
+        """They are sampled where they are, however far that is from the map's edge."""
+        maps = {f"p{i}": self.random.normal(size=(1, 3, 2, n)).astype(np.float32) for i, n in enumerate((3000, 20, 20, 20))}
+        y = np.zeros((1, 3, 3, 2, 2), np.float32)
+        regions = np.zeros((1, 3, 4), np.float32)
+        for r, at in enumerate((5.25, 1500.5, 2900.75)):
+            regions[0, r] = [at / 3000, 0.5, at / 3000, 0.5]
+            for c in range(3):
+                y[0, r, c] = self.bilinear(maps["p0"][0, c], 0.5, at - 0.5)
+        for ratio in (0, 2):
+            self.expect("PyramidROIAlign_TRT", {"r": regions, **maps}, {"y": y}, tolerance=3e-3, roi_coords_absolute=0, pooled_size=2,
+                        sampling_ratio=ratio)
+
     def test_pyramid_roi_align_of_old_models(self):
         """Field legacy goes before the others, but for the size."""
         maps = {f"p{i}": self.random.normal(size=(2, 3, n, n + 2)).astype(np.float32) for i, n in enumerate((16, 8, 6, 3))}
@@ -75,10 +102,10 @@ class BoxPlugins(PluginNodes):
         swapped = np.ascontiguousarray(parts[..., [1, 0, 3, 2]])
         for fields in ({}, {"roi_coords_transform": 2, "roi_coords_plusone": 1, "sampling_ratio": 4, "fpn_scale": 300}):
             self.expect("PyramidROIAlign_TRT", {"r": swapped, **maps}, {"y": y}, tolerance=1e-3, legacy=1, pooled_size=3, **fields)
-        for texts, fields in ((("roi_coords_transform is 3",), {"roi_coords_transform": 3}),
+        for texts, fields in ((("'roi_coords_transform' is 3, expected -1 to 2",), {"roi_coords_transform": 3}),
                               (("roi_coords_transform -1", "sampling_ratio 0", "and 1 are"), {"roi_coords_transform": -1}),
                               (("pooled_size 1", "2 or more"), {"legacy": 1, "pooled_size": 1}),
-                              (("sampling_ratio -1",), {"sampling_ratio": -1})):
+                              (("'sampling_ratio' is -1, expected 0 to",), {"sampling_ratio": -1})):
             self.refuse("PyramidROIAlign_TRT", {"r": swapped, **maps}, *texts, **fields)
 
     def test_proposals(self):
@@ -119,9 +146,12 @@ class BoxPlugins(PluginNodes):
                 self.expect(op, {"scores": scores, "deltas": deltas}, {"y": y}, **fields)
         self.assertTrue(small_ones and unfilled and full)
         inputs = {"scores": scores, "deltas": deltas}
-        self.refuse("Proposal", inputs, "roi_min_size", **{**fields, "nms_iou_threshold": 0.0})
-        self.refuse("Proposal", inputs, "anchor_sizes", **{**fields, "anchor_sizes": [16.0, -1.0]})
-        self.refuse("ProposalDynamic", inputs, "6 and 24 channels, expected 3 and 12", **{**fields, "anchor_sizes": [16.0]})
+        self.refuse("Proposal", inputs, "'nms_iou_threshold' is 0, expected more than 0", **{**fields, "nms_iou_threshold": 0.0})
+        self.refuse("Proposal", inputs, "'anchor_sizes' has -1", **{**fields, "anchor_sizes": [16.0, -1.0]})
+        self.refuse("Proposal", inputs, "'anchor_ratios' has no numbers", **{**fields, "anchor_ratios": []})
+        self.refuse("Proposal", inputs, "100 x 100 are too many, expected 4096 or less",
+                    **{**fields, "anchor_sizes": [16.0] * 100, "anchor_ratios": [1.0] * 100})
+        self.refuse("ProposalDynamic", inputs, "input 0", "but must have [n, 3, 3, 4]: batch, anchor_sizes x anchor_ratios", **{**fields, "anchor_sizes": [16.0]})
 
     def test_crop_and_resize(self):
         x = self.random.normal(size=(2, 3, 6, 7)).astype(np.float32)
@@ -136,6 +166,11 @@ class BoxPlugins(PluginNodes):
                     y[n, b, c, i, j] = self.bilinear(x[n, c], v * 5, u * 6)
             for op in ("CropAndResizeDynamic", "CropAndResize"):
                 self.expect(op, {"x": x, "r": regions}, {"y": y}, crop_height=height, crop_width=width)
+        for texts, r, fields in ((("input 1", "but must have [n, 2, 4, 1]: batch, regions, 4, 1"), regions[:, :, [0, 1, 2, 3, 3]], {}),
+                                 (("input 1 has 3 dimensions, expected 4",), regions[..., 0], {}),
+                                 (("'crop_height' is 0, expected 1 to 16384",), regions, {"crop_height": 0}),
+                                 (("16000 x 16000 are too many",), regions, {"crop_height": 16000, "crop_width": 16000})):
+            self.refuse("CropAndResize", {"x": x, "r": r}, *texts, **{"crop_height": 2, "crop_width": 2, **fields})
 
     def test_prior_boxes(self):
         feature, image = np.zeros((2, 3, 2, 3), np.float32), np.zeros((2, 3, 40, 60), np.float32)
@@ -153,7 +188,20 @@ class BoxPlugins(PluginNodes):
             y = np.stack([boxes, np.tile(variance, len(boxes) // 4)])[None, ..., None].repeat(2, 0).astype(np.float32)
             self.expect("PriorBox_TRT", {"feature": feature, "image": image}, {"y": y}, minSize=[10.0, 30.0],
                         aspectRatios=[1.0, 2.0], flip=1, clip=clip, variance=variance, offset=0.5, **({"maxSize": most} if most else {}))
-        self.refuse("PriorBox_TRT", {"feature": feature, "image": image}, "minSize", variance=variance)
+        inputs, fields = {"feature": feature, "image": image}, dict(minSize=[10.0, 30.0], variance=variance)
+        self.refuse("PriorBox_TRT", inputs, "needs field 'minSize'", variance=variance)
+        for text, wrong in (("'minSize' has no numbers", {"minSize": []}), ("'minSize' has 0, expected more than 0", {"minSize": [0.0]}),
+                            ("'maxSize' has 1 numbers, expected none or 2", {"maxSize": [20.0]}),
+                            ("'aspectRatios' has nan", {"aspectRatios": [np.nan]}), ("'imgH' is -3", {"imgH": -3}),
+                            ("'variance' has 3 numbers, expected 4", {"variance": [0.1] * 3}),
+                            ("'stepH' is inf, expected 0 or more", {"stepH": np.inf}),
+                            ("2 x 3000 are too many", {"aspectRatios": [float(i + 2) for i in range(3000)]})):
+            self.refuse("PriorBox_TRT", inputs, text, **{**fields, **wrong})
+        wide = {"feature": np.broadcast_to(np.float32(0), (1, 1, 1000, 1000)), "image": image[:1]}
+        self.refuse("PriorBox_TRT", wide, "boxes of a map: 1000 x 1000 x 2 are too many, expected 1048576 or less", **fields)
+        self.refuse("PriorBox_TRT", {**inputs, "image": image[..., 0]}, "input 1 has 3 dimensions, expected 4", **fields)
+        # A map without places has no boxes.
+        self.expect("PriorBox_TRT", {"feature": feature[:, :, :0], "image": image}, {"y": np.zeros((2, 2, 0, 1), np.float32)}, **fields)
 
     def test_grid_anchors(self):
         feature, ratios, variance = np.zeros((2, 3, 2, 2), np.float32), [1.0, 2.0, 0.5, 3.0], [0.1, 0.1, 0.2, 0.2]
@@ -171,7 +219,16 @@ class BoxPlugins(PluginNodes):
             expected[f"y{level}"] = boxes.astype(np.float32)
         fields = dict(minSize=0.2, maxSize=0.8, aspectRatios=ratios, variance=variance, numLayers=3)
         self.expect("GridAnchorRect_TRT", {"x": feature}, expected, featureMapShapes=[2, 3, 2, 1, 1, 1], **fields)
-        self.refuse("GridAnchor_TRT", {"x": feature}, "featureMapShapes", featureMapShapes=[2, 3], **fields)
+        self.refuse("GridAnchor_TRT", {"x": feature}, "'featureMapShapes' has 2 numbers, expected 3 for 3 maps", featureMapShapes=[2, 3],
+                    **fields)
+        fields["featureMapShapes"] = [2, 2, 1]
+        for text, wrong in (("'aspectRatios' has no numbers", {"aspectRatios": []}),
+                            ("'aspectRatios' has 2 numbers, expected 3 or more", {"aspectRatios": [1.0, 2.0]}),
+                            ("'numLayers' is 1, expected 2 to 64", {"numLayers": 1}), ("'numLayers' is 65", {"numLayers": 65}),
+                            ("'featureMapShapes' has 0, expected 1 to 2048", {"featureMapShapes": [2, 2, 0]}),
+                            ("boxes of a map: 2048 x 2048 x 3 are too many", {"featureMapShapes": [2048, 2, 1]}),
+                            ("'variance' has 0 numbers, expected 4", {"variance": []})):
+            self.refuse("GridAnchor_TRT", {"x": feature}, text, **{**fields, **wrong})
 
 
 if __name__ == "__main__":

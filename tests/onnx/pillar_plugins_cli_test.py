@@ -52,7 +52,18 @@ class PillarPlugins(PluginNodes):
                       voxel_size=[0.5] * 3)
         self.refuse("VoxelGeneratorPlugin", {"points": points, "counts": counts}, "points of 5", "voxel_feature_num 9",
                     **{**fields, "voxel_feature_num": 9})
-        self.refuse("VoxelGeneratorPlugin", {"points": points, "counts": counts}, "voxel_size", **{**fields, "voxel_size": [0.0] * 3})
+        inputs = {"points": points, "counts": counts}
+        for text, wrong in (("'voxel_size' has 0, expected more than 0", {"voxel_size": [0.0] * 3}),
+                            ("'point_cloud_range' has inf, expected a finite number", {"point_cloud_range": [0.0] * 3 + [1.0, np.inf, 1.0]}),
+                            ("'point_cloud_range' has nan", {"point_cloud_range": [np.nan] * 3 + [1.0] * 3}),
+                            ("'point_cloud_range' has 5 numbers, expected 6", {"point_cloud_range": [0.0] * 5}),
+                            ("from 0 to 1 along axis 0, and voxel_size is 1e-30", {"voxel_size": [1e-30] * 3}),
+                            ("from 0 to 1e+30 along axis 1", {"point_cloud_range": [0.0] * 3 + [1.0, 1e30, 1.0]}),
+                            ("from 0 to -1 along axis 2", {"point_cloud_range": [0.0] * 3 + [1.0, 1.0, -1.0]}),
+                            ("numbers of voxels: 1000000 x 100000 x 10 are too many", {"max_voxels": 10**6, "max_num_points_per_voxel": 10**5}),
+                            ("'max_voxels' is 0, expected 1 to 1048576", {"max_voxels": 0})):
+            self.refuse("VoxelGeneratorPlugin", inputs, text, **{**fields, **wrong})
+        self.refuse("VoxelGeneratorPlugin", {"points": points, "counts": counts[:, None]}, "input 1 has 2 dimensions, expected 1", **fields)
 
     def test_scattered_pillars(self):
         height, width = 4, 5
@@ -68,6 +79,10 @@ class PillarPlugins(PluginNodes):
             self.expect("PillarScatterPlugin", {"voxels": voxels.astype(dtype), "where": coordinates, "counts": counts},
                         {"y": y.astype(dtype)}, dense_shape=[height, width])
         self.refuse("PillarScatterPlugin", {"voxels": voxels, "where": coordinates, "counts": counts}, "dense_shape", dense_shape=[4])
+        self.refuse("PillarScatterPlugin", {"voxels": voxels, "where": coordinates[..., :3], "counts": counts},
+                    "but must have [n, 9, 4]: batch, pillars, 4", dense_shape=[4, 5])
+        self.refuse("PillarScatterPlugin", {"voxels": voxels, "where": coordinates, "counts": counts}, "16000 x 16000 are too many",
+                    dense_shape=[16000, 16000])
 
     def test_decoded_boxes(self):
         height, width, classes = 3, 4, 2
@@ -94,8 +109,11 @@ class PillarPlugins(PluginNodes):
             self.expect("DecodeBbox3DPlugin", {"cls": cls, "box": box, "turn": turn}, {"rows": rows.astype(F32), "number": number},
                         point_cloud_range=[*low, *high], anchors=anchors.ravel().tolist(), anchor_bottom_height=bottoms.tolist(),
                         dir_offset=offset, dir_limit_offset=limit, num_dir_bins=bins, score_thresh=threshold)
-        self.refuse("DecodeBbox3DPlugin", {"cls": cls, "box": box, "turn": turn}, "3 in anchors", point_cloud_range=[*low, *high],
-                    anchors=[1.0] * 3, anchor_bottom_height=bottoms.tolist())
+        fields = dict(point_cloud_range=[*low, *high], anchors=anchors.ravel().tolist(), anchor_bottom_height=bottoms.tolist())
+        self.refuse("DecodeBbox3DPlugin", {"cls": cls, "box": box, "turn": turn}, "'anchors' has 3 numbers, expected 8 for each of 2",
+                    **{**fields, "anchors": [1.0] * 3})
+        self.refuse("DecodeBbox3DPlugin", {"cls": cls, "box": box[..., :-1], "turn": turn},
+                    "but must have [n, 3, 4, 28]: batch, height, width, anchors x 7", **fields)
 
 
 if __name__ == "__main__":

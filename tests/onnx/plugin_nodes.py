@@ -26,7 +26,10 @@ class PluginNodes(unittest.TestCase):
     def model(self, op, inputs, outputs, constants=None, domain="TRT", order=None, fixed=(), axes=None, **fields):
         """`axes`: input -> which of its dimensions is open, and its name; of others the first, "n", but for inputs of `fixed`."""
         self.axes = {name: (0, "n") for name in inputs if name not in fixed} | (axes or {})
-        node = helper.make_node(op, order or [*inputs, *(constants or {})], outputs, name="plugin", domain=domain, **fields)
+        node = helper.make_node(op, order or [*inputs, *(constants or {})], outputs, name="plugin", domain=domain,
+                                **{name: field for name, field in fields.items() if field != []})
+        node.attribute.extend(helper.make_attribute(name, [], attr_type=onnx.AttributeProto.FLOATS)
+                              for name, field in fields.items() if field == [])
         graph = helper.make_graph(
             [node], "g",
             [helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(x.dtype), self.shape_of(name, x, lambda n, symbol: symbol))

@@ -164,6 +164,61 @@ class StandardPlugins(PluginNodes):
                    **{**fields, "shareLocation": 0, "isNormalized": 0, "caffeSemantics": 0})
         self.assertIn("a pixel wider and higher in TensorRT", self.build({"boxes": pixels, "scores": scores}).stderr)
 
+    def test_boxes_that_are_none(self):
+        boxes, scores = np.zeros((2, 12, 1, 4), np.float32), np.zeros((2, 12, 3), np.float32)
+        for texts, inputs in ((("input 0", "batch, anchors, 4"), {"boxes": boxes[:, :, 0, :3], "scores": scores}),
+                              (("input 0", "batch, anchors, classes, 4"), {"boxes": boxes.repeat(2, 2), "scores": scores}),
+                              (("input 0", "[n, 11, 4]"), {"boxes": boxes[:, :, 0], "scores": scores[:, :11]}),
+                              (("input 1", "batch, anchors, classes, 1"), {"boxes": boxes, "scores": scores[..., None].repeat(2, 3)})):
+            self.refuse("EfficientNMS_TRT", inputs, *texts, **self.NMS)
+        self.refuse("EfficientNMS_TRT", {"boxes": boxes, "scores": scores}, "input 2", "1, anchors, 4",
+                    constants={"anchors": np.zeros((1, 1, 4), np.float32)}, **self.NMS)
+        self.refuse("EfficientNMS_TRT", {"boxes": boxes, "scores": scores}, "'max_output_boxes' is 1048577, expected 1 to 1048576",
+                    **{**self.NMS, "max_output_boxes": 1048577})
+        self.refuse("EfficientNMS_TRT", {"boxes": boxes, "scores": scores}, "'score_threshold' is nan, expected 0 or more",
+                    **{**self.NMS, "score_threshold": np.nan})
+        fields = dict(shareLocation=1, backgroundLabelId=0, numClasses=3, topK=5, keepTopK=4, scoreThreshold=0.25, iouThreshold=0.5)
+        for texts, shown, more in ((("input 1", "[n, 12, 4]: batch, anchors, numClasses"), boxes, {"numClasses": 4}),
+                                   (("input 0", "1 with shareLocation"), boxes.repeat(3, 2), {}),
+                                   (("input 0", "[n, 12, 3, 4]: batch, anchors, numClasses, 4"), boxes, {"shareLocation": 0}),
+                                   (("input 0 has 3 dimensions, expected 4",), boxes[:, :, 0], {"shareLocation": 0}),
+                                   (("'topK' is 0, expected 1 to",), boxes, {"topK": 0})):
+            self.refuse("BatchedNMS_TRT", {"boxes": shown, "scores": scores}, *texts, **{**fields, **more})
+
+    def test_more_candidates_than_boxes(self):
+        """Room is for those that there are."""
+        boxes, scores = corner_boxes(self.random, 2, 12, 1), self.random.permutation(np.linspace(0, 1, 72)).reshape(2, 12, 3).astype(np.float32)
+        count, kept, best, classes = detections(boxes, scores, score=0.25, overlap=0.5, most=4, strict=True, empty_class=-1)
+        self.expect("BatchedNMS_TRT", {"boxes": boxes, "scores": scores},
+                    {"count": count, "kept": np.clip(kept, 0, 1), "best": best, "classes": classes.astype(np.float32)}, shareLocation=1,
+                    backgroundLabelId=-1, numClasses=3, topK=1048576, keepTopK=4, scoreThreshold=0.25, iouThreshold=0.5)
+
+    def test_thresholds_that_no_probability_or_each_is_above(self):
+        """By what they mean of probabilities, for a logit of such a threshold is none."""
+        boxes = np.array([[[0, 0, 1, 1], [2, 2, 3, 3], [4, 4, 5, 5]]], np.float32)
+        scores = np.array([[[-40], [0.5], [40]]], np.float32)
+        for threshold in (0.0, 1.5, np.inf):
+            expected = detections(boxes[:, :, None], scores, score=threshold, overlap=0.5, most=6, logits=True)
+            self.assertEqual(expected[0], 0 if threshold else 3)
+            if threshold < np.inf:
+                self.nms({"boxes": boxes, "scores": scores}, expected, score_threshold=threshold, iou_threshold=0.5, score_activation=1)
+        fields = dict(shareLocation=1, varianceEncodedInTarget=1, backgroundLabelId=-1, numClasses=1, topK=3, keepTopK=3, nmsThreshold=0.5,
+                      codeType=0, confSigmoid=1, isNormalized=0)
+        inputs = {"loc": np.zeros((1, 12, 1, 1), np.float32), "priors": np.stack([boxes.reshape(1, -1)] * 2, 1)[..., None],
+                  "scores": scores.reshape(1, 3, 1, 1)}
+        for threshold, found in ((-0.5, 3), (0.0, 3), (1.5, 0)):
+            self.expect("NMSDynamic_TRT", inputs, {"rows": self.rows_of_ssd(boxes, scores, found), "count": np.array([[[[found]]]], np.int32)},
+                        inputOrder=[0, 2, 1], confidenceThreshold=threshold, **fields)
+
+    @staticmethod
+    def rows_of_ssd(boxes, scores, found):
+        """Of one image and class: those found, best first."""
+        rows = np.zeros((1, 1, 3, 7), np.float32)
+        rows[..., 1] = -1
+        for row, i in zip(rows[0, 0], np.argsort(-scores.ravel())[:found]):
+            row[1:] = [0, 1 / (1 + np.exp(-scores.ravel()[i])), *np.clip(boxes[0, i], 0, 1)]
+        return rows
+
     @staticmethod
     def decoded(loc, priors, variance, coding):
         """loc[B, N, L, 4], priors[B, N, 4] and what offsets are multiplied by, [B, N, 4]."""
@@ -215,8 +270,11 @@ class StandardPlugins(PluginNodes):
         check("NMS_TRT", (0, 1, 2), 1, 3, both=False)
         check("NMS_TRT", (0, 1, 2), 1, 0, isBatchAgnostic=0)
         parts = {"a": np.zeros((1, 8, 1, 1), np.float32), "b": np.zeros((1, 6, 1, 1), np.float32), "c": np.zeros((1, 2, 8, 1), np.float32)}
-        for text, more in (("inputOrder", {"inputOrder": [0, 1, 1]}), ("codeType 4", {"codeType": 4}), ("keepTopK is 9", {"keepTopK": 9})):
+        for text, more in (("inputOrder", {"inputOrder": [0, 1, 1]}), ("'codeType' is 4", {"codeType": 4}), ("'keepTopK' is 9", {"keepTopK": 9})):
             self.refuse("NMS_TRT", parts, text, **{**fields, "shareLocation": 1, **more})
+        for texts, more in ((("input 0", "[n, 24, 1, 1]", "anchors x numClasses x 4"), {"shareLocation": 0}),
+                            (("input 1", "[n, 8, 1, 1]", "anchors x numClasses"), {"numClasses": 4})):
+            self.refuse("NMS_TRT", parts, *texts, **{**fields, "shareLocation": 1, "inputOrder": [0, 1, 2], **more})
 
     def test_region(self):
         x = self.random.normal(size=(2, 2 * 8, 3, 4)).astype(np.float32)
@@ -226,12 +284,17 @@ class StandardPlugins(PluginNodes):
             cell[[0, 1, 4]] = 1 / (1 + np.exp(-cell[[0, 1, 4]]))
             cell[5:] = np.exp(cell[5:]) / np.exp(cell[5:]).sum()
         self.expect("Region_TRT", {"x": x}, {"y": y.reshape(x.shape)}, num=2, coords=4, classes=3)
+        self.refuse("Region_TRT", {"x": x}, "[n, 18, 3, 4]: batch, num x (coords + 1 + classes)", num=2, coords=4, classes=4)
+        self.refuse("Region_TRT", {"x": x}, "coords 3 is not supported; 4 is", num=2, coords=3, classes=4)
 
     def test_coordinates(self):
         x = self.random.normal(size=(2, 3, 4, 5)).astype(np.float32)
         rows, columns = np.meshgrid(np.linspace(-1, 1, 4), np.linspace(-1, 1, 5), indexing="ij")
         planes = np.broadcast_to(np.stack([rows, columns]), (2, 2, 4, 5))
         self.expect("CoordConvAC", {"x": x}, {"y": np.concatenate([x, planes], 1).astype(np.float32)})
+        planes = np.stack([np.full((1, 5), -1), np.linspace(-1, 1, 5)[None]])[None].repeat(2, 0)  # of one row
+        self.expect("CoordConvAC", {"x": x[:, :, :1]}, {"y": np.concatenate([x[:, :, :1], planes], 1).astype(np.float32)})
+        self.refuse("CoordConvAC", {"x": x[0]}, "input 0 has 3 dimensions, expected 4: batch, channels, height, width")
 
     def test_normalizations(self):
         x = self.random.normal(size=(2, 6, 4, 5)).astype(np.float32)
@@ -274,7 +337,7 @@ class StandardPlugins(PluginNodes):
         for scale in (2.0, 1.5, 0.6):
             rows, columns = (np.array([int(i / np.float32(scale)) for i in range(int(n * np.float32(scale)))]) for n in x.shape[2:])
             self.expect("ResizeNearest_TRT", {"x": x}, {"y": x[:, :, rows][..., columns]}, scale=scale)
-        self.refuse("ResizeNearest_TRT", {"x": x}, "scale is -1", scale=-1.0)
+        self.refuse("ResizeNearest_TRT", {"x": x}, "'scale' is -1", scale=-1.0)
 
     def test_flatten_and_concat(self):
         for axis, shapes in ((1, ((2, 3, 4), (5, 3, 4), (1, 3, 4))), (2, ((1, 3, 4), (1, 2, 4))), (3, ((1, 1, 4), (1, 1, 3)))):
@@ -333,7 +396,7 @@ class StandardPlugins(PluginNodes):
         self.refuse("LReLU_TRT", {"x": x}, "'negSlope'")
         self.refuse("LReLU_TRT", {"x": x}, "version 7", negSlope=0.5, plugin_version="7")
         self.refuse("LReLU_TRT", {"x": x}, "namespace 'mine'", negSlope=0.5, plugin_namespace="mine")
-        self.refuse("EfficientNMS_TRT", {"x": x[0], "scores": x[0]}, "more than 0", **{**self.NMS, "max_output_boxes": 0})
+        self.refuse("EfficientNMS_TRT", {"x": x[0], "scores": x[0]}, "'max_output_boxes' is 0, expected 1 to", **{**self.NMS, "max_output_boxes": 0})
         for op, instead in (("DetectionLayer_TRT", "EfficientNMS_TRT"), ("RPROI_TRT", "ROIAlign_TRT"), ("BatchTilePlugin_TRT", "Expand")):
             self.refuse(op, {"x": x}, f"'{op}' is a plugin", "up to version 1", f"{instead} in its place", "loadLibrary()")
         self.refuse("NoSuch_TRT", {"x": x}, "plugin 'NoSuch_TRT'", "nvinfer_plugin", "initLibNvInferPlugins()")

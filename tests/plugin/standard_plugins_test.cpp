@@ -185,7 +185,7 @@ TEST_F(StandardPlugins, HaveAsManyOutputsAsAFieldSays) {
 
 TEST_F(StandardPlugins, WrongFieldsAreRefused) {
   const std::vector<std::pair<PluginField, const char*>> wrong = {
-      {{"slope", &values.slope, PluginFieldType::kFLOAT32, 1}, "no field 'slope'; it has f:negSlope"},
+      {{"slope", &values.slope, PluginFieldType::kFLOAT32, 1}, "no field 'slope'; it has negSlope"},
       {{"negSlope", &values.most, PluginFieldType::kINT32, 1}, "field 'negSlope'"},
       {{"negSlope", values.scales, PluginFieldType::kFLOAT32, 2}, "length 2"},
       {{"negSlope", nullptr, PluginFieldType::kFLOAT32, 1}, "field 'negSlope'"},

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/network/standard_plugins.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 
 #include "api/network/plugin_fields.h"
 #include "api/own_settings.h"
 #include "base/own_object.h"
+#include "onnx/plugin_field.h"
 #include "ops/rules.h"
 #include "plugin/registry.h"
 
@@ -16,36 +19,18 @@ namespace {
 
 using onnx::AttributeKind;
 
-struct Field {
-  char type = 0;  // as plugins.def says it
-  std::string_view name;
-};
-
-std::vector<Field> fields_of(const onnx::StandardPlugin& plugin) {
-  std::vector<Field> fields;
-  for (std::string_view rest = plugin.fields; !rest.empty();) {
-    const std::string_view field = rest.substr(0, rest.find(' '));
-    rest.remove_prefix(std::min(rest.size(), field.size() + 1));
-    fields.push_back({field[0], field.substr(2)});
-  }
-  return fields;
-}
-
-nv::PluginFieldType type_of(const Field& field) {
+nv::PluginFieldType type_of(const onnx::PluginField& field) {
   if (field.type == 'c') return nv::PluginFieldType::kCHAR;
   return field.type == 'f' || field.type == 'F' ? nv::PluginFieldType::kFLOAT32 : nv::PluginFieldType::kINT32;
 }
-
-// Whether the field holds one number.
-bool is_single(const Field& field) { return field.type == 'i' || field.type == 'f'; }
 
 // The fields of a plugin, as its creator lists them.
 class FieldNames {
  public:
   explicit FieldNames(const onnx::StandardPlugin& plugin) {
-    for (const Field& field : lathe::api::fields_of(plugin)) {
+    for (const onnx::PluginField& field : onnx::to_plugin_fields(plugin.fields)) {
       const std::string& name = names_.emplace_back(field.name);
-      fields_.emplace_back(name.c_str(), nullptr, type_of(field), is_single(field) ? 1 : 0);
+      fields_.emplace_back(name.c_str(), nullptr, type_of(field), field.is_single() ? 1 : 0);
     }
     collection_ = {static_cast<int32_t>(fields_.size()), fields_.data()};
   }
@@ -163,18 +148,21 @@ Result<> StandardPluginNode::count_outputs() {
 
 Result<> StandardPluginNode::add(const nv::PluginField& field) {
   const std::string_view name = field.name ? field.name : "";
-  const std::vector<Field> known = fields_of(plugin_);
-  const auto found = std::ranges::find(known, name, &Field::name);
-  if (found == known.end())
+  const std::vector<onnx::PluginField> known = onnx::to_plugin_fields(plugin_.fields);
+  const auto found = std::ranges::find(known, name, &onnx::PluginField::name);
+  if (found == known.end()) {
+    std::vector<std::string_view> names;
+    for (const onnx::PluginField& each : known) names.push_back(each.name);
     return fail(ErrorCode::attribute_invalid, "plugin '{}' has no field '{}'; it has {}", plugin_.name, name,
-                plugin_.fields);
+                fmt::join(names, " "));
+  }
   const auto refuse = [&] {
     return fail(ErrorCode::attribute_invalid, "field '{}' of plugin '{}' has type {} and length {}", name, plugin_.name,
                 static_cast<int>(field.type), field.length);
   };
   // Programs leave the length of a single number at 0, as PluginField has it.
-  const bool has_room = is_single(*found) ? field.length == 0 || field.length == 1 : field.length >= 0;
-  const int64_t length = is_single(*found) ? 1 : field.length;
+  const bool has_room = found->is_single() ? field.length == 0 || field.length == 1 : field.length >= 0;
+  const int64_t length = found->is_single() ? 1 : field.length;
   if (!has_room || (length > 0 && !field.data)) return refuse();
   onnx::Attribute& attribute = node_.attributes.emplace_back();
   attribute.name = found->name;
@@ -195,7 +183,7 @@ Result<> StandardPluginNode::add(const nv::PluginField& field) {
   } else {
     attribute.integers = to_ints(numbers);
   }
-  if (!is_single(*found)) {
+  if (!found->is_single()) {
     attribute.kind = is_real ? AttributeKind::reals : AttributeKind::integers;
   } else if (is_real) {
     attribute.kind = AttributeKind::real;
