@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "compose/count_up.h"
 #include "compose/rows_at.h"
 
 namespace lathe {
@@ -97,8 +98,7 @@ Value* kept_scores(ir::GraphBuilder& c, Value* boxes, Value* scores, bool shared
 // kNone for the background's.
 Value* without_background(ir::GraphBuilder& c, Value* scores, int64_t background) {
   if (background < 0) return scores;
-  Value* classes =
-      c.add(RangeAttrs{}, {c.integer_scalar(0), c.squeeze(c.shape_of(scores, 2, 3), {0}), c.integer_scalar(1)});
+  Value* classes = count_up(c, c.shape_of(scores, 2, 3));
   return c.select(c.binary(ElementwiseOp::equal, classes, c.integer_scalar(background)), c.scalar(kNone, DType::f32),
                   scores);
 }

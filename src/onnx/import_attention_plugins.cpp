@@ -18,7 +18,7 @@ ir::Value* places_of_distances(NodeContext& c, ir::Value* length, int64_t span) 
   ir::Value* distance = c.cast(c.minus(c.unsqueeze(steps, {1}), c.unsqueeze(steps, {0})), DType::f32);
   ir::Value* size = c.unary(UnaryOp::abs, distance);
   const double first = std::log(middle);
-  // Rounding must not take a number that should be whole to the next one.
+  // A number that should be whole may come out a little larger, which ceil would take to the next one.
   const double factor = (middle - 1) / (std::log(static_cast<double>(2 * span - 1)) - first) * (1 - 1e-7);
   ir::Value* far = c.unary(UnaryOp::log, c.binary(ElementwiseOp::max, size, middle));
   far = c.binary(ElementwiseOp::mul, c.binary(ElementwiseOp::sub, far, first), factor);

@@ -11,8 +11,8 @@
 namespace lathe::onnx {
 namespace {
 
-// What a plugin computes in. Those of 8 bits know the scales of their tensors from ranges or from fields: between
-// floats, ranges of the network say where it rounds, and levels need scales in fields.
+// What a plugin computes in. Those of 8 bits stand between floats, which the network's own quantize nodes round, or
+// take 8-bit levels, whose scales are fields.
 struct Precision {
   DType type = DType::f32;
   bool levels = false;
@@ -49,7 +49,7 @@ struct QkvToContext {
   bool has_mask = false;
   int64_t mask_rank = 1;
   bool heads_first = true;
-  double weights_scale = 0;  // to whose levels of 8 bits weights are rounded; 0 = they are not
+  double weights_scale = 0;  // of the 8-bit levels to which attention weights are rounded; 0 = they stay floats
 
   // [..., 3E] as queries, keys and values of [..., N, H]; queries are scaled.
   std::array<ir::Value*, 3> split(NodeContext& c, ir::Value* x) const {
@@ -229,7 +229,7 @@ void import_embedding_layer_norm_plugin(NodeContext& c) {
   ir::Value* sum =
       c.plus(c.gather(table(c, kWords, row, type), words, 0), c.gather(table(c, kSegments, row, type), segments, 0));
   sum = c.plus(sum, c.gather(table(c, kPlaces, row, type), places, 0));
-  constexpr double kEpsilon = 1e-12;  // none, but for rows of one value
+  constexpr double kEpsilon = 1e-12;  // TensorRT adds none; without it, rows of equal values would divide by 0
   ir::Value* y = normalize(c, sum, "bert_embeddings_layernorm_", DType::f32, kEpsilon);
   const Ints ones = packed ? Ints{2, 3} : Ints{3, 4};
   c.set_output(0, c.unsqueeze(y, ones));
@@ -254,7 +254,7 @@ void import_full_connection_plugin(NodeContext& c) {
   c.set_output(0, c.unsqueeze(c.matmul(c.squeeze(c.cast(x, type), {3, 4}), weights), {3, 4}));
 }
 
-// A bias lies beside the last dimension but for those of size 1 behind it.
+// The bias is added along the last dimension that is not 1: tensors of BERT end in two of size 1.
 void import_gelu_plugin(NodeContext& c) {
   constexpr bool kHasLevels = false;
   const DType type = precision_of(c, kHasLevels).type;

@@ -142,18 +142,15 @@ void import_efficient_nms_onnx_plugin(NodeContext& c) {
   how.centers = c.flag("center_point_box", false);
   const Detections found = detect(c, how);
   if (c.failed()) return;
-  const auto numbers = [&](ir::Value* end) {
-    return c.add(RangeAttrs{}, {c.integer_scalar(0), end, c.integer_scalar(1)});
-  };
   ir::Value* shape = c.shape_of(found.found);
-  ir::Value* images = c.unsqueeze(numbers(c.squeeze(c.slice(shape, 0, 0, 1), {0})), {1});
+  ir::Value* images = c.unsqueeze(count_up(c, c.slice(shape, 0, 0, 1)), {1});
   const auto column = [&](ir::Value* x) { return c.reshape(c.expand(c.cast(x, DType::i64), shape), {-1, 1}); };
   ir::Value* rows = c.concat({column(images), column(found.classes), column(found.anchors)}, 1);
   ir::Value* is_there = c.cast(c.reshape(found.found, {-1}), DType::i64);
   ir::Value* total = c.reduce(ReduceOp::sum, is_there, {0}, false);
   ir::Value* order = c.add_all(TopkAttrs{}, {is_there, c.shape_of(is_there)}, 2)[1];  // those that are there come first
   ir::Value* last = c.binary(ElementwiseOp::max, c.binary(ElementwiseOp::sub, total, 1.0), 0.0);
-  ir::Value* place = c.binary(ElementwiseOp::min, numbers(c.squeeze(c.shape_of(is_there), {0})), last);
+  ir::Value* place = c.binary(ElementwiseOp::min, count_up(c, c.shape_of(is_there)), last);
   rows = c.gather(rows, c.gather(order, place, 0), 0);
   rows = c.select(c.binary(ElementwiseOp::greater, total, 0.0), rows, c.integer_scalar(-1));
   c.set_output(0, c.cast(rows, DType::i32));

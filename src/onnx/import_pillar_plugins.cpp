@@ -223,13 +223,24 @@ std::array<ir::Value*, 3> boxes_of(NodeContext& c, ir::Value* offsets, const std
   return {center, size, c.plus(part(6, 7), f32_constant(c, angles, {count, 1}))};
 }
 
+// The angle within a period, of which a turn has `bins`; a period further where the first direction is not the likelier
+// one.
+ir::Value* yaw_of(NodeContext& c, ir::Value* angle, ir::Value* is_first, int64_t bins) {
+  const double offset = c.real("dir_offset", 0.78539), limit = c.real("dir_limit_offset", 0);
+  const double period = 2 * std::numbers::pi / static_cast<double>(bins);
+  ir::Value* turned = c.binary(Op::sub, angle, offset);
+  ir::Value* periods = c.unary(UnaryOp::floor, c.binary(Op::add, c.binary(Op::div, turned, period), limit));
+  turned = c.minus(turned, c.binary(Op::mul, periods, period));
+  ir::Value* further = c.select(is_first, c.scalar(0, DType::f32), c.scalar(period, DType::f32));
+  return c.plus(c.binary(Op::add, turned, offset), further);
+}
+
 }  // namespace
 
 // Boxes (x, y, z, extents, angle, class, score) whose score reaches the threshold, those of an image behind each other.
 void import_decode_boxes_plugin(NodeContext& c) {
   const std::vector<double> range = c.reals("point_cloud_range"), anchors = c.reals("anchors");
   const std::vector<double> bottoms = c.reals("anchor_bottom_height");
-  const double offset = c.real("dir_offset", 0.78539), limit = c.real("dir_limit_offset", 0);
   const double threshold = c.real("score_thresh", 0);
   const int64_t bins = c.integer("num_dir_bins", 2), classes = static_cast<int64_t>(bottoms.size()),
                 count = 2 * classes;
@@ -253,12 +264,7 @@ void import_decode_boxes_plugin(NodeContext& c) {
       c.add_all(TopkAttrs{}, {c.activation(ActivationOp::sigmoid, split(scores, classes)), c.ints({1})}, 2);
   ir::Value* two = split(directions, 2);
   ir::Value* is_first = c.binary(Op::greater, c.slice(two, 4, 0, 1), c.slice(two, 4, 1, 2));
-  const double period = 2 * std::numbers::pi / static_cast<double>(bins);
-  ir::Value* turned = c.binary(Op::sub, angle, offset);
-  ir::Value* periods = c.unary(UnaryOp::floor, c.binary(Op::add, c.binary(Op::div, turned, period), limit));
-  turned = c.minus(turned, c.binary(Op::mul, periods, period));
-  ir::Value* half = c.select(is_first, c.scalar(0, DType::f32), c.scalar(period, DType::f32));
-  ir::Value* yaw = c.plus(c.binary(Op::add, turned, offset), half);
+  ir::Value* yaw = yaw_of(c, angle, is_first, bins);
   ir::Value* rows = c.concat({center, size, yaw, c.cast(best[1], DType::f32), best[0]}, 4);
   ir::Value* row_shape = c.concat({c.shape_of(rows, 0, 1), c.ints({-1, 9})}, 0);
   const std::optional<int64_t> height = c.dim(scores, 1).as_constant(), width = c.dim(scores, 2).as_constant();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "compose/count_up.h"
 #include "compose/deformable_convolution.h"
 #include "compose/grid_sample.h"
 #include "onnx/plugins.h"
@@ -56,8 +57,7 @@ void import_coordinates_plugin(NodeContext& c) {
   std::vector<ir::Value*> parts = {x};
   ir::Value* plane = c.concat({c.shape_of(x, 0, 1), c.ints({1}), c.shape_of(x, 2, 4)}, 0);
   for (int64_t axis = 2; axis < 4; ++axis) {
-    ir::Value* extent = c.squeeze(c.shape_of(x, axis, axis + 1), {0});
-    ir::Value* steps = c.add(RangeAttrs{}, {c.integer_scalar(0), extent, c.integer_scalar(1)});
+    ir::Value *extent = c.shape_of(x, axis, axis + 1), *steps = count_up(c, extent);
     ir::Value* last = c.binary(ElementwiseOp::max, c.binary(ElementwiseOp::sub, extent, 1.0), 1.0);
     ir::Value* part = c.divide(c.cast(steps, DType::f32), c.cast(last, DType::f32));
     ir::Value* at = c.binary(ElementwiseOp::sub, c.binary(ElementwiseOp::mul, part, 2.0), 1.0);

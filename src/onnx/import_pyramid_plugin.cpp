@@ -2,13 +2,16 @@
 // TensorRT's standard plugin of regions that are cut from a pyramid of images. Names and defaults of fields are theirs.
 #include <array>
 
+#include "compose/count_up.h"
 #include "onnx/plugins.h"
 
 namespace lathe::onnx {
 namespace {
 
-// How parts of the image become places on a map, as the plugin numbers it. Pixels are squares where a part is a
-// multiple of their number, and points where it is a multiple of their distances.
+// How parts of the image become coordinates on a map, as the plugin numbers it. With `points`, parts are multiplied by
+// the number of pixels less one: 0 and 1 are the centres of the first and the last one. The others multiply by the
+// number of pixels. `centres` subtracts half a pixel, and, as `output_centres` does, takes samples in the middle of
+// equal parts of a bin; with `points` and `corners` they lie where these parts begin.
 enum Transform : int64_t { points = -1, corners = 0, output_centres = 1, centres = 2 };
 
 struct Pyramid {
@@ -29,7 +32,7 @@ Pyramid read_fields(NodeContext& c) {
   p.swapped = c.flag("roi_coords_swap", p.swapped);
   p.plus_one = c.flag("roi_coords_plusone", p.plus_one);
   p.threshold = scale * scale / static_cast<double>(p.image[0] * p.image[1]) / 4;
-  if (c.flag("legacy", false)) {  // goes before all but the size
+  if (c.flag("legacy", false)) {  // what the plugin did before it had the other fields, but for pooled_size
     p.transform = points, p.samples = 1, p.absolute = p.plus_one = false, p.swapped = true;
     p.threshold = 224.0 * 224.0 * 2 / (1024.0 * 1024.0) / 16;
   }
@@ -66,8 +69,8 @@ Regions read_regions(NodeContext& c, const Pyramid& p, ir::Value* regions) {
   return found;
 }
 
-// Where the region lies on a map along one axis, as roi_align takes it, whose bins have their samples in the middle of
-// equal parts, half a pixel before.
+// Where the region lies on a map along one axis, as roi_align takes it: that subtracts half a pixel, and takes samples
+// in the middle of equal parts of a bin. For transforms that do neither, both are added here.
 std::array<ir::Value*, 2> on_map(NodeContext& c, const Pyramid& p, const Regions& regions, ir::Value* map, size_t d) {
   using Op = ElementwiseOp;
   const auto axis = static_cast<int64_t>(2 + d);
@@ -93,8 +96,7 @@ std::array<ir::Value*, 2> on_map(NodeContext& c, const Pyramid& p, const Regions
 
 // The image of each region: regions of one follow each other.
 ir::Value* images_of(NodeContext& c, ir::Value* regions) {
-  ir::Value* count = c.squeeze(c.shape_of(regions, 0, 1), {0});
-  ir::Value* images = c.unsqueeze(c.add(RangeAttrs{}, {c.integer_scalar(0), count, c.integer_scalar(1)}), {1});
+  ir::Value* images = c.unsqueeze(count_up(c, c.shape_of(regions, 0, 1)), {1});
   return c.reshape(c.expand(images, c.shape_of(regions, 0, 2)), Ints{-1});
 }
 
