@@ -31,7 +31,7 @@ struct Target {
   // Multiplications with an addition that a core does in a clock.
   struct Products {
     double f32 = 4, f64 = 2;
-    double matrix = 0;            // of f16 by matrix units that a warp commands (mma), of bf16 by those of a CPU; 0 = none
+    double matrix = 0;  // of f16 by matrix units that a warp commands (mma), of bf16 by those of a CPU; 0 = none
     double warpgroup_matrix = 0;  // that four warps command together
   } products;
 

@@ -210,7 +210,8 @@ class BertPlugins(PluginNodes):
         floats = (x * F32(scale)).astype(F32)
         self.refuse(op, {"x": x, "starts": starts}, "type i8", "DequantizeLinear before", **given, **fields)
         self.refuse(op, {"x": floats, "starts": starts}, "expected i8 with use_explicit_int8", **given, **fields, **explicit)
-        self.refuse(op, {"x": x, "starts": starts}, "'output_ctx_scale' is 0, expected more than 0", **given, **fields, **{**explicit, "output_ctx_scale": 0.0})
+        self.refuse(op, {"x": x, "starts": starts}, "'output_ctx_scale' is 0, expected more than 0", **given, **fields,
+                    **{**explicit, "output_ctx_scale": 0.0})
         self.refuse(op, {"x": x, "starts": starts}, "2 inputs, expected 3", axes={"x": CHANNELS_FIRST}, **fields, **explicit)
         self.refuse(op, {"x": x, "starts": starts}, "'dq_probs' is 0", dq_probs=0.0, **given, **fields, **explicit)
 

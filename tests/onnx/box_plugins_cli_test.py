@@ -151,7 +151,8 @@ class BoxPlugins(PluginNodes):
         self.refuse("Proposal", inputs, "'anchor_ratios' has no numbers", **{**fields, "anchor_ratios": []})
         self.refuse("Proposal", inputs, "100 x 100 are too many, expected 4096 or less",
                     **{**fields, "anchor_sizes": [16.0] * 100, "anchor_ratios": [1.0] * 100})
-        self.refuse("ProposalDynamic", inputs, "input 0", "but must have [n, 3, 3, 4]: batch, anchor_sizes x anchor_ratios", **{**fields, "anchor_sizes": [16.0]})
+        self.refuse("ProposalDynamic", inputs, "input 0", "but must have [n, 3, 3, 4]: batch, anchor_sizes x anchor_ratios",
+                    **{**fields, "anchor_sizes": [16.0]})
 
     def test_crop_and_resize(self):
         x = self.random.normal(size=(2, 3, 6, 7)).astype(np.float32)

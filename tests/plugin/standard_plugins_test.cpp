@@ -196,16 +196,23 @@ TEST_F(StandardPlugins, WrongFieldsAreRefused) {
     EXPECT_EQ(make_v2("LReLU_TRT", {field}), nullptr) << words;
     EXPECT_NE(std::string(lathe::lastError()).find(words), std::string::npos) << lathe::lastError();
   }
-  // What is missing is told of the layer.
-  const V2 plugin = make_v2("LReLU_TRT", {});
-  ASSERT_NE(plugin, nullptr);
-  ITensor* x = network->addInput("x", DataType::kFLOAT, Dims2(2, 2));
-  IPluginV2Layer* layer = network->addPluginV2(&x, 1, *plugin);
-  ASSERT_NE(layer, nullptr);
-  network->markOutput(*layer->getOutput(0));
-  EXPECT_EQ(std::unique_ptr<IHostMemory>(builder->buildSerializedNetwork(*network, *config)), nullptr);
-  EXPECT_NE(messages.last().find("plugin 'LReLU_TRT': the plugin needs field 'negSlope'"), std::string::npos)
-      << messages.last();
+  // What is missing, or out of its range, is told of the layer.
+  const float infinity = std::numeric_limits<float>::infinity();
+  const std::pair<std::vector<PluginField>, const char*> refused[] = {
+      {{}, "plugin 'LReLU_TRT': the plugin needs field 'negSlope'"},
+      {{{"negSlope", &infinity, PluginFieldType::kFLOAT32, 1}},
+       "plugin 'LReLU_TRT': field 'negSlope' is inf, expected a finite number"}};
+  for (const auto& [fields, words] : refused) {
+    const V2 plugin = make_v2("LReLU_TRT", fields);
+    ASSERT_NE(plugin, nullptr);
+    network.reset(builder->createNetworkV2(0));
+    ITensor* x = network->addInput("x", DataType::kFLOAT, Dims2(2, 2));
+    IPluginV2Layer* layer = network->addPluginV2(&x, 1, *plugin);
+    ASSERT_NE(layer, nullptr);
+    network->markOutput(*layer->getOutput(0));
+    EXPECT_EQ(std::unique_ptr<IHostMemory>(builder->buildSerializedNetwork(*network, *config)), nullptr);
+    EXPECT_NE(messages.last().find(words), std::string::npos) << messages.last();
+  }
 }
 
 // An application's creator goes before a standard one, in the registry and for nodes of models.

@@ -25,7 +25,8 @@ void add_winograd(const ConvProblem& problem, int threads, std::vector<ConvConfi
     const int64_t tiles = problem.batch * ceil_div(problem.out[1], m) * ceil_div(problem.out[2], m);
     const bool columns = threads > 1 && tiles < 48 * threads;
     for (int64_t block : {48, 24, 12})
-      if (block == 48 || tiles > block) found.push_back({algorithm, {width, kMaxVectorTileRows, block, 0, columns}, false});
+      if (block == 48 || tiles > block)
+        found.push_back({algorithm, {width, kMaxVectorTileRows, block, 0, columns}, false});
   }
 }
 
