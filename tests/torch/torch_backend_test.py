@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """torch.compile(backend='lathe') against PyTorch."""
 import copy
+import pathlib
+import re
 import unittest
 
 from pytorch import Cases, Perceptron, endless_with_open_sizes, lathe, torch
@@ -285,10 +287,29 @@ class Staying(Cases):
             self.assert_same(compiled(model)(x), model(x))
 
     def test_options(self):
-        for options, words in (({'precision': 'f8'}, 'precision is one of'), ({'speed': 1}, 'no such option: speed'),
-                               ({'threads': -1}, 'threads is a number'), ({'device': 'cuda'}, "device='cuda' is asked for")):
+        number, truth = 'seconds', 'True or False'
+        for name, values, wanted in (
+                ('precision', ('f8', None, torch.float16), 'one of fp32, fp16, bf16'),
+                ('threads', (-1, 1.0, True, '2', None), 'a whole number'),
+                ('device', ('tpu', '', 0, torch.device('cpu')), 'None or what lathe.build'), ('strict', (1, 'no', None), truth),
+                ('refit', (1, None), truth), ('budget', (-1, float('nan'), float('inf'), '1', True), f'None or {number}'),
+                ('open_seconds', (0, -1, float('nan'), None, '1', True), number), ('cache', (0, False), 'None or the path')):
+            for value in values:
+                with self.subTest(name, value=value), self.assertRaisesRegex(
+                        lathe.Error, re.escape(f'{name} is {wanted}') + '.*' + re.escape(f', got {value!r}')):
+                    lathe.torch.Options.of({name: value})
+        with self.assertRaisesRegex(lathe.Error, 'no such option: pace, speed; there are precision, threads'):
+            lathe.torch.Options.of({'speed': 1, 'pace': 2, 'threads': 1})
+        for options, words in (({'speed': 1}, 'no such option: speed'),
+                               ({'device': 'cuda'}, "device is one for tensors on cpu, got 'cuda'"),
+                               ({'refit': True}, 'refit is False in torch.compile.*, got True')):
             with self.subTest(options), self.assertRaisesRegex(Exception, words):
-                compiled(lambda x: x + 1, strict=True, **options)(torch.randn(2))
+                compiled(lambda x: x + 1, **options)(torch.randn(2))
+        with self.assertRaisesRegex(lathe.Error, "device is one for tensors on cpu, got 'sm_90'"):
+            lathe.torch.compile(torch.nn.ReLU().eval(), (torch.randn(2),), device='sm_90')
+        kept = pathlib.Path(self.cache, 'other')
+        compiled(lambda x: x + 1, cache=kept, budget=0, open_seconds=float('inf'), device='cpu')(torch.randn(2))
+        self.assertEqual(len(list(kept.rglob('*.engine'))), 1)
         with self.assertRaisesRegex(Exception, 'says nothing to this backend'):
             torch.compile(lambda x: x + 1, backend='lathe', mode='max-autotune')(torch.randn(2))
 

@@ -34,6 +34,9 @@ def backend(graph: GraphModule, example_inputs: Sequence[Any], *, options: Mappi
     chosen = Options.of(options or {})
     outputs = graph.graph.output_node().all_input_nodes
     if any(getattr(node.meta.get('example_value'), 'requires_grad', False) for node in outputs):
+    if chosen.refit:
+        raise Error('refit is False in torch.compile(), which has engines built anew for other weights, got True: use '
+                    'lathe.torch.compile()')
         raise Error('an output would need gradients, and engines are for inference: call it in torch.no_grad() or '
                     'torch.inference_mode()')
     compiled = _Compiled(graph, example_inputs, chosen)

@@ -18,7 +18,7 @@ def at_most(seconds: float) -> Iterator[None]:
     thread, lock, done = threading.get_ident(), threading.Lock(), threading.Event()
 
     def watch() -> None:
-        left = seconds
+        left = min(seconds, threading.TIMEOUT_MAX)
         while not done.wait(left):
             with lock:
                 if not done.is_set():

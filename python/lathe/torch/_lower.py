@@ -20,6 +20,7 @@ from lathe.torch._options import Options
 from lathe.torch._part import Part
 
 GROWTH = 4  # open sizes may become so many times as large before an engine is built for larger ones
+DEVICES = ('cpu', 'cuda')  # of tensors
 RETRIES = 8  # of splitting a graph, each without one operator more
 
 
@@ -39,8 +40,11 @@ class Lowered(NamedTuple):
 
 def lower(program: ExportedProgram, examples: Sequence[torch.Tensor], options: Options, make: Make | None = None) -> Lowered:
     """Engines of a program that was exported with these tensors. make: what makes a Part of an ONNX program; unless given it is
-    built."""
+    built. Raises Error where the option `device` is for other tensors than these."""
     make = make or built
+    for device in {example.device for example in examples}:
+        if options.device is not None and device.type in DEVICES:
+            target_of(device, options)
     flat, stays = None, []
     try:
         onnx = _onnx.to_onnx(program)
@@ -71,7 +75,7 @@ def device_of(tensors: Sequence[torch.Tensor]) -> torch.device:
     if len(devices) > 1:
         raise Error(f'tensors are on several devices: {", ".join(sorted(map(str, devices)))}')
     device, = devices
-    if device.type not in ('cpu', 'cuda'):
+    if device.type not in DEVICES:
         raise Error(f'engines are for tensors on the CPU and on GPUs of CUDA, and these are on {device}')
     return device
 
@@ -79,8 +83,9 @@ def device_of(tensors: Sequence[torch.Tensor]) -> torch.device:
 def target_of(device: torch.device, options: Options) -> str:
     """What the engine is built for. Raises Error where the option says something that cannot read these tensors."""
     target = options.device or (str(device) if device.type == 'cuda' else 'cpu')
-    if target.startswith('cpu') != (device.type == 'cpu'):
-        raise Error(f'device={target!r} is asked for, and the tensors are on {device}')
+    is_other_gpu = target.startswith('cuda:') and device.index is not None and target != str(device)
+    if target.startswith('cpu') != (device.type == 'cpu') or is_other_gpu:
+        raise Error(f'device is one for tensors on {device}, got {target!r}')
     return target
 
 

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a program may ask of a compilation."""
 import dataclasses
+import math
+import os
 from collections.abc import Mapping
 from typing import Any
 
-from lathe.engine import Error
+from lathe import tensorrt as trt
+from lathe.engine import Error, Reports
 
 PRECISIONS = ('fp32', 'fp16', 'bf16')
 
@@ -30,15 +33,21 @@ class Options:
     refit: bool = False
     budget: float | None = None
     open_seconds: float = 600
-    cache: str | None = None
+    cache: str | os.PathLike[str] | None = None
 
     def __post_init__(self) -> None:
-        if self.precision not in PRECISIONS:
-            raise Error(f'precision is one of {", ".join(PRECISIONS)}, got {self.precision!r}')
-        if not isinstance(self.threads, int) or isinstance(self.threads, bool) or self.threads < 0:
-            raise Error(f'threads is a number from 0 on, got {self.threads!r}')
-        if not isinstance(self.open_seconds, int | float) or not self.open_seconds > 0:
-            raise Error(f'open_seconds is a number above 0, got {self.open_seconds!r}')
+        for name, holds, wanted in (
+                ('precision', isinstance(self.precision, str) and self.precision in PRECISIONS, f'one of {", ".join(PRECISIONS)}'),
+                ('threads', type(self.threads) is int and self.threads >= 0, 'a whole number from 0 on'),
+                ('device', _is_target(self.device), 'None or what lathe.build() takes as its target'),
+                ('strict', isinstance(self.strict, bool), 'True or False'),
+                ('refit', isinstance(self.refit, bool), 'True or False'),
+                ('budget', self.budget is None or _is_number(self.budget) and 0 <= self.budget < math.inf,
+                 'None or seconds from 0 on'),
+                ('open_seconds', _is_number(self.open_seconds) and self.open_seconds > 0, 'seconds above 0'),
+                ('cache', self.cache is None or isinstance(self.cache, str | os.PathLike), 'None or the path of a folder')):
+            if not holds:
+                raise Error(f'{name} is {wanted}, got {getattr(self, name)!r}')
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> 'Options':
@@ -48,3 +57,17 @@ class Options:
         if unknown:
             raise Error(f'no such option: {", ".join(unknown)}; there are {", ".join(names)}')
         return cls(**given)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_target(device: Any) -> bool:
+    if device is None:
+        return True
+    try:
+        trt.Builder(Reports()).create_builder_config()._target = device
+    except (TypeError, ValueError):
+        return False
+    return True
