@@ -16,7 +16,7 @@ from lathe.torch import _onnx
 from lathe.torch._graph import formatted
 from lathe.torch._limit import Overdue, at_most
 from lathe.torch._lower import Lowered, lower, open_axes, share_memory
-from lathe.torch._module import tell, tell_overdue
+from lathe.torch._module import exact, tell, tell_overdue
 from lathe.torch._options import Options
 from lathe.torch._part import OtherSizes, Part
 
@@ -169,7 +169,8 @@ class _Compiled:
 
     def _run(self, engines: _Engines, args: Sequence[Any]) -> Any:
         tensors = [args[index] for index in engines.inputs]
-        if engines.run is None or engines.writes and share_memory(tensors):
+        weights = [args[place] for place in engines.weights.places] if engines.writes else []
+        if engines.run is None or engines.writes and share_memory(tensors, weights):
             return self._graph(*args)
         return engines.run(*tensors)
 

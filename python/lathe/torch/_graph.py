@@ -61,6 +61,14 @@ def root_of(node: Node) -> Node:
     return node
 
 
+def origin_of(node: Node) -> Node:
+    """The value whose memory this one shows in a program that is not functional."""
+    while is_view(node) or isinstance(node.target, OpOverload) and any(
+            each.alias_info is not None and each.alias_info.is_write for each in node.target._schema.returns):
+        node = node.all_input_nodes[0]
+    return node
+
+
 def where(node: Node) -> str:
     """The line of the program that the node is from."""
     lines = [line.strip() for line in str(node.meta.get('stack_trace') or '').splitlines() if line.strip().startswith('File ')]
@@ -87,18 +95,21 @@ def tensors_of(program: ExportedProgram) -> list[Node]:
     return [node for node in program.graph.find_nodes(op='placeholder') if node.name in named]
 
 
-def graph_of(program: ExportedProgram) -> tuple[GraphModule, list[str]]:
+def graph_of(program: ExportedProgram, written: ExportedProgram) -> tuple[GraphModule, list[str]]:
     """A functional program as a graph whose weights are attributes. Its inputs are the buffers that it writes, whose names are
-    returned, then the program's tensors; its last nodes write back what the program writes. Raises Error."""
+    returned, then the program's tensors; its last nodes write back what the program writes. written: the program as it was, which
+    says what outputs share their memory with. Raises Error."""
     signature = program.graph_signature
     graph, mapped = Graph(), dict[Node, Node]()
     outputs = graph.graph_copy(program.graph, mapped)
     placeholders = {node.name: mapped[node] for node in program.graph.find_nodes(op='placeholder')}
     weights, states = dict[str, torch.Tensor](), list[str]()
+    # Not by buffers_to_mutate, which knows one buffer for each value.
+    written_buffers = {spec.target for spec in signature.output_specs if spec.kind == OutputKind.BUFFER_MUTATION}
     for spec in signature.input_specs:
         node = placeholders[spec.arg.name]
         if spec.kind in (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR):
-            if spec.target in signature.buffers_to_mutate.values():
+            if spec.target in written_buffers:
                 states.append(spec.target)
                 continue
             found = program.state_dict.get(spec.target)
@@ -119,32 +130,67 @@ def graph_of(program: ExportedProgram) -> tuple[GraphModule, list[str]]:
         if op_name(node) in CHECKS:
             graph.erase_node(node)
     module = GraphModule(dict(program.graph_module.named_modules()) | weights, graph)
-    _end(module, program, placeholders)
+    _end(module, program, placeholders, _origins(written))
     graph.eliminate_dead_code()
     return module, states
 
 
-def _end(module: GraphModule, program: ExportedProgram, placeholders: dict[str, Node]) -> None:
+def _origins(program: ExportedProgram) -> list[Node | None]:
+    """For each output that the user gets the value whose memory it shows; None for what is no tensor."""
+    return [origin_of(value) if isinstance(value, Node) else None
+            for spec, value in zip(program.graph_signature.output_specs, outputs_of(program.graph)) if spec.kind == OutputKind.USER_OUTPUT]
+
+
+def _end(module: GraphModule, program: ExportedProgram, placeholders: dict[str, Node], origins: list[Node | None]) -> None:
     """Gives the graph its outputs: what is written goes back into its place, and views are computed anew of memory that is the
-    program's, so that they share it."""
+    program's, so that they share it. What shows such memory and shall not is copied before anything is written."""
     graph, signature = module.graph, program.graph_signature
     inputs_of = {name: input for input, name in signature.inputs_to_buffers.items()}
-    last, written, outputs = graph.output_node(), dict[Node, Node](), []
+    last, writes, outputs = graph.output_node(), dict[str, Node](), []
+    computed = len(graph.nodes)
     graph.inserting_before(last)
     for spec, value in zip(signature.output_specs, outputs_of(graph)):
         if spec.kind == OutputKind.USER_OUTPUT:
             outputs.append(value)
         elif spec.kind in (OutputKind.BUFFER_MUTATION, OutputKind.USER_INPUT_MUTATION):
-            name = inputs_of[spec.target] if spec.kind == OutputKind.BUFFER_MUTATION else spec.target
-            if root_of(value) in written or root_of(value).op == 'placeholder':
-                value = graph.call_function(torch.ops.aten.clone.default, (value,))
-            copy = graph.call_function(torch.ops.aten.copy_.default, (placeholders[name], value))
-            copy.meta = {'val': placeholders[name].meta['val'], 'stays': True}
-            written[value] = copy
+            writes[inputs_of[spec.target] if spec.kind == OutputKind.BUFFER_MUTATION else spec.target] = value
         else:
             raise Error(f'an output of kind {spec.kind.name} has no place in an engine')
+    owners = dict[Node, Node]()
+    for index, (value, origin) in enumerate(zip(outputs, origins, strict=True)):
+        if origin is not None and origin.op != 'placeholder' and isinstance(value.meta.get('val'), torch.Tensor) and \
+                (_is_of_program(value) or owners.setdefault(root_of(value), origin) is not origin):
+            outputs[index] = _cloned(graph, value)
+    read = {name: _cloned(graph, value) if _is_of_program(value) else value for name, value in writes.items()}
+    places = {}
+    for name, value in read.items():
+        copy = graph.call_function(torch.ops.aten.copy_.default, (placeholders[name], value))
+        copy.meta = {'val': placeholders[name].meta['val']}
+        places[name] = (writes[name], copy)
     shared = _shared(outputs)
-    last.args = (tuple(_shown(graph, value, written, shared) for value in outputs),)
+    shown = [_shown(graph, value, places.get(origin.name) if origin is not None else None, shared)
+             for value, origin in zip(outputs, origins)]
+    last.args = (tuple(shown),)
+    for number, node in enumerate(list(graph.nodes)[computed - 1:-1]):
+        node.meta['stays'] = number
+
+
+def _is_of_program(value: Node) -> bool:
+    """Whether it shows memory of an input or of a weight."""
+    return root_of(value).op in ('placeholder', 'get_attr')
+
+
+def _cloned(graph: Graph, value: Node) -> Node:
+    clone = graph.call_function(torch.ops.aten.clone.default, (value,))
+    clone.meta = dict(value.meta)
+    return clone
+
+
+def put_in_order(graph: Graph) -> None:
+    """What writes stays behind all that reads: a graph that was sorted by what is computed of what may have lost that."""
+    last = graph.output_node()
+    for node in sorted((node for node in graph.nodes if 'stays' in node.meta), key=lambda node: int(node.meta['stays'])):
+        last.prepend(node)
 
 
 def _shared(outputs: list[Any]) -> set[Node]:
@@ -153,19 +199,23 @@ def _shared(outputs: list[Any]) -> set[Node]:
     return {root for root in roots if roots.count(root) > 1}
 
 
-def _shown(graph: Graph, value: Any, written: dict[Node, Node], shared: set[Node]) -> Any:
+def _shown(graph: Graph, value: Any, place: tuple[Node, Node] | None, shared: set[Node]) -> Any:
+    """The output, of the memory that it shares. place: what is written there, and the write."""
     if not isinstance(value, Node):
         return value
+    before, after = place or (None, None)
     views, node = [], value
-    while node not in written and is_view(node):
+    while node is not before and is_view(node):
         views.append(node)
         node = node.all_input_nodes[0]
-    if node not in written and node not in shared and node.op not in ('placeholder', 'get_attr'):
-        return value
-    before, after = node, written.get(node, node)
+    if node is not before:
+        if node not in shared and node.op not in ('placeholder', 'get_attr'):
+            return value
+        after = node
+    before = node
     for view in reversed(views):
         copied = graph.node_copy(view, lambda each: after if each is before else each)  # noqa: B023
-        copied.meta = view.meta | {'stays': True}
+        copied.meta = dict(view.meta)
         before, after = view, copied
     return after
 

@@ -53,20 +53,24 @@ def lower(program: ExportedProgram, examples: Sequence[torch.Tensor], options: O
         if _graph.is_plain(flat):
             return Lowered(make(onnx, flat, examples, options, False), [], [])
     except _onnx.Refused as refused:
-        stays = [f'{refused.op}: {refused}']
+        stays = [f'{refused.op}: {refused}'.removeprefix(': ')]
     except Error as error:
         stays = [str(error)]
-    flat = flat or _onnx.decomposed(program)
-    graph, states = _graph.graph_of(flat)
+    try:
+        flat = flat or _onnx.decomposed(program)
+    except Exception as error:  # whatever taking a program apart may raise
+        return Lowered(None, [], [*stays, f'all of the graph, for PyTorch cannot take it apart: {_graph.formatted(error)}'])
+    graph, states = _graph.graph_of(flat, program)
     lowered = _split(graph, states, stays, program.range_constraints, options, make)
     signature = flat.graph_signature
     return lowered._replace(writes=bool(signature.buffers_to_mutate or signature.user_inputs_to_mutate))
 
 
-def share_memory(tensors: Sequence[torch.Tensor]) -> bool:
-    """Whether two of the tensors are of the same memory."""
-    places = [tensor.untyped_storage().data_ptr() for tensor in tensors if isinstance(tensor, torch.Tensor)]
-    return len(set(places)) < len(places)
+def share_memory(tensors: Sequence[torch.Tensor], weights: Sequence[torch.Tensor] = ()) -> bool:
+    """Whether one of the tensors is of the memory of another one, or of a weight."""
+    places, others = ([tensor.untyped_storage().data_ptr() for tensor in each if isinstance(tensor, torch.Tensor) and tensor.numel()]
+                      for each in (tensors, weights))
+    return len(set(places)) < len(places) or not set(places).isdisjoint(others)
 
 
 def device_of(tensors: Sequence[torch.Tensor]) -> torch.device:
@@ -183,6 +187,7 @@ def _split(graph: GraphModule, states: list[str], stays: list[str], constraints:
         except _onnx.Refused as problem:
             if not problem.op or problem.op in refused:
                 return Lowered(None, states, [*reasons, f'{problem.op}: {problem}'])
+        _graph.put_in_order(fused.graph)
             refused[problem.op] = str(problem)
             continue
         stays = reasons + failures or stays

@@ -121,6 +121,11 @@ def _dims(value: Any, axes: Mapping[int, tuple[int, int, int]]) -> Any:
     return pytree.tree_map(lambda _: None, value)
 
 
+def exact(constant: Any) -> tuple[type, Any]:
+    """What tells a constant from those that are equal and not the same, such as 2 from 2.0 and True, and -0.0 from 0.0."""
+    return type(constant), repr(constant) if isinstance(constant, float | complex) else constant
+
+
 class Call:
     """How forward() is called: which of its values are tensors, in which order, and what the others are."""
 
@@ -142,7 +147,7 @@ class Call:
         if spec != self._spec:
             raise TypeError(f'the module was compiled for arguments of the form {self._spec}, got {spec}')
         for leaf, constant, is_tensor in zip(leaves, self._constants, self._is_tensor):
-            if not is_tensor and leaf != constant:
+            if not is_tensor and exact(leaf) != exact(constant):
                 raise TypeError(f'{constant!r} became a constant when the module was compiled, got {leaf!r} for it')
         return [leaf for leaf, is_tensor in zip(leaves, self._is_tensor) if is_tensor]
 
@@ -164,7 +169,7 @@ class Call:
 
 class Module(torch.nn.Module):
     """A compiled model, for inference. It is saved by torch.save() and pickle: the plans of its engines, what stays in PyTorch,
-    and the buffers that the model writes. One run at a time."""
+    and the buffers that the model writes. Several threads may call it; one run at a time."""
 
     def __init__(self, lowered: Lowered, model: torch.nn.Module, program: torch.export.ExportedProgram, call: Call,
                  dynamic: Dynamic, options: Options) -> None:
