@@ -108,6 +108,16 @@ class Modules(Cases):
         loaded = pickle.loads(pickle.dumps(fast))
         self.assert_same(loaded(x)['y'], want(x)['y'])
 
+    def test_refit_of_weights_that_were_equal(self):
+        # Before a training biases and means are 0, weights and variances 1.
+        model, x = torch.nn.Sequential(torch.nn.BatchNorm1d(4), torch.nn.Linear(4, 3)).eval(), torch.randn(5, 4)
+        fast = lathe.torch.compile(model, (x,), refit=True, threads=1, budget=0)
+        trained = copy.deepcopy(model)
+        for value in (*trained.parameters(), trained[0].running_mean, trained[0].running_var):
+            torch.nn.init.uniform_(value, 0.5, 1.5)
+        fast.refit(trained)
+        self.assert_same(fast(x), trained(x))
+
     def test_refit_of_another_model_leaves_it_as_it_is(self):
         model, x = Perceptron().eval(), torch.randn(5, 4)
         fast = lathe.torch.compile(model, (x,), refit=True)

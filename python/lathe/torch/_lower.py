@@ -47,7 +47,7 @@ def lower(program: ExportedProgram, examples: Sequence[torch.Tensor], options: O
             target_of(device, options)
     flat, stays = None, []
     try:
-        onnx = _onnx.to_onnx(program)
+        onnx = _onnx.to_onnx(program, options.refit)
         flat = onnx.exported_program
         flat.range_constraints.update(program.range_constraints)
         if _graph.is_plain(flat):
@@ -236,7 +236,7 @@ def _replace_one(fused: GraphModule, call: Node, constraints: Any, options: Opti
     with _onnx.quiet():
         program = torch.export.export(body, tuple(examples), strict=False,
                                       dynamic_shapes=tuple(open_axes(value, constraints) for value in values))
-    onnx = _onnx.to_onnx(program)
+    onnx = _onnx.to_onnx(program, options.refit)
     set_ranges(onnx.exported_program, [_bounds(value, constraints) for value in values])
     part = make(onnx, onnx.exported_program, examples, options, isinstance(body.graph.output_node().args[0], Node))
     setattr(fused, str(call.target), part)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
+from onnx_ir.passes import PassResult, common
 from torch.fx import Node
 from torch.onnx._internal.exporter import _fx_passes, _registration
 
@@ -36,10 +37,22 @@ def quiet() -> Iterator[None]:
             logger.setLevel(level)
 
 
-def to_onnx(program: torch.export.ExportedProgram) -> Any:
-    """The ONNX program; its `exported_program` is functional, of operators that the exporter has rules for. Raises Refused."""
+@contextlib.contextmanager
+def _unmerged() -> Iterator[None]:
+    """Weights that happen to be equal, such as biases and means that are 0 before a training, stay apart."""
+    merge = common.DeduplicateInitializersPass.call
+    common.DeduplicateInitializersPass.call = lambda self, model: PassResult(model, modified=False)
     try:
-        with quiet():
+        yield
+    finally:
+        common.DeduplicateInitializersPass.call = merge
+
+
+def to_onnx(program: torch.export.ExportedProgram, for_refit: bool = False) -> Any:
+    """The ONNX program; its `exported_program` is functional, of operators that the exporter has rules for. for_refit: whether its
+    weights may be given other values. Raises Refused."""
+    try:
+        with quiet(), _unmerged() if for_refit else contextlib.nullcontext():
             return torch.onnx.export(program, dynamo=True, verbose=False)
     except torch.onnx.OnnxExporterError as error:
         chain: list[BaseException] = [error]
