@@ -2,12 +2,14 @@
 """The backend of torch.compile()."""
 import contextlib
 import copy
+import functools
 import warnings
 import weakref
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import torch
+from torch._dynamo.convert_frame import compile_lock
 from torch.fx import GraphModule, Node
 
 from lathe import _tensorrt
@@ -32,11 +34,11 @@ def backend(graph: GraphModule, example_inputs: Sequence[Any], *, options: Mappi
     if mode is not None:
         raise Error(f'mode={mode!r} says nothing to this backend: use options')
     chosen = Options.of(options or {})
-    outputs = graph.graph.output_node().all_input_nodes
-    if any(getattr(node.meta.get('example_value'), 'requires_grad', False) for node in outputs):
     if chosen.refit:
         raise Error('refit is False in torch.compile(), which has engines built anew for other weights, got True: use '
                     'lathe.torch.compile()')
+    outputs = graph.graph.output_node().all_input_nodes
+    if any(getattr(node.meta.get('example_value'), 'requires_grad', False) for node in outputs):
         raise Error('an output would need gradients, and engines are for inference: call it in torch.no_grad() or '
                     'torch.inference_mode()')
     compiled = _Compiled(graph, example_inputs, chosen)
@@ -62,7 +64,7 @@ class _Read(NamedTuple):
 
     @classmethod
     def of(cls, tensor: torch.Tensor) -> '_Read':
-        return cls(_version(tensor), tensor.data_ptr(), tensor.untyped_storage())
+        return cls(tensor._version, tensor.data_ptr(), tensor.untyped_storage())
 
 
 class _Weights:
@@ -71,19 +73,12 @@ class _Weights:
     def __init__(self, args: tuple[Any, ...], read: Mapping[int, _Read]) -> None:
         places = list(read)
         self.places, self._same = places, _tensorrt._Watched(args, places)
-        self._gone = False
-        self._watched = [weakref.ref(args[place], self._let_go) for place in places]
         self._versions = [each.version for each in read.values()]
         self._addresses = [each.address for each in read.values()]
         self._memory = [each.memory for each in read.values()]
 
-    def _let_go(self, _: object) -> None:
-        """One of the tensors has gone, and nobody can call with all of them any more."""
-        self._gone = True
-        self._memory.clear()
-
     def are_in(self, args: tuple[Any, ...]) -> bool:
-        return not self._gone and self._same.are_in(args)
+        return self._same.are_in(args)
 
     def changed(self, args: tuple[Any, ...]) -> list[int]:
         """The places of those that have been written, or given other memory, since."""
@@ -98,15 +93,12 @@ def _shapes(args: Sequence[Any], places: Sequence[int]) -> list[Any]:
     return [args[place].shape for place in places]
 
 
-def _version(tensor: torch.Tensor) -> int:
-    return 0 if tensor.is_inference() else tensor._version  # those of inference mode have none
-
-
 def _versions(args: tuple[Any, ...], places: Sequence[int]) -> list[int]:
+    """Those of the tensors; -1, which none was read with, for what has become one of inference mode."""
     try:
         return [args[place]._version for place in places]
     except RuntimeError:
-        return [_version(args[place]) for place in places]
+        return [-1 if args[place].is_inference() else args[place]._version for place in places]
 
 
 class _Engines:
@@ -118,9 +110,22 @@ class _Engines:
         self.run, self.writes = lowered.run, lowered.writes
         self.runs_ahead = isinstance(lowered.run, Part) and lowered.run.device.type != 'cpu'
         self.weights, self.inputs, self.numbers, self.shapes = weights, inputs, numbers, shapes
+        self._watched: list[Any] = []
+
+    def leave_with_weights(self, owner: '_Compiled', args: tuple[Any, ...]) -> None:
+        """Has them let go when one of the weights goes, since nobody can call with all of these any more. Another tensor may then
+        lie where that one lay."""
+        gone = functools.partial(_let_go, weakref.ref(owner), weakref.ref(self))
+        self._watched = [weakref.ref(args[place], gone) for place in self.weights.places]
 
     def takes(self, args: tuple[Any, ...]) -> bool:
         return self.shapes is None or self.shapes == _shapes(args, self.inputs)
+
+
+def _let_go(owner: 'weakref.ref[_Compiled]', gone: 'weakref.ref[_Engines]', _: object) -> None:
+    compiled, engines = owner(), gone()
+    if compiled is not None and engines is not None:
+        compiled.remove(engines)
 
 
 class _Compiled:
@@ -162,10 +167,11 @@ class _Compiled:
                 result = engines.run.as_built(*(args[index] for index in engines.inputs))
                 if not engines.weights.changed(args):
                     return result
+        engines = self.engine_for(args)
         try:
-            return self._run(self.engine_for(args), args)
+            return self._run(engines, args)
         except OtherSizes:  # of an open size torch.export has made a number, such as of the length of an LSTM's sequence
-            return self._run(self._add(args, are_open=False), args)
+            return self._run(self._of_these_sizes(engines, args), args)
 
     def _run(self, engines: _Engines, args: Sequence[Any]) -> Any:
         tensors = [args[index] for index in engines.inputs]
@@ -176,44 +182,72 @@ class _Compiled:
 
     def _known(self, args: tuple[Any, ...]) -> _Engines | None:
         """The engines for these tensors and numbers, whose weights may have been written since."""
-        numbers = [args[index] for index in self._numbers]
-        for engines in self._engines:
+        numbers = [exact(args[index]) for index in self._numbers]
+        for engines in tuple(self._engines):  # other threads add and remove some
             if engines.numbers == numbers and engines.takes(args) and engines.weights.are_in(args):
                 return engines
         return None
 
     def engine_for(self, args: tuple[Any, ...]) -> _Engines:
         """The engines for these weights and numbers, made where there are none. Raises Error."""
-        while engines := self._known(args):
-            changed = engines.weights.changed(args)
-            if not changed:
-                return engines
-            self._engines = [each for each in self._engines if each is not engines]  # another thread may have done so
-            self._take_change(changed, args)
-        return self._add(args, self._are_open)
+        engines = self._known(args)
+        if engines is not None and not engines.weights.changed(args):
+            return engines
+        with compile_lock:
+            while engines := self._known(args):
+                changed = engines.weights.changed(args)
+                if not changed:
+                    return engines
+                self.remove(engines)
+                self._take_change(changed, args)
+            return self._add(args, self._are_open)
+
+    def _of_these_sizes(self, failed: _Engines, args: tuple[Any, ...]) -> _Engines:
+        """Engines for the sizes of these arguments alone, which others do not take. Raises Error."""
+        with compile_lock:
+            engines = self._known(args)
+            return engines if engines is not None and engines is not failed else self._add(args, are_open=False)
 
     def _add(self, args: tuple[Any, ...], are_open: bool) -> _Engines:
         """New engines for these weights and numbers, and for other sizes where those are open. Raises Error."""
-        made = self._made(args, [args[index] for index in self._numbers], are_open)
-        self._engines = [made, *self._engines][:MOST_ENGINES]
+        made = self._made(args, [exact(args[index]) for index in self._numbers], are_open)
+        made.leave_with_weights(self, args)
+        self._engines.insert(0, made)
+        del self._engines[MOST_ENGINES:]
         return made
+
+    def remove(self, engines: _Engines) -> None:
+        """Called at any time, also from the midst of what is done to the list: so that is one step each."""
+        with contextlib.suppress(ValueError):
+            self._engines.remove(engines)
 
     def _take_change(self, changed: Sequence[int], args: tuple[Any, ...]) -> None:
         """Buffers that change become inputs; for other parameters engines are built anew."""
         buffers = [index for index in changed if not isinstance(args[index], torch.nn.Parameter)]
         self._weights = [index for index in self._weights if index not in buffers]
         if buffers:
-            self._engines = []
+            self._engines.clear()
         if len(buffers) < len(changed) and not self._warned:
             self._warned = True
             warnings.warn('lathe: parameters have been changed in place, and engines are built anew whenever they are',
                           stacklevel=2)
 
+    def _leave_uncounted(self, args: tuple[Any, ...]) -> None:
+        """Makes inputs of weights that PyTorch counts no writes of."""
+        uncounted = [index for index in self._weights if args[index].is_inference()]
+        self._weights = [index for index in self._weights if index not in uncounted]
+        if uncounted:
+            warnings.warn(f'lathe: {len(uncounted)} weights were made in torch.inference_mode(), where PyTorch does not note that they '
+                          'are changed: they are inputs of engines, which takes longer; make the model in torch.no_grad()',
+                          stacklevel=2)
+
     def _made(self, args: tuple[Any, ...], numbers: list[Any], are_open: bool) -> _Engines:
+        self._leave_uncounted(args)
         inputs = [index for index, value in enumerate(args) if isinstance(value, torch.Tensor) and index not in self._weights]
         read = {index: _Read.of(args[index]) for index in self._weights}  # what is written while a build lasts is newer
         module = self._with_weights(args)
-        examples = [args[index] for index in inputs]
+        with torch.inference_mode(False):
+            examples = [args[index].detach() for index in inputs]  # which are no views, of whose bases torch.export makes conditions
         axes = tuple(open_axes(self._values[index]) if are_open else {} for index in inputs)
         try:
             with torch.inference_mode(False), torch.no_grad(), _onnx.quiet(), \
@@ -240,7 +274,8 @@ class _Compiled:
         """The graph as a module that has the weights and numbers, and takes tensors alone."""
         graph = copy.deepcopy(self._graph.graph)
         nodes = graph.find_nodes(op='placeholder')
-        graph.inserting_after(nodes[-1])
+        if nodes:
+            graph.inserting_after(nodes[-1])
         for index, node in enumerate(nodes):
             if index in self._sizes:
                 tensor, axis = self._sizes[index]
@@ -257,5 +292,6 @@ class _Compiled:
         for index, node in enumerate(nodes):
             if not node.users and (index in self._weights or not isinstance(args[index], torch.Tensor)):
                 graph.erase_node(node)
-        weights = {f'weight{index}': args[index] for index in self._weights}
+        with torch.inference_mode(False):  # not the weights themselves, so that nothing made of them keeps these alive
+            weights = {f'weight{index}': args[index].detach() for index in self._weights}
         return GraphModule(dict(self._graph.named_modules()) | weights, graph)

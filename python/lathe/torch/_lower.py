@@ -74,7 +74,7 @@ def share_memory(tensors: Sequence[torch.Tensor], weights: Sequence[torch.Tensor
 
 
 def device_of(tensors: Sequence[torch.Tensor]) -> torch.device:
-    """The device of all tensors. Raises Error where there are several."""
+    """The device of all tensors. Raises Error where there are several, or engines cannot be for it."""
     devices = {tensor.device for tensor in tensors} or {torch.device('cpu')}
     if len(devices) > 1:
         raise Error(f'tensors are on several devices: {", ".join(sorted(map(str, devices)))}')
@@ -124,11 +124,17 @@ def built(onnx: Any, flat: ExportedProgram, examples: Sequence[torch.Tensor], op
           is_whole: bool = False) -> Part:
     """An engine of an ONNX program. is_whole: whether it is for all sizes that the program admits; else for some times as large as
     the examples, and others when larger ones come. Raises Error."""
-    device = device_of(examples)
+    made = [node.meta['val'] for node in _graph.outputs_of(flat.graph) if isinstance(node, Node)]
+    tensors = [*examples, *(value for value in made if isinstance(value, torch.Tensor))]
+    unknown = sorted({str(tensor.dtype) for tensor in tensors if tensor.is_complex()})
+    if unknown:
+        raise Error(f'engines neither take nor give tensors of {", ".join(unknown)}')
+    device = device_of(tensors)
     target = target_of(device, options)
     inputs = [value.name for value in onnx.model.graph.inputs]
     outputs = [value.name for value in onnx.model.graph.outputs]
     nodes = _graph.tensors_of(flat)
+    flat.example_inputs = None  # would be held as long as the engine can be built anew
 
     def build(shapes: Sequence[Sequence[int]]) -> bytes:
         with _plans.saved(onnx) as path:
@@ -181,13 +187,13 @@ def _split(graph: GraphModule, states: list[str], stays: list[str], constraints:
         support = _Support(refused)
         fused = CapabilityBasedPartitioner(GraphModule(graph, copy.deepcopy(graph.graph)), support,
                                            allows_single_node_partition=True).partition_and_fuse()
+        _graph.put_in_order(fused.graph)
         reasons = [_graph.described(node, why) for node, why in support.reasons.items()]
         try:
             parts, failures = _replace(fused, constraints, options, make)
         except _onnx.Refused as problem:
             if not problem.op or problem.op in refused:
                 return Lowered(None, states, [*reasons, f'{problem.op}: {problem}'])
-        _graph.put_in_order(fused.graph)
             refused[problem.op] = str(problem)
             continue
         stays = reasons + failures or stays

@@ -72,15 +72,17 @@ class Part(torch.nn.Module):
         self._messages = Reports()
         self._runtime = trt.Runtime(self._messages)
         self._runtime._set_cpu_threads(self.threads)
-        engine = self._runtime.deserialize_cuda_engine(self.plan)
-        context = engine.create_execution_context() if engine is not None else None
+        if self.device.type == 'cuda' and self.device.index is None:
+            self.device = torch.device('cuda', torch.cuda.current_device())
+        # Plans are opened on the current GPU, which need not be that of the tensors.
+        with contextlib.nullcontext() if self.device.type == 'cpu' else torch.cuda.device(self.device):
+            engine = self._runtime.deserialize_cuda_engine(self.plan)
+            context = engine.create_execution_context() if engine is not None else None
         if engine is None or context is None:
             raise self._messages.error('the plan cannot be loaded')
         self._engine, self._context, self._default, self._strategies = engine, context, context, _DEFAULT
         self._names = [name for name, _ in self.inputs]
         self._allocators = [Memory(dtype, self.device) for _, dtype in self.outputs]
-        if self.device.type == 'cuda' and self.device.index is None:
-            self.device = torch.device('cuda', torch.cuda.current_device())
         self._gpu = None if self.device.type == 'cpu' else self.device.index
         self._alignment = 1 if self._gpu is None else GPU_ALIGNMENT
         self._as_results = not self.single and self.results == list(range(len(self.outputs)))
@@ -159,10 +161,11 @@ class Part(torch.nn.Module):
         held, changed = [], False
         for index, (name, dtype) in enumerate(self.inputs):
             tensor = inputs[index]
-            if not isinstance(tensor, torch.Tensor) or tensor.dtype != dtype or not self._is_here(tensor):
+            if not isinstance(tensor, torch.Tensor) or tensor.dtype != dtype or tensor.layout != torch.strided or \
+                    not self._is_here(tensor):
                 raise self._misplaced(name, tensor, dtype)
-            if not tensor.is_contiguous():
-                tensor = tensor.contiguous()
+            if tensor.is_neg() or not tensor.is_contiguous():  # is_neg: the memory holds the values with the other sign
+                tensor = tensor.resolve_neg().contiguous()
             address = tensor.data_ptr()
             if address % self._alignment:
                 tensor = tensor.clone()
@@ -184,7 +187,7 @@ class Part(torch.nn.Module):
         return tensor.is_cpu if self._gpu is None else tensor.is_cuda and tensor.get_device() == self._gpu
 
     def _misplaced(self, name: str, value: Any, dtype: torch.dtype) -> TypeError:
-        got = f'{value.dtype} on {value.device}' if isinstance(value, torch.Tensor) else repr(value)
+        got = f'{value.dtype} of {value.layout} on {value.device}' if isinstance(value, torch.Tensor) else repr(value)
         return TypeError(f'{name} is {dtype} on {self.device}, got {got}')
 
     def _tell_address(self, place: int, name: str, tensor: torch.Tensor) -> None:
