@@ -112,7 +112,7 @@ def write_results(path, suite, tests, result):
 def run_part_of_python(path, index, count, results):
     sys.path.insert(0, str(path.parent))
     spec = importlib.util.spec_from_file_location(path.stem, path)
-    module = importlib.util.module_from_spec(spec)
+    module = sys.modules[path.stem] = importlib.util.module_from_spec(spec)  # where pickle finds its classes
     try:
         spec.loader.exec_module(module)
     except unittest.SkipTest as why:  # of what all of its tests need
