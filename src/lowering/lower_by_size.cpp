@@ -9,8 +9,8 @@
 namespace lathe {
 namespace {
 
-double num_elements(const Problem& problem) {
-  return static_cast<double>(std::max<int64_t>(elements_of(problem).evaluate(problem.symbols).value_or(0), 1));
+double num_elements(const Problem& problem, std::span<const int64_t> symbols) {
+  return static_cast<double>(std::max<int64_t>(elements_of(problem).evaluate(symbols).value_or(0), 1));
 }
 
 }  // namespace
@@ -30,7 +30,7 @@ std::vector<RegionLowering::Alike> RegionLowering::steps_by_problem(std::span<Pe
     if (!pending->matches || !pending->region || !pending->choice.tactic) continue;
     const Problem& problem = pending->matches->problem();
     const auto [place, is_new] = places.try_emplace(to_text(problem), groups.size());
-    if (is_new) groups.push_back({{}, num_elements(problem), pending->choice.seconds});
+    if (is_new) groups.push_back({{}, num_elements(problem, problem.symbols), pending->choice.seconds});
     groups[place->second].steps.push_back(pending);
   }
   return groups;
@@ -45,27 +45,28 @@ Result<> RegionLowering::choose_by_size(std::span<Pending* const> all, const Tun
   double left = 0;
   for (const Alike& alike : groups) left += alike.seconds;
   for (const std::vector<int64_t>& symbols : sizes_besides_optimum(plan_)) {
-    std::vector<Alike*> chosen_for;
+    std::vector<std::pair<Alike*, Pending*>> chosen_for;
     std::vector<Matches*> problems;
     for (Alike& alike : groups) {
-      const std::optional<Problem> first = at_sizes(alike.steps[0]->matches->problem(), symbols, plan_.symbols);
-      if (!first || alike.seconds * std::max(1.0, num_elements(*first) / alike.elements) > left) continue;
-      chosen_for.push_back(&alike);
-      for (Pending* step : alike.steps) {
-        step->sized.push_back(
-            {std::make_unique<Matches>(*at_sizes(step->matches->problem(), symbols, plan_.symbols), tactics_), {}});
-        problems.push_back(step->sized.back().matches.get());
-      }
+      const double elements = num_elements(alike.steps[0]->matches->problem(), symbols);
+      if (alike.seconds * std::max(1.0, elements / alike.elements) > left) continue;
+      for (Pending* step : alike.steps)
+        if (std::optional<Problem> problem = at_sizes(step->matches->problem(), symbols, plan_.symbols)) {
+          step->sized.push_back({std::make_unique<Matches>(*std::move(problem), tactics_), {}});
+          problems.push_back(step->sized.back().matches.get());
+          chosen_for.emplace_back(&alike, step);
+        }
     }
     if (problems.empty()) continue;
     LATHE_ASSIGN(std::vector<Choice> choices, tuner_.choose(problems, progress));
-    auto choice = choices.begin();
-    for (Alike* alike : chosen_for) {
-      left -= choice->seconds;
-      if (const double elements = num_elements(alike->steps[0]->sized.back().matches->problem());
-          elements > alike->elements)
-        alike->elements = elements, alike->seconds = choice->seconds;
-      for (Pending* step : alike->steps) step->sized.back().choice = std::move(*choice++);
+    const Alike* before = nullptr;
+    for (size_t i = 0; i < choices.size(); ++i) {
+      const auto [alike, step] = chosen_for[i];
+      const double seconds = choices[i].seconds, elements = num_elements(problems[i]->problem(), symbols);
+      if (alike != before) left -= seconds;
+      if (elements > alike->elements) alike->elements = elements, alike->seconds = seconds;
+      before = alike;
+      step->sized.back().choice = std::move(choices[i]);
     }
   }
   return {};
