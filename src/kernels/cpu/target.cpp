@@ -93,6 +93,9 @@ bool multiplies_bytes(const Processor& processor) {
 bool multiplies_bf16(const Processor& processor) {
   return is_here(processor) ? multiplies_bf16() : processor.products >= NarrowProducts::bf16;
 }
+bool has_matrix_registers(const Processor& processor) {
+  return is_here(processor) ? has_matrix_registers() : processor.products >= NarrowProducts::amx;
+}
 
 Target describe(const Processor& processor, int threads) {
   Target target;
@@ -100,7 +103,7 @@ Target describe(const Processor& processor, int threads) {
   target.cores = target.least_cores = threads > 0 ? threads : processor.threads;
   target.products.f32 = processor.lanes * processor.units;
   target.products.f64 = target.products.f32 / 2;
-  target.products.matrix = processor.products == NarrowProducts::amx ? kMatrixProducts : 0;
+  target.products.matrix = has_matrix_registers(processor) ? kMatrixProducts : 0;
   target.clock_mhz = processor.clock_mhz;
   target.memory_rate = std::min(processor.core_memory_rate * target.cores, processor.memory_rate);
   target.cache_bytes = processor.cache_bytes;
@@ -111,7 +114,6 @@ Target describe(const Processor& processor, int threads) {
 
 Target describe_machine(int threads, const std::string& cpu) {
   Target target = describe(own_processor(), threads);
-  if (has_matrix_registers()) target.products.matrix = kMatrixProducts;
   const double khz = number_in(cpu + "/cpufreq/base_frequency");  // Linux's intel_pstate
   const double mhz = number_in(cpu + "/acpi_cppc/nominal_freq");  // firmware of other processors
   if (khz > 0 || mhz > 0) target.clock_mhz = khz > 0 ? khz / 1e3 : mhz;

@@ -37,7 +37,8 @@ bool is_here(const Processor& processor);
 // Whether it has an instruction for sums of products of 8-bit integers: this machine is asked, the table tells of
 // others.
 bool multiplies_bytes(const Processor& processor);
-bool multiplies_bf16(const Processor& processor);  // likewise, of bf16
+bool multiplies_bf16(const Processor& processor);       // likewise, of bf16
+bool has_matrix_registers(const Processor& processor);  // likewise
 // `threads` of its cores; 0 = as many as the table says.
 Target describe(const Processor& processor, int threads);
 // `threads` cores of this machine: its row, but for what the system tells in `cpu`, the folder of a core. The clock is
