@@ -5,6 +5,7 @@ one that the first process has left; of it what making these kernels takes, whic
 of the second starts each part. On a GPU that is emulated (the build's fake_cuda), unless --gpu says that there is one.
 
   .venv/bin/python bench/second_start.py [--rounds N]
+  python3 bench/second_start.py --gpu --model resnet50.onnx    whole processes of `lathe run`, of a plan for sm_80+, whose kernels the driver compiles
 """
 import argparse
 import json
@@ -59,11 +60,37 @@ def start(plan, cache, rows, environment):
     return json.loads(done.stdout)
 
 
+def run_of(plan, cache):
+    """Seconds of a process that loads the plan and runs it once, and begins with empty caches on disk of Lathe's compiler and the driver's."""
+    with tempfile.TemporaryDirectory() as compiled:
+        environment = os.environ | {'LATHE_CACHE_DIR': compiled, 'CUDA_CACHE_PATH': compiled}
+        begun = time.perf_counter()
+        done = subprocess.run([BUILD / 'bin/lathe', 'run', plan, f'--runtimeCacheFile={cache}'], env=environment, capture_output=True, text=True, check=False)
+        seconds = time.perf_counter() - begun
+    if done.returncode != 0:
+        sys.exit(done.stdout + done.stderr)
+    return seconds
+
+
+def compare_runs(model, rounds):
+    print('| first start, s | second start, s | second / first |\n| --- | --- | --- |')
+    with tempfile.TemporaryDirectory() as folder:
+        plan = pathlib.Path(folder, 'plan')
+        subprocess.run([BUILD / 'bin/lathe', 'build', model, '-o', plan, '--targets=sm_80+', '--buildBudget=0'], check=True, capture_output=True)
+        for number in range(rounds):
+            cache = pathlib.Path(folder, f'{number}.cache')
+            first, second = (run_of(plan, cache) for _ in range(2))
+            print(f'| {first:.2f} | {second:.2f} | {second / first:.3f} |', flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('--rounds', type=int, default=3)
-    parser.add_argument('--gpu', action='store_true')
+    parser.add_argument('--gpu', action='store_true', help='there is one')
+    parser.add_argument('--model', type=pathlib.Path)
     arguments = parser.parse_args()
+    if arguments.model:
+        return compare_runs(arguments.model, arguments.rounds)
     environment = dict(os.environ) | ({} if arguments.gpu else EMULATED)
     print('| images | first start, s | compiled | second start, s | compiled | second / first | kernels: first, s | second, s | second / first |\n'
           '| --- | --- | --- | --- | --- | --- | --- | --- | --- |')

@@ -53,7 +53,7 @@ std::vector<int64_t> lengths_of(const Options& options) {
 Result<std::vector<std::byte>> plan_of(Options& options, StderrLog& log) {
   options.sizes.usual = std::min(options.sizes.usual, options.sizes.most);
   if (options.fixed > 0) options.sizes.least = options.sizes.usual = options.sizes.most = options.fixed;
-  if (!options.plan.empty() && options.fixed == 0)
+  if (!options.plan.empty())
     if (const auto file = MappedFile::open(options.plan))
       return std::vector<std::byte>((*file)->bytes().begin(), (*file)->bytes().end());
   const auto start = Clock::now();
@@ -62,7 +62,7 @@ Result<std::vector<std::byte>> plan_of(Options& options, StderrLog& log) {
   const auto* bytes = static_cast<const std::byte*>(plan->data());
   std::fprintf(stderr, "built in %.1f s, %.1f MB\n", seconds_since(start), static_cast<double>(plan->size()) / 1e6);
   std::vector<std::byte> copy(bytes, bytes + plan->size());
-  if (!options.plan.empty() && options.fixed == 0) LATHE_TRY(write_file_atomically(options.plan, copy));
+  if (!options.plan.empty()) LATHE_TRY(write_file_atomically(options.plan, copy));
   return copy;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Choices for sizes besides the optimum.
 #include <algorithm>
+#include <array>
 #include <unordered_map>
 
 #include "lowering/choices_by_size.h"
@@ -15,14 +16,20 @@ double num_elements(const Problem& problem, std::span<const int64_t> symbols) {
 
 }  // namespace
 
-// Steps of one problem, and what measuring it took where it was largest.
+// Steps of one problem.
 struct RegionLowering::Alike {
   std::vector<Pending*> steps;
-  double elements = 0;
-  double seconds = 0;
+  double elements = 0;   // at the optimum
+  double seconds = 0;    // that measuring took there
+  double elsewhere = 0;  // that it took at the sizes that were chosen for last
+
+  double ratio(std::span<const int64_t> symbols) const {
+    return std::max(1.0, num_elements(steps[0]->matches->problem(), symbols) / elements);
+  }
 };
 
-// Of steps of device code: kernels that the library holds choose their tiles in each run.
+// Of steps of device code: kernels that the library holds choose their tiles in each run. What is measured fastest
+// comes first.
 std::vector<RegionLowering::Alike> RegionLowering::steps_by_problem(std::span<Pending* const> all) {
   std::vector<Alike> groups;
   std::unordered_map<std::string, size_t> places;
@@ -33,41 +40,70 @@ std::vector<RegionLowering::Alike> RegionLowering::steps_by_problem(std::span<Pe
     if (is_new) groups.push_back({{}, num_elements(problem, problem.symbols), pending->choice.seconds});
     groups[place->second].steps.push_back(pending);
   }
+  std::ranges::stable_sort(groups, {}, &Alike::seconds);
   return groups;
 }
 
-// They are decided when all steps have been, so that these have the time that there is, and measured for no longer than
-// these were. A problem is expected to take as long as where it was measured, times how much larger it is: a stand-in
-// for a GPU takes minutes for what a GPU does in no time.
+Result<> RegionLowering::choose_at(std::span<const int64_t> symbols, std::span<Alike* const> groups,
+                                   const Tuner::Progress& progress) {
+  std::vector<std::pair<Alike*, Pending*>> chosen_for;
+  std::vector<Matches*> problems;
+  for (Alike* const alike : groups)
+    for (Pending* step : alike->steps)
+      if (std::optional<Problem> problem = at_sizes(step->matches->problem(), symbols, plan_.symbols)) {
+        step->sized.push_back({std::make_unique<Matches>(*std::move(problem), tactics_), {}});
+        problems.push_back(step->sized.back().matches.get());
+        chosen_for.emplace_back(alike, step);
+      }
+  if (problems.empty()) return {};
+  LATHE_ASSIGN(std::vector<Choice> choices, tuner_.choose(problems, progress));
+  for (size_t i = 0; i < choices.size(); ++i) {
+    const auto [alike, step] = chosen_for[i];
+    alike->elsewhere = choices[i].seconds;
+    step->sized.back().choice = std::move(choices[i]);
+  }
+  return {};
+}
+
+// They are decided when all steps have been, so that these have the time that there is. Sizes far above the optimum
+// gain most, and come first. Measuring is bounded by what it took at the optimum: a stand-in for a GPU takes minutes
+// for larger sizes, where a GPU takes no longer than for small ones. The problem that is measured fastest tells which
+// it is.
 Result<> RegionLowering::choose_by_size(std::span<Pending* const> all, const Tuner::Progress& progress) {
+  constexpr double kMost = 3;  // times what measuring at the optimum took
   if (!context_.options.tuner.compiler || !context_.options.optimize) return {};
   std::vector<Alike> groups = steps_by_problem(all);
-  double left = 0;
-  for (const Alike& alike : groups) left += alike.seconds;
-  for (const std::vector<int64_t>& symbols : sizes_besides_optimum(plan_)) {
-    std::vector<std::pair<Alike*, Pending*>> chosen_for;
-    std::vector<Matches*> problems;
+  std::vector<std::vector<int64_t>> sizes = sizes_besides_optimum(plan_);
+  if (groups.empty() || sizes.empty()) return {};
+  std::ranges::stable_sort(sizes, std::greater(), [&](const auto& symbols) {
+    return num_elements(groups[0].steps[0]->matches->problem(), symbols);
+  });
+  double left = 0, growth = 1;  // what it takes is 1 + growth * (ratio - 1) times as much
+  for (const Alike& alike : groups) left += kMost * alike.seconds;
+  const auto cost = [&](const Alike& alike, const auto& symbols) {
+    return alike.seconds * (1 + growth * (alike.ratio(symbols) - 1));
+  };
+  const auto choose = [&](const auto& symbols, std::span<Alike* const> some) -> Result<> {
+    LATHE_TRY(choose_at(symbols, some, progress));
+    for (const Alike* alike : some) left -= alike->elsewhere;
+    return {};
+  };
+  Alike& first = groups[0];
+  const bool has_probe = first.seconds > 0 && first.ratio(sizes[0]) > 1 && cost(first, sizes[0]) <= left;
+  if (has_probe) {
+    LATHE_TRY(choose(sizes[0], std::array{&first}));
+    growth = std::clamp((first.elsewhere / first.seconds - 1) / (first.ratio(sizes[0]) - 1), 0.0, 1.0);
+  }
+  for (const std::vector<int64_t>& symbols : sizes) {
+    std::vector<Alike*> some;
+    double planned = 0;
     for (Alike& alike : groups) {
-      const double elements = num_elements(alike.steps[0]->matches->problem(), symbols);
-      if (alike.seconds * std::max(1.0, elements / alike.elements) > left) continue;
-      for (Pending* step : alike.steps)
-        if (std::optional<Problem> problem = at_sizes(step->matches->problem(), symbols, plan_.symbols)) {
-          step->sized.push_back({std::make_unique<Matches>(*std::move(problem), tactics_), {}});
-          problems.push_back(step->sized.back().matches.get());
-          chosen_for.emplace_back(&alike, step);
-        }
+      const bool is_done = has_probe && &alike == &first && &symbols == &sizes[0];
+      if (is_done || planned + cost(alike, symbols) > left) continue;
+      planned += cost(alike, symbols);
+      some.push_back(&alike);
     }
-    if (problems.empty()) continue;
-    LATHE_ASSIGN(std::vector<Choice> choices, tuner_.choose(problems, progress));
-    const Alike* before = nullptr;
-    for (size_t i = 0; i < choices.size(); ++i) {
-      const auto [alike, step] = chosen_for[i];
-      const double seconds = choices[i].seconds, elements = num_elements(problems[i]->problem(), symbols);
-      if (alike != before) left -= seconds;
-      if (elements > alike->elements) alike->elements = elements, alike->seconds = seconds;
-      before = alike;
-      step->sized.back().choice = std::move(choices[i]);
-    }
+    LATHE_TRY(choose(symbols, some));
   }
   return {};
 }

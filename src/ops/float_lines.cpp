@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/float_lines.h"
 
-#include <algorithm>
-#include <bit>
-#include <cmath>
 #include <cstring>
 
 #ifdef __x86_64__
@@ -13,50 +10,7 @@
 namespace lathe {
 namespace {
 
-using Floats4 [[gnu::vector_size(16)]] = float;
-using Ints4 [[gnu::vector_size(16)]] = int32_t;
-
-float largest_one_by_one(const float* from, int64_t count, float most) {
-  for (int64_t i = 0; i < count; ++i) most = std::fabs(from[i]) > most ? std::fabs(from[i]) : most;
-  return most;
-}
-
-// In several registers of such vectors, which do not wait for each other. To be inlined into a function of the level
-// that has such registers.
-template <class Floats, class Ints>
-[[gnu::always_inline]] inline float largest_in_registers(const float* from, int64_t count) {
-  constexpr int64_t kLanes = sizeof(Floats) / sizeof(float), kRegisters = 8;
-  Floats most[kRegisters] = {};
-  int64_t i = 0;
-  for (; i + kRegisters * kLanes <= count; i += kRegisters * kLanes)
-#pragma GCC unroll 8
-    for (int64_t k = 0; k < kRegisters; ++k) {
-      Ints bits;
-      std::memcpy(&bits, from + i + k * kLanes, sizeof bits);
-      const auto magnitude = reinterpret_cast<Floats>(bits & INT32_MAX);
-      most[k] = magnitude > most[k] ? magnitude : most[k];
-    }
-  float result = 0;
-  for (const Floats& each : most)
-    for (int64_t lane = 0; lane < kLanes; ++lane) result = std::max(result, each[lane]);
-  return largest_one_by_one(from + i, count - i, result);
-}
-
 #ifdef __x86_64__
-
-// Functions of a level clear its wide registers at their end: compilers leave that out of code that is to be small.
-namespace avx2 {
-
-using Floats [[gnu::vector_size(32)]] = float;
-using Ints [[gnu::vector_size(32)]] = int32_t;
-
-[[gnu::target("avx2")]] float largest(const float* from, int64_t count) {
-  const float result = largest_in_registers<Floats, Ints>(from, count);
-  _mm256_zeroupper();
-  return result;
-}
-
-}  // namespace avx2
 
 namespace avx512 {
 #define LATHE_LEVEL [[gnu::target("avx512f,avx512dq")]]
@@ -64,7 +18,6 @@ namespace avx512 {
 constexpr int kSide = 16;
 
 using Floats [[gnu::vector_size(64)]] = float;
-using Ints [[gnu::vector_size(64)]] = int32_t;
 using Half [[gnu::vector_size(32)]] = float;
 constexpr __mmask8 kAll = 0xff;
 
@@ -98,12 +51,6 @@ LATHE_LEVEL inline Floats odd_blocks(Floats a, Floats b) {
   return __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31);
 }
 
-LATHE_LEVEL float largest(const float* from, int64_t count) {
-  const float result = largest_in_registers<Floats, Ints>(from, count);
-  _mm256_zeroupper();
-  return result;
-}
-
 LATHE_LEVEL void transpose(const std::byte* from, int64_t step, const double* factors, std::byte* const* columns,
                            bool past_caches) {
   Floats rows[kSide], next[kSide];
@@ -135,7 +82,7 @@ LATHE_LEVEL void transpose(const std::byte* from, int64_t step, const double* fa
     auto* const to = reinterpret_cast<float*>(columns[i]);
     past_caches ? _mm512_stream_ps(to, next[i]) : _mm512_storeu_ps(to, next[i]);
   }
-  _mm256_zeroupper();
+  _mm256_zeroupper();  // compilers leave that out of code that is to be small
 }
 
 #undef LATHE_LEVEL
@@ -149,15 +96,8 @@ LATHE_LEVEL void transpose(const std::byte* from, int64_t step, const double* fa
 TransposeScaled transpose_scaled(cpu::IsaLevel level) {
   return level == cpu::IsaLevel::avx512 ? avx512::transpose : nullptr;
 }
-float largest_magnitude(const float* from, int64_t count, cpu::IsaLevel level) {
-  if (level == cpu::IsaLevel::avx512) return avx512::largest(from, count);
-  return level == cpu::IsaLevel::avx2 ? avx2::largest(from, count) : largest_in_registers<Floats4, Ints4>(from, count);
-}
 #else
 TransposeScaled transpose_scaled(cpu::IsaLevel) { return nullptr; }
-float largest_magnitude(const float* from, int64_t count, cpu::IsaLevel) {
-  return largest_in_registers<Floats4, Ints4>(from, count);
-}
 #endif
 
 }  // namespace lathe

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loops over many floats in the widest registers that the processor has: packing that multiplies, and looking for the
-// largest, are bound by arithmetic in registers of 16 bytes, and by memory in those of 64.
+// Packing that multiplies: it is bound by arithmetic in registers of 16 bytes, and by memory in those of 64.
 #pragma once
 
 #include <cstddef>
@@ -17,8 +16,5 @@ using TransposeScaled = void (*)(const std::byte* from, int64_t step, const doub
 // nullptr where the level has no registers of 64 bytes: those of 32 gain nothing over those of 16. The processor must
 // have the level.
 TransposeScaled transpose_scaled(cpu::IsaLevel level);
-
-// The largest magnitude but for NaN; 0 of none.
-float largest_magnitude(const float* from, int64_t count, cpu::IsaLevel level);
 
 }  // namespace lathe

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <cstring>
 
-#include "ops/float_lines.h"
 #include "ops/rules.h"
 
 namespace lathe {
@@ -53,6 +52,7 @@ void round_block(DType type, std::span<double> block) {
 }
 
 void store_block(DType type, std::span<const double> block, std::byte* to) {
+  if (type == DType::f64) return void(std::memcpy(to, block.data(), block.size_bytes()));
   for_computed_type(type, [&](auto zero) {
     for (const double value : block) {
       zero = round_to<decltype(zero)>(value);
@@ -60,6 +60,22 @@ void store_block(DType type, std::span<const double> block, std::byte* to) {
       to += sizeof zero;
     }
   });
+}
+
+// values[i] = f(values[i], numbers[i]), or numbers[0] for all.
+template <class F>
+void combine_run(std::span<double> values, const double* numbers, bool has_one_each, const F& f) {
+  using Pair [[gnu::vector_size(16)]] = double;
+  const Pair first = {numbers[0], numbers[0]};
+  size_t i = 0;
+  for (; i + 2 <= values.size(); i += 2) {
+    Pair pair, other = first;
+    __builtin_memcpy(&pair, values.data() + i, sizeof pair);
+    if (has_one_each) __builtin_memcpy(&other, numbers + i, sizeof other);
+    pair = f(pair, other);
+    __builtin_memcpy(values.data() + i, &pair, sizeof pair);
+  }
+  for (; i < values.size(); ++i) values[i] = f(values[i], numbers[has_one_each ? i : 0]);
 }
 
 void scale_run(const float* from, int64_t count, double factor, float* to) {
@@ -130,22 +146,22 @@ void ChannelArithmetic::run_block(int64_t begin, std::span<double> block, const 
     const auto combine = [&](auto f) {
       for_each_run(step, begin, static_cast<int64_t>(block.size()),
                    [&](int64_t first, int64_t run, const double* number) {
-                     double* const values = block.data() + first;
-                     for (int64_t i = 0; i < run; ++i) values[i] = f(values[i], number[step.inner == 1 ? i : 0]);
+                     combine_run(block.subspan(static_cast<size_t>(first), static_cast<size_t>(run)), number,
+                                 step.inner == 1, f);
                    });
     };
     switch (*step.op) {
       case ElementwiseOp::add:
-        combine([](double x, double y) { return x + y; });
+        combine([](auto x, auto y) { return x + y; });
         break;
       case ElementwiseOp::sub:
-        combine([](double x, double y) { return x - y; });
+        combine([](auto x, auto y) { return x - y; });
         break;
       case ElementwiseOp::mul:
-        combine([](double x, double y) { return x * y; });
+        combine([](auto x, auto y) { return x * y; });
         break;
       default:
-        combine([](double x, double y) { return x / y; });
+        combine([](auto x, auto y) { return x / y; });
     }
     round_block(step.type, block);
   }
@@ -179,26 +195,7 @@ void ChannelArithmetic::run(int64_t begin, int64_t count, std::byte* to) const {
   }
 }
 
-bool ChannelArithmetic::stays_finite_scaled() const {
-  const auto grows = [](double number) { return std::fabs(number) > 1; };  // of at most one, it makes nothing larger
-  const std::vector<double>& numbers = steps_[1].numbers;
-  const float* const from = source_.as<float>();
-  const auto stays = [&](int64_t first, int64_t run, double number) {
-    return std::isfinite(static_cast<float>(largest_magnitude(from + first, run, cpu::isa_level()) * number));
-  };
-  // Memory is read faster from end to end than with gaps.
-  if (3 * std::ranges::count_if(numbers, grows) > std::ssize(numbers) &&
-      stays(0, volume(), std::ranges::max(numbers, {}, [](double number) { return std::fabs(number); })))
-    return true;
-  bool finite = true;
-  for_each_run(steps_[1], 0, volume(), [&](int64_t first, int64_t run, const double* number) {
-    finite = finite && (std::fabs(*number) <= 1 || stays(first, run, *number));
-  });
-  return finite;
-}
-
 std::optional<ChannelArithmetic::OutOfRange> ChannelArithmetic::find_out_of_range() const {
-  if (is_scaling() && stays_finite_scaled()) return std::nullopt;
   std::optional<OutOfRange> found;
   std::array<double, kBlock> block;
   for (int64_t i = 0; i < volume() && !found; i += kBlock) {

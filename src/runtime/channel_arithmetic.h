@@ -52,7 +52,6 @@ class ChannelArithmetic {
   static void for_each_run(const ChannelStep& step, int64_t begin, int64_t count, const F& f);
   bool is_scaling() const;  // of floats by doubles, rounded once
   void scale(int64_t begin, int64_t count, float* to) const;
-  bool stays_finite_scaled() const;
 
   Tensor source_;
   std::vector<ChannelStep> steps_;

@@ -55,33 +55,5 @@ TEST(FloatLines, BecomeColumnsScaledInDoubles) {
   }
 }
 
-TEST(FloatLines, HaveALargestMagnitudeWhereverItIs) {
-  std::mt19937 random(5);
-  std::uniform_real_distribution<float> uniform(-1, 1);
-  for (const cpu::IsaLevel level : levels())
-    for (const int64_t count : {0, 1, 15, 64, 127, 300}) {
-      std::vector<float> numbers(static_cast<size_t>(count));
-      for (float& each : numbers) each = uniform(random);
-      for (size_t i = 0; i < numbers.size(); ++i) {
-        const float kept = std::exchange(numbers[i], -2.5F);
-        EXPECT_EQ(largest_magnitude(numbers.data(), count, level), 2.5F) << name_of(level) << " " << count << " " << i;
-        numbers[i] = kept;
-      }
-      EXPECT_LE(largest_magnitude(numbers.data(), count, level), 1);
-    }
-}
-
-TEST(FloatLines, HaveALargestMagnitudeBesideWhatIsNoNumber) {
-  for (const cpu::IsaLevel level : levels())
-    for (size_t i = 0; i < 200; ++i) {
-      std::vector<float> numbers(200, 1);
-      numbers[(i + 64) % 200] = -3;
-      numbers[i] = NAN;
-      EXPECT_EQ(largest_magnitude(numbers.data(), 200, level), 3) << name_of(level) << " " << i;
-      numbers[i] = -INFINITY;
-      EXPECT_EQ(largest_magnitude(numbers.data(), 200, level), INFINITY) << name_of(level) << " " << i;
-    }
-}
-
 }  // namespace
 }  // namespace lathe

@@ -100,5 +100,33 @@ TEST(DeriveConstants, RefusesNumbersThatTheNewTypeCannotHold) {
   }
 }
 
+// A product of weights is as wide as they are, and what it makes of them is what a build would.
+TEST(DeriveConstants, LooksAtProductsOnlyWhereTheResultIsNarrower) {
+  const Tensor weights = Tensor::from<float>({64, 64}, std::vector<float>(4096, 3e38F)),
+               factor = Tensor::from<double>({64, 1}, std::vector<double>(64, 2));
+  for (const bool is_narrower : {false, true}) {
+    plan::Plan plan;
+    plan.refit.kind = plan::RefitKind::all;
+    plan.refit.weights.push_back({"w", DType::f32, {64, 64}, {}, {}, {}, false, "", false});
+    plan.refit.operands.push_back({1, DType::f64, {64, 1}});
+    plan.refit.steps.push_back({"cast", "{to=f64}", {}, {0}, 1});
+    plan.refit.steps.push_back({"elementwise", "{op=mul}", {}, {2, 1}, 1});
+    plan.refit.steps.push_back({"cast", is_narrower ? "{to=bf16}" : "{to=f32}", {}, {3}, 1});
+    plan.constants.push_back({"c", 0, is_narrower ? 8192U : 16384U, {}, 1 + 4, true});
+    plan.constants.push_back({"factor", 0, 512, {}, 0, false});
+    const auto read = [&](const plan::RefitOperand&) -> Result<Tensor> { return factor; };
+    const Result<ConstantContent> content =
+        ConstantDeriver(plan, std::span(&weights, 1), read, RangeCheck::on).derive(0);
+    ASSERT_EQ(content.has_value(), !is_narrower);
+    if (is_narrower) {
+      EXPECT_EQ(content.error().code, ErrorCode::invalid_argument);
+      continue;
+    }
+    std::vector<float> made(4096);
+    content->arithmetic->run(0, 4096, reinterpret_cast<std::byte*>(made.data()));
+    EXPECT_EQ(made, std::vector<float>(4096, INFINITY));
+  }
+}
+
 }  // namespace
 }  // namespace lathe
