@@ -60,26 +60,34 @@ def start(plan, cache, rows, environment):
     return json.loads(done.stdout)
 
 
-def run_of(plan, cache):
+def run_of(plan, inputs, cache):
     """Seconds of a process that loads the plan and runs it once, and begins with empty caches on disk of Lathe's compiler and the driver's."""
     with tempfile.TemporaryDirectory() as compiled:
         environment = os.environ | {'LATHE_CACHE_DIR': compiled, 'CUDA_CACHE_PATH': compiled}
         begun = time.perf_counter()
-        done = subprocess.run([BUILD / 'bin/lathe', 'run', plan, f'--runtimeCacheFile={cache}'], env=environment, capture_output=True, text=True, check=False)
+        done = subprocess.run([BUILD / 'bin/lathe', 'run', plan, f'--loadInputs={inputs}', f'--runtimeCacheFile={cache}'], env=environment, capture_output=True, text=True, check=False)
         seconds = time.perf_counter() - begun
     if done.returncode != 0:
         sys.exit(done.stdout + done.stderr)
     return seconds
 
 
+def input_of(model):
+    import onnx
+    return onnx.load(model, load_external_data=False).graph.input[0].name
+
+
 def compare_runs(model, rounds):
     print('| first start, s | second start, s | second / first |\n| --- | --- | --- |')
     with tempfile.TemporaryDirectory() as folder:
         plan = pathlib.Path(folder, 'plan')
+        image = pathlib.Path(folder, 'image')
+        image.write_bytes(bytes(3 * 224 * 224 * 4))
+        inputs = f'{input_of(model)}:{image}'
         subprocess.run([BUILD / 'bin/lathe', 'build', model, '-o', plan, '--targets=sm_80+', '--buildBudget=0'], check=True, capture_output=True)
         for number in range(rounds):
             cache = pathlib.Path(folder, f'{number}.cache')
-            first, second = (run_of(plan, cache) for _ in range(2))
+            first, second = (run_of(plan, inputs, cache) for _ in range(2))
             print(f'| {first:.2f} | {second:.2f} | {second / first:.3f} |', flush=True)
 
 

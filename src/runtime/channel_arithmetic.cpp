@@ -131,16 +131,16 @@ void ChannelArithmetic::for_each_run(const ChannelStep& step, int64_t begin, int
   }
 }
 
-// `look` sees the numbers before and behind each cast.
-template <class Look>
-void ChannelArithmetic::run_block(int64_t begin, std::span<double> block, const Look& look) const {
+// `found`: null = nobody looks for what a cast makes infinite.
+void ChannelArithmetic::run_block(int64_t begin, std::span<double> block, std::optional<OutOfRange>* found) const {
   read_doubles(source_, begin, block);
   std::array<double, kBlock> before;
   for (const ChannelStep& step : steps_) {
     if (!step.op) {
       std::ranges::copy(block, before.begin());
       round_block(step.type, block);
-      look(std::span<const double>(before.data(), block.size()), step.type);
+      for (size_t i = 0; found && i < block.size() && !*found; ++i)
+        if (std::isfinite(before[i]) && !std::isfinite(block[i])) *found = OutOfRange{before[i], step.type};
       continue;
     }
     const auto combine = [&](auto f) {
@@ -190,7 +190,7 @@ void ChannelArithmetic::run(int64_t begin, int64_t count, std::byte* to) const {
   std::array<double, kBlock> block;
   for (int64_t i = 0; i < count; i += kBlock) {
     const std::span<double> values(block.data(), static_cast<size_t>(std::min(kBlock, count - i)));
-    run_block(begin + i, values, [](std::span<const double>, DType) {});
+    run_block(begin + i, values, nullptr);
     store_block(type(), values, to + i * size_of(type()));
   }
 }
@@ -200,10 +200,7 @@ std::optional<ChannelArithmetic::OutOfRange> ChannelArithmetic::find_out_of_rang
   std::array<double, kBlock> block;
   for (int64_t i = 0; i < volume() && !found; i += kBlock) {
     const std::span<double> values(block.data(), static_cast<size_t>(std::min(kBlock, volume() - i)));
-    run_block(i, values, [&](std::span<const double> before, DType type) {
-      for (size_t k = 0; k < values.size() && !found; ++k)
-        if (std::isfinite(before[k]) && !std::isfinite(values[k])) found = OutOfRange{before[k], type};
-    });
+    run_block(i, values, &found);
   }
   return found;
 }

@@ -46,8 +46,7 @@ class ChannelArithmetic {
   std::optional<OutOfRange> find_out_of_range() const;
 
  private:
-  template <class Look>
-  void run_block(int64_t begin, std::span<double> block, const Look& look) const;
+  void run_block(int64_t begin, std::span<double> block, std::optional<OutOfRange>* found) const;
   template <class F>
   static void for_each_run(const ChannelStep& step, int64_t begin, int64_t count, const F& f);
   bool is_scaling() const;  // of floats by doubles, rounded once

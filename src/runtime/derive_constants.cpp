@@ -50,22 +50,6 @@ Result<> check_range(const Tensor& from, const Tensor& to) {
   return {};
 }
 
-// What one step of arithmetic on channels makes; undefined where the op is none. Plain evaluation, which has the same
-// bits, takes several times as long for as few numbers as normalisations have.
-Result<Tensor> run_on_channels(const Attributes& attributes, std::span<const Tensor> inputs) {
-  if (inputs.empty() || !inputs[0].defined()) return Tensor();
-  const Tensor& first = inputs[0];
-  std::optional<ChannelStep> step;
-  if (attributes.kind() == OpKind::cast)
-    step = ChannelStep::of_cast(first.dtype(), static_cast<const CastAttrs&>(attributes));
-  else if (attributes.kind() == OpKind::elementwise && inputs.size() == 2 && inputs[1].defined())
-    step = ChannelStep::of(static_cast<const ElementwiseAttrs&>(attributes), first.dtype(), first.dims(), inputs[1]);
-  if (!step) return Tensor();
-  LATHE_ASSIGN(Tensor result, Tensor::allocate(step->type, first.dims()));
-  ChannelArithmetic(first, {*std::move(step)}).run(0, first.volume(), result.mutable_as<std::byte>());
-  return result;
-}
-
 // The same elements under other dims.
 Result<Tensor> view(const Attributes& attributes, std::span<const Tensor> inputs) {
   std::vector<ValueType> types(inputs.size());
@@ -102,11 +86,7 @@ Result<std::vector<Tensor>> ConstantDeriver::evaluate(const plan::RefitStep& ste
     LATHE_ASSIGN(Tensor viewed, view(*attributes, inputs));
     return std::vector{std::move(viewed)};
   }
-  std::vector<Tensor> outputs(1);
-  LATHE_ASSIGN(outputs[0], run_on_channels(*attributes, inputs));
-  if (!outputs[0].defined()) {
-    LATHE_ASSIGN(outputs, run_op(*attributes, inputs, step.outputs));
-  }
+  LATHE_ASSIGN(std::vector<Tensor> outputs, run_op(*attributes, inputs, step.outputs));
   if (check_ == RangeCheck::on && op->kind == OpKind::cast) LATHE_TRY(check_range(inputs[0], outputs[0]));
   return outputs;
 }

@@ -8,6 +8,7 @@ namespace lathe {
 void KernelChoice::set_policy(SpecializationPolicy policy, Specializer::Client client) {
   policy_ = policy;
   client_ = std::move(client);
+  client_.wants_all = policy == SpecializationPolicy::at_once;
 }
 
 KernelChoice::Kernels KernelChoice::choose(std::span<const int64_t> symbols) {
@@ -17,12 +18,12 @@ KernelChoice::Kernels KernelChoice::choose(std::span<const int64_t> symbols) {
   } catch (const std::bad_alloc&) {  // no reason for a run to fail
     return nullptr;
   }
-  return wanted_ && wanted_->is_ready() ? wanted_ : nullptr;
+  return wanted_ && wanted_->is_ready() && !wanted_->is_empty() ? wanted_ : nullptr;
 }
 
 KernelChoice::Kernels KernelChoice::choose_for_run(std::span<const int64_t> symbols, bool is_captured) {
   Kernels chosen = choose(symbols);
-  while (!chosen && wanted_ && policy_ == SpecializationPolicy::at_once && !is_captured) {
+  while (wanted_ && !wanted_->is_ready() && policy_ == SpecializationPolicy::at_once && !is_captured) {
     specializer_->wait(*wanted_);
     chosen = choose(symbols);
   }

@@ -90,6 +90,14 @@ std::optional<std::vector<int64_t>> OpenSteps::numbers(std::span<const int64_t> 
   return all;
 }
 
+std::vector<uint32_t> OpenSteps::modules_of(size_t step, std::span<const int64_t> numbers) const {
+  const auto found = std::ranges::lower_bound(steps_, step, {}, &Step::index);
+  std::vector<uint32_t> modules;
+  for (const size_t site : found->sites)
+    if (site != kNone && is_launched(site, numbers)) modules.push_back(module(site));
+  return modules;
+}
+
 std::vector<int64_t> OpenSteps::of_site(size_t site, std::span<const int64_t> numbers) const {
   std::vector<int64_t> own;
   for (const size_t number : sites_[site].numbers) own.push_back(numbers[number]);

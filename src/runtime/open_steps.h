@@ -28,6 +28,9 @@ class OpenSteps {
   // and 0 where its grid is empty; none where a number has no value.
   std::optional<std::vector<int64_t>> numbers(std::span<const int64_t> symbols) const;
   bool is_launched(size_t site, std::span<const int64_t> numbers) const { return numbers[numbers_.size() + site] != 0; }
+  // Of the plan's code: that of a site, and those that a step of the plan, which is open, launches.
+  uint32_t module(size_t site) const { return sites_[site].module; }
+  std::vector<uint32_t> modules_of(size_t step, std::span<const int64_t> numbers) const;
   // Of a site's code for these.
   Digest key(size_t site, std::span<const int64_t> numbers) const;
   Result<std::vector<std::byte>> compile(size_t site, std::span<const int64_t> numbers) const;

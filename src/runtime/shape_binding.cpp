@@ -221,14 +221,12 @@ int64_t ShapeBinding::largest(const Expr& number) const {
   return number.range(ranges).max;
 }
 
-Result<TensorArg> ShapeBinding::resolve(plan::TensorId id) const {
+Result<TensorArg> tensor_arg(const plan::TensorDesc& tensor, std::span<const int64_t> symbols) {
   TensorArg arg;
-  if (id == plan::kNoTensor) return arg;
-  const plan::TensorDesc& tensor = plan_.tensors[id];
   arg.dtype = tensor.dtype;
   arg.rank = static_cast<int>(tensor.dims.size());
   for (int d = 0; d < arg.rank; ++d) {
-    const std::optional<int64_t> dim = tensor.dims[static_cast<size_t>(d)].evaluate(symbols_);
+    const std::optional<int64_t> dim = tensor.dims[static_cast<size_t>(d)].evaluate(symbols);
     if (!dim || *dim < 0)
       return fail(ErrorCode::shape_mismatch, "tensor '{}': dimension {} is {} for these input shapes", tensor.name, d,
                   dim ? std::to_string(*dim) : "undefined");
@@ -240,12 +238,16 @@ Result<TensorArg> ShapeBinding::resolve(plan::TensorId id) const {
       arg.strides[d] = dense;
       dense *= arg.dims[d];
     } else {
-      const std::optional<int64_t> stride = tensor.strides[static_cast<size_t>(d)].evaluate(symbols_);
+      const std::optional<int64_t> stride = tensor.strides[static_cast<size_t>(d)].evaluate(symbols);
       if (!stride) return fail(ErrorCode::internal, "tensor '{}': stride {} is undefined", tensor.name, d);
       arg.strides[d] = *stride;
     }
   }
   return arg;
+}
+
+Result<TensorArg> ShapeBinding::resolve(plan::TensorId id) const {
+  return id == plan::kNoTensor ? TensorArg() : tensor_arg(plan_.tensors[id], symbols_);
 }
 
 void ShapeBinding::forget_computed() {

@@ -13,6 +13,9 @@
 
 namespace lathe {
 
+// A tensor under these values of the plan's symbols, without its address.
+Result<TensorArg> tensor_arg(const plan::TensorDesc& tensor, std::span<const int64_t> symbols);
+
 // A plan's sizes are expressions over symbols. read_inputs() gives a value to each symbol that inputs determine; steps
 // whose results' sizes depend on data give the others theirs in each run (SymbolSource::computed). Constraints between
 // sizes are checked as soon as both sides are known. One thread at a time, as the context that owns it; the engine

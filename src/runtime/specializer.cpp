@@ -22,8 +22,9 @@ bool is_for_want_of_compiler(const Error& error) {
 
 }  // namespace
 
-std::unique_ptr<Specializer> Specializer::create(const plan::Plan& plan, Device& device) {
-  std::unique_ptr<Specializer> made(new Specializer(plan, device));
+std::unique_ptr<Specializer> Specializer::create(const plan::Plan& plan, Device& device,
+                                                 SpecializationGain::OpenKernel open) {
+  std::unique_ptr<Specializer> made(new Specializer(plan, device, std::move(open)));
   return made->steps_.is_empty() ? nullptr : std::move(made);
 }
 
@@ -42,6 +43,7 @@ Specializer::~Specializer() {
 }
 
 std::shared_ptr<const SpecializedKernels> Specializer::want(std::span<const int64_t> symbols, const Client& given) {
+  if (!given.wants_all && !gain_.may_any_gain()) return nullptr;
   std::optional<std::vector<int64_t>> numbers = steps_.numbers(symbols);
   if (!numbers) return nullptr;
   Client client = given;
@@ -49,9 +51,10 @@ std::shared_ptr<const SpecializedKernels> Specializer::want(std::span<const int6
   Kernels old;  // goes without the lock: that may wait for the device
   std::unique_lock lock(mutex_);
   log_ = client.log;
-  const auto known = std::ranges::find_if(sizes_, [&](const Kernels& one) { return one->numbers_ == *numbers; });
+  const auto known = std::ranges::find_if(
+      sizes_, [&](const Kernels& one) { return one->numbers_ == *numbers && (one->has_all_ || !client.wants_all); });
   if (known == sizes_.end()) {
-    const Kernels kernels = begin(*std::move(numbers), client);
+    const Kernels kernels = begin(*std::move(numbers), symbols, client);
     old = evict();
     lock.unlock();
     if (client.log) client.log->print(Severity::verbose, "kernels for sizes {}: waiting", kernels->id_);
@@ -69,15 +72,18 @@ std::shared_ptr<const SpecializedKernels> Specializer::want(std::span<const int6
 }
 
 // Nothing has happened where there is no memory for it.
-Specializer::Kernels Specializer::begin(std::vector<int64_t> numbers, const Client& client) {
+Specializer::Kernels Specializer::begin(std::vector<int64_t> numbers, std::span<const int64_t> symbols,
+                                        const Client& client) {
   Kernels kernels = std::make_shared<SpecializedKernels>();
   kernels->numbers_ = std::move(numbers);
+  kernels->has_all_ = client.wants_all;
   kernels->caches_ = {client.cache};
   kernels->kernels_.resize(steps_.num_steps_of_plan());
-  const auto job = std::make_shared<Job>(Job{kernels, client, std::vector<DeviceCode>(steps_.num_sites())});
+  const auto job = std::make_shared<Job>(
+      Job{kernels, client, {symbols.begin(), symbols.end()}, std::vector<DeviceCode>(steps_.num_sites())});
   sizes_.reserve(sizes_.size() + 1);
   if (start_threads()) {
-    jobs_.push_front(job);
+    jobs_.push_back(job);
     ++running_;
   } else {
     kernels->state_ = SpecializedKernels::State::ready;  // without any
@@ -92,10 +98,10 @@ Specializer::Kernels Specializer::begin(std::vector<int64_t> numbers, const Clie
 
 // Of the jobs that nobody has begun.
 void Specializer::drop_oldest() {
-  const auto oldest = std::find_if(jobs_.rbegin(), jobs_.rend(), [](const auto& one) { return one->begun == 0; });
-  if (oldest == jobs_.rend()) return;
+  const auto oldest = std::ranges::find(jobs_, size_t{0}, [](const auto& one) { return one->begun; });
+  if (oldest == jobs_.end()) return;
   const std::shared_ptr<Job> job = *oldest;
-  std::erase(jobs_, job);
+  jobs_.erase(oldest);
   std::erase(sizes_, job->kernels);
   job->kernels->state_ = SpecializedKernels::State::dropped;
   --running_;
@@ -141,21 +147,26 @@ void Specializer::work() {
     work_.wait(lock, [&] { return stops_ || !jobs_.empty(); });
     if (stops_) return;
     const auto begun = std::ranges::find_if(jobs_, [](const auto& one) { return one->begun > 0; });
-    const auto next = begun == jobs_.end() ? jobs_.begin() : begun;
+    const auto next = begun == jobs_.end() ? jobs_.end() - 1 : begun;
     const std::shared_ptr<Job> job = *next;
     const size_t site = job->begun++;
     if (job->begun == steps_.num_sites()) jobs_.erase(next);
     lock.unlock();
-    const bool is_launched = steps_.is_launched(site, job->kernels->numbers_);
-    DeviceCode code = is_launched ? code_of(*job, site) : DeviceCode();
+    const bool wanted = is_wanted(*job, site);
+    DeviceCode code = wanted ? code_of(*job, site) : DeviceCode();
     lock.lock();
-    if (is_launched) ++(code.bytes.empty() ? counts_.failed : counts_.made);
+    if (wanted) ++(code.bytes.empty() ? counts_.failed : counts_.made);
     job->code[site] = std::move(code);
     if (++job->done < steps_.num_sites()) continue;
     lock.unlock();
     finish(*job);
     lock.lock();
   }
+}
+
+bool Specializer::is_wanted(const Job& job, size_t site) const {
+  return steps_.is_launched(site, job.kernels->numbers_) &&
+         (job.client.wants_all || gain_.may_gain(steps_.module(site)));
 }
 
 // Empty where it cannot be made: that is no reason to fail for whoever runs the open kernels.
@@ -199,11 +210,13 @@ void Specializer::finish(Job& job) {
   try {
     for (const DeviceCode& one : job.code) code.push_back(one.bytes);
     std::unique_lock turn(driver_turns());
-    made = steps_.make_kernels(job.kernels->numbers_, code, [&] {
+    const auto between = [&] {
       turn.unlock();
       let_runs_go_on();
       turn.lock();
-    });
+    };
+    made = steps_.make_kernels(job.kernels->numbers_, code, between);
+    if (!job.client.wants_all) leave_out_slower(job, made, between);
   } catch (const std::bad_alloc&) {
     note(job.client, {ErrorCode::out_of_memory, "there is no memory left", {}});
   }
@@ -212,6 +225,7 @@ void Specializer::finish(Job& job) {
   // holds what the log needs, an interpreter's lock, say.
   if (job.client.log) job.client.log->print(Severity::verbose, "kernels for sizes {}: ready", kernels.id_);
   std::unique_lock lock(mutex_);
+  kernels.is_empty_ = std::ranges::all_of(made, [](const auto& kernel) { return !kernel; });
   kernels.kernels_ = std::move(made);
   kernels.state_.store(SpecializedKernels::State::ready, std::memory_order_release);
   --running_;
@@ -219,6 +233,39 @@ void Specializer::finish(Job& job) {
   done_.notify_all();
   lock.unlock();
   for (size_t i = 1; i < caches.size(); ++i) copy_code(kernels, *caches[0], *caches[i]);
+}
+
+// Steps without a kernel in the set run the engine's own. Those of the same code take the same time.
+void Specializer::leave_out_slower(const Job& job, std::span<std::unique_ptr<Kernel>> kernels,
+                                   const std::function<void()>& between) {
+  std::vector<std::pair<std::vector<uint32_t>, SpecializationGain::Times>> timed;
+  SpecializationGain::Times run;
+  bool has_all = true;
+  for (size_t step = 0; step < kernels.size(); ++step) {
+    if (!kernels[step]) continue;
+    const std::vector<uint32_t> modules = steps_.modules_of(step, job.kernels->numbers_);
+    const auto known = std::ranges::find(timed, modules, [](const auto& one) { return one.first; });
+    if (known != timed.end()) {
+      run += known->second;
+    } else if (std::ranges::all_of(modules, [&](uint32_t module) { return gain_.is_decided(module); })) {
+      has_all = false;
+    } else {
+      between();
+      const auto times = gain_.measure(step, *kernels[step], modules, job.symbols);
+      has_all &= times.has_value();
+      if (times)
+        run += timed.emplace_back(modules, *times).second;
+      else if (job.client.log)
+        job.client.log->print(Severity::verbose, "kernels for sizes are made without being timed: {}",
+                              times.error().message);
+    }
+  }
+  if (has_all && !timed.empty()) gain_.note_run(run);
+  for (size_t step = 0; step < kernels.size(); ++step) {
+    if (!kernels[step]) continue;
+    const std::vector<uint32_t> modules = steps_.modules_of(step, job.kernels->numbers_);
+    if (std::ranges::none_of(modules, [&](uint32_t module) { return gain_.may_gain(module); })) kernels[step].reset();
+  }
 }
 
 // Between two loads of code, for which the driver makes runs wait: one of them gets through. Where a run waits for

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels of an engine's steps that are compiled again for the sizes that runs have, so that these are numbers in their
-// code: made by threads in the background, and kept for the sizes that were wanted last.
+// code: made by threads in the background, and kept for the sizes that were wanted last. Code that is no faster so for
+// the first sizes is not made for others, unless a client wants all.
 #pragma once
 
 #include <atomic>
 #include <condition_variable>
-#include <deque>
 #include <mutex>
 #include <thread>
 
 #include "base/log.h"
 #include "device/kernel_cache.h"
 #include "runtime/open_steps.h"
+#include "runtime/specialization_gain.h"
 
 namespace lathe {
 
@@ -24,7 +25,8 @@ class SpecializedKernels {
   bool is_dropped() const { return state_.load(std::memory_order_acquire) == State::dropped; }
   // Null = the engine's own. Of ready ones.
   const Kernel* of(size_t step) const { return kernels_[step].get(); }
-  uint64_t id() const { return id_; }  // not 0, and no other's of this engine
+  bool is_empty() const { return is_empty_; }  // all are the engine's own; of ready ones
+  uint64_t id() const { return id_; }          // not 0, and no other's of this engine
 
  private:
   friend class Specializer;
@@ -33,6 +35,8 @@ class SpecializedKernels {
   std::atomic<State> state_ = State::waiting;
   std::vector<std::unique_ptr<Kernel>> kernels_;  // by step
   uint64_t id_ = 0;
+  bool is_empty_ = true;
+  bool has_all_ = false;                              // none was left out as no faster
   std::vector<int64_t> numbers_;                      // OpenSteps::numbers()
   std::vector<std::shared_ptr<KernelCache>> caches_;  // that have the code, or will
   uint64_t turn_ = 0;                                 // when they were last wanted
@@ -45,7 +49,9 @@ class Specializer {
   static constexpr size_t kMostWaiting = 64;  // of them, that wait to be compiled
 
   // Null where the plan has nothing that can be specialised, or no steps run on the device.
-  static std::unique_ptr<Specializer> create(const plan::Plan& plan, Device& device);
+  // `open`: the engine's kernels, beside which others are timed; null = nothing is timed, and everything made.
+  static std::unique_ptr<Specializer> create(const plan::Plan& plan, Device& device,
+                                             SpecializationGain::OpenKernel open = nullptr);
   ~Specializer();  // when what is being compiled is done; what waits is left out
 
   // Where code is looked for and kept (null: in memory, while the engine is there), and who is told of it. The log
@@ -53,9 +59,10 @@ class Specializer {
   struct Client {
     std::shared_ptr<KernelCache> cache;
     Log* log = nullptr;
+    bool wants_all = false;  // also what is no faster
   };
   // The kernels for the sizes that these symbols have, which are begun where they are not there. Null where a size is
-  // not known.
+  // not known, or nothing is faster that the client would want.
   std::shared_ptr<const SpecializedKernels> want(std::span<const int64_t> symbols, const Client& client);
   // Until they are ready, or dropped.
   void wait(const SpecializedKernels& kernels);
@@ -75,30 +82,36 @@ class Specializer {
   struct Job {
     Kernels kernels;
     Client client;
+    std::vector<int64_t> symbols;
     std::vector<DeviceCode> code;  // by site; empty where it could not be made
     size_t begun = 0, done = 0;    // sites
   };
 
-  Specializer(const plan::Plan& plan, Device& device) : steps_(plan, device) {}
-  Kernels begin(std::vector<int64_t> numbers, const Client& client);
+  Specializer(const plan::Plan& plan, Device& device, SpecializationGain::OpenKernel open)
+      : steps_(plan, device), gain_(plan, device, std::move(open)) {}
+  Kernels begin(std::vector<int64_t> numbers, std::span<const int64_t> symbols, const Client& client);
   void drop_oldest();
   bool start_threads();
   void work();
   DeviceCode code_of(const Job& job, size_t site);
   void note(const Client& client, const Error& error);
+  bool is_wanted(const Job& job, size_t site) const;
   void finish(Job& job);
+  void leave_out_slower(const Job& job, std::span<std::unique_ptr<Kernel>> kernels,
+                        const std::function<void()>& between);
   void let_runs_go_on();
   void copy_code(const SpecializedKernels& kernels, KernelCache& from, KernelCache& to) const;
   Kernels evict();
 
   const OpenSteps steps_;
+  SpecializationGain gain_;
   const std::shared_ptr<KernelCache> own_cache_ = std::make_shared<KernelCache>("", size_t{64} << 20);
 
   mutable std::mutex mutex_;  // of all below
   std::condition_variable work_, done_;
   std::vector<Kernels> sizes_;
   std::vector<std::shared_ptr<const SpecializedKernels>> kept_;
-  std::deque<std::shared_ptr<Job>> jobs_;  // with sites that no thread has begun; the newest first
+  std::vector<std::shared_ptr<Job>> jobs_;  // with sites that no thread has begun; the newest last
   std::vector<std::thread> threads_;
   bool stops_ = false, has_warned_ = false;
   std::optional<Error> no_compiler_;

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/specialization_gain.h"
+
+#include <algorithm>
+
+#include "base/divide.h"
+#include "runtime/shape_binding.h"
+#include "runtime/tensor_copy.h"
+
+namespace lathe {
+namespace {
+
+constexpr int kRepeats = 5, kRounds = 6;  // runs may be at work beside them: the least time of many counts
+constexpr int kRunsAtOnce = 4;            // so that what events take counts for little
+constexpr size_t kAlignment = 256;
+
+// A step's operands and workspace, each in memory of its own, which holds zeros.
+class TrialOperands {
+ public:
+  TrialOperands(const plan::Plan& plan, const plan::Step& step, std::span<const int64_t> symbols)
+      : plan_(plan), ids_(step.inputs), inputs_(ids_.size()), symbols_(symbols) {
+    ids_.insert(ids_.end(), step.outputs.begin(), step.outputs.end());
+    args_.resize(ids_.size());
+  }
+  Operands get() const {
+    const std::span<const TensorArg> all = args_;
+    return {all.first(inputs_), all.subspan(inputs_), symbols_};
+  }
+  std::byte* workspace() const { return memory_.data(); }
+
+  Result<> resolve() {
+    for (size_t i = 0; i < ids_.size(); ++i) {
+      if (ids_[i] == plan::kNoTensor) continue;
+      LATHE_ASSIGN(args_[i], tensor_arg(plan_.tensors[ids_[i]], symbols_));
+    }
+    return {};
+  }
+  Result<> place(size_t workspace, Device& device, Queue& queue) {
+    std::vector<size_t> places(ids_.size());
+    size_t end = round_up(workspace, kAlignment);
+    for (size_t i = 0; i < ids_.size(); ++i) {
+      if (ids_[i] == plan::kNoTensor) continue;
+      const Line line = line_of(args_[i]);
+      const DType type = line.elements.dtype;
+      places[i] = end + static_cast<size_t>(bytes_of(type, line.first).value_or(0));
+      end = round_up(end + static_cast<size_t>(bytes_of(type, line.elements.dims[0]).value_or(0)), kAlignment);
+    }
+    if (end > SpecializationGain::kMostBytes)
+      return fail(ErrorCode::out_of_memory, "a step with {} bytes of operands is not timed", end);
+    LATHE_ASSIGN(memory_, device.allocate(end));
+    const std::vector<std::byte> zeros(end);
+    LATHE_TRY(device.upload(memory_.data(), zeros.data(), end, queue));
+    for (size_t i = 0; i < ids_.size(); ++i)
+      if (ids_[i] != plan::kNoTensor) args_[i].data = memory_.data() + places[i];
+    return {};
+  }
+
+ private:
+  const plan::Plan& plan_;
+  std::vector<plan::TensorId> ids_;  // inputs, then outputs
+  std::vector<TensorArg> args_;
+  const size_t inputs_;
+  std::span<const int64_t> symbols_;
+  DeviceMemory memory_;
+};
+
+}  // namespace
+
+// Where nothing is timed, all is decided.
+SpecializationGain::SpecializationGain(const plan::Plan& plan, Device& device, OpenKernel open)
+    : plan_(plan), device_(device), open_(std::move(open)), modules_(plan.codes.size()) {
+  for (Verdict& verdict : modules_)
+    if (!open_) verdict = kGains;
+}
+
+bool SpecializationGain::may_gain(uint32_t module) const {
+  const std::lock_guard lock(mutex_);
+  return may_any_ && modules_[module].may_gain();
+}
+
+bool SpecializationGain::is_decided(uint32_t module) const {
+  const std::lock_guard lock(mutex_);
+  return modules_[module].is_decided();
+}
+
+Result<SpecializationGain::Times> SpecializationGain::measure(size_t step, const Kernel& kernel,
+                                                              std::span<const uint32_t> modules,
+                                                              std::span<const int64_t> symbols) {
+  Result<Times> times = time(step, kernel, symbols);
+  const std::lock_guard lock(mutex_);
+  for (const uint32_t module : modules) times ? modules_[module].add(*times) : void(modules_[module] = kGains);
+  return times;
+}
+
+void SpecializationGain::note_run(const Times& times) {
+  const std::lock_guard lock(mutex_);
+  runs_.add(times);
+  if (!runs_.may_gain()) may_any_ = false;
+}
+
+Result<SpecializationGain::Times> SpecializationGain::time(size_t step, const Kernel& kernel,
+                                                           std::span<const int64_t> symbols) {
+  const std::lock_guard lock(timing_);
+  if (!queue_) {
+    LATHE_ASSIGN(queue_, device_.make_queue());
+  }
+  LATHE_ASSIGN(const QueueTurn turn, QueueTurn::take(*queue_));
+  const Kernel* const kernels[] = {open_(step), &kernel};
+  LATHE_CHECK(kernels[0]);
+  TrialOperands trial(plan_, plan_.steps[step], symbols);
+  LATHE_TRY(trial.resolve());
+  size_t workspace = 0;
+  for (const Kernel* each : kernels) {
+    LATHE_ASSIGN(const size_t bytes, each->prepare(trial.get(), device_.threads()));
+    workspace = std::max(workspace, bytes);
+  }
+  LATHE_TRY(trial.place(workspace, device_, *queue_));
+  double least[2] = {};
+  for (size_t round = 0; round < 2 * kRounds; ++round) {
+    const size_t i = round % 2;
+    const auto work = [&](Queue& queue) -> Result<> {
+      for (int k = 0; k < kRunsAtOnce; ++k) LATHE_TRY(kernels[i]->enqueue(trial.get(), trial.workspace(), queue));
+      return {};
+    };
+    LATHE_ASSIGN(const std::vector<double> times, device_.time(*queue_, work, kRepeats));
+    for (const double time : times) least[i] = least[i] > 0 ? std::min(least[i], time) : time;
+  }
+  LATHE_TRY(device_.wait(*queue_));  // before the memory goes
+  return Times{least[0], least[1]};
+}
+
+}  // namespace lathe
