@@ -51,6 +51,35 @@ TEST(GemmInteger, RandomShapes) {
   }
 }
 
+// Rows of A that lie in a wider tensor of bytes: no multiple of four from each other, and once in uneven distances.
+TEST(GemmInteger, RowsAtAnyDistance) {
+  for (int i = 0; i < 40 && !::testing::Test::HasFailure(); ++i) {
+    const int64_t b = pick(1, 2), m = pick(1, 50), k = 4 * pick(1, 40), n = 20, room = pick(0, 9);
+    SCOPED_TRACE(fmt::format("{} x {} x {}, {} bytes between rows", b, m, k, room));
+    Levels a(pick(0, 1) ? DType::u8 : DType::i8, {b, m + pick(0, 1), k + room}, false);
+    a.arg.dims[1] = m;
+    a.arg.dims[2] = k;
+    const std::vector<int8_t> weights = random_weights(k * n);
+    const gemm::Panels fours{k / 4, n, 16};
+    std::vector<int32_t> packed(static_cast<size_t>(gemm::packed_integers(fours, 1)));
+    gemm::pack_integers(fours, 1, weights.data(), packed);
+    Levels out(DType::i32, {b, m, n}, false);
+    const auto params = encode_params(gemm::IntegerGemmParams{k, n, {.width = 16}, {DType::i32}});
+    auto kernel = make_gemm_integer({params});
+    ASSERT_TRUE(kernel) << kernel.error().to_string();
+    const std::vector<TensorArg> inputs{a.arg, flat(packed)};
+    run_kernel(**kernel, inputs, {out.arg}, 1);
+    for (int64_t z = 0; z < b; ++z)
+      for (int64_t r = 0; r < m; ++r)
+        for (int64_t c = 0; c < n && !::testing::Test::HasFailure(); ++c) {
+          int64_t sum = 0;
+          for (int64_t j = 0; j < k; ++j)
+            sum += static_cast<int64_t>(a.at({z, r, j})) * weights[static_cast<size_t>(c * k + j)];
+          expect_element(forms().back(), out, {}, {z, r, c}, sum);
+        }
+  }
+}
+
 // A stack of matrices of 8-bit integers, which lie transposed in memory or not.
 Levels random_matrices(const std::vector<int64_t>& batch, int64_t rows, int64_t columns) {
   const bool transposed = pick(0, 1);

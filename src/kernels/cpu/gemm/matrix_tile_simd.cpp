@@ -84,18 +84,18 @@ class Rows {
  public:
   LATHE_INLINE Rows(const Tile& tile, int first, int count) : tile_(tile), first_(first), count_(count) {}
 
-  // Behind where the rows of a tap begin.
+  // Before its first load().
   LATHE_INLINE void enter(const Tap& tap) {
     const float* const* rows = rows_of(tap);
-    stride_ = count_ > 1 ? rows[1] - rows[0] : kDepth;
+    stride_ = count_ > 1 ? distance(rows) : 0;
     is_even_ = true;
-    for (int r = 2; r < count_; ++r) is_even_ &= rows[r] - rows[r - 1] == stride_;
+    for (int r = 2; r < count_; ++r) is_even_ &= distance(rows + r - 1) == stride_;
   }
   // Elements [at, at + 16) along K of the tap that was entered: a register takes rows in equal distances.
   template <int kNumber>
   LATHE_INLINE void load(const Tap& tap, int64_t at) const {
     if (is_even_)
-      load_matrix<kNumber>(rows_of(tap)[0] + offset_of(tap) + at, stride_ * static_cast<int64_t>(sizeof(float)));
+      load_matrix<kNumber>(rows_of(tap)[0] + offset_of(tap) + at, stride_);
     else
       load_parts<kNumber>(tap, at, kDepth);
   }
@@ -126,10 +126,14 @@ class Rows {
     return tile_.a_rows + tap.list * tile_.rows + first_;
   }
   LATHE_INLINE int64_t offset_of(const Tap& tap) const { return tap.a_offset + tile_.a_offset; }
+  // In bytes, of which a row of 8-bit integers may have any number to the next.
+  LATHE_INLINE static int64_t distance(const float* const* rows) {
+    return reinterpret_cast<intptr_t>(rows[1]) - reinterpret_cast<intptr_t>(rows[0]);
+  }
 
   const Tile& tile_;
   int first_, count_;
-  int64_t stride_ = kDepth;
+  int64_t stride_ = 0;  // from one row to the next, in bytes
   bool is_even_ = true;
 };
 
