@@ -128,9 +128,9 @@ void check_tiles(const gemm::TileTable& table, std::string_view name) {
       tile.partial_stride = columns;
       tile.store_partial = true;
       tile.rows = rows;
-      int configured = 0;
+      gemm::MatrixSetup matrices(table);
       tile.b_rows = depth;
-      tile.configured = &configured;
+      tile.configured = matrices.rows();
       table.functions[vectors - 1][rows - 1](tile);
       for (int64_t r = 0; r < rows; ++r)
         for (int64_t c = 0; c < columns; ++c) {

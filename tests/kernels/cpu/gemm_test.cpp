@@ -23,10 +23,10 @@ struct Case {
 
   std::string text() const {
     return fmt::format(
-        "batch rank {} m {} k {} n {} packed {} batched {} ta {} tb {} width {} rows {} block {} k_block {} "
+        "batch rank {} m {} k {} n {} packed {} batched {} ta {} tb {} width {} block {} k_block {} "
         "columns {} threads {} ranks {} {} bf16 {} program '{}'",
-        batch.size(), m, k, n, packed, batched_b, transpose_a, transpose_b, blocking.width, blocking.rows,
-        blocking.row_block, blocking.k_block, blocking.split_columns, threads, a_rank, b_rank, bf16, program);
+        batch.size(), m, k, n, packed, batched_b, transpose_a, transpose_b, blocking.width, blocking.row_block,
+        blocking.k_block, blocking.split_columns, threads, a_rank, b_rank, bf16, program);
   }
 };
 
@@ -140,8 +140,8 @@ Case random_case() {
   c.transpose_a = pick(0, 3) == 0;
   c.transpose_b = pick(0, 1);
   c.bf16 = pick(0, 1);
-  c.blocking = {static_cast<int>(one_of<int64_t>({16, 32, 48, 64})), static_cast<int>(pick(1, 14)),
-                one_of<int64_t>({0, 0, 5, 14}), one_of<int64_t>({0, 0, 1, 5, 64}), pick(0, 1) == 1};
+  c.blocking = {static_cast<int>(one_of<int64_t>({16, 32, 48, 64})), one_of<int64_t>({0, 0, 5, 14}),
+                one_of<int64_t>({0, 0, 1, 5, 64}), pick(0, 1) == 1};
   c.program = one_of<std::string>(
       {"", "in=2; r2=add r0 r1; out r2", "in=2; r2=add r0 r1; r3=relu r2; out r3",
        "in=3; r3=add r0 r1; r4=add r3 r2; r5=clip r4 -1 1.5; out r5", "in=2; r2=add r1 r0; r3=hard_swish r2; out r3",

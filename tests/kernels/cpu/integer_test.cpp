@@ -31,8 +31,7 @@ TEST(GemmInteger, RandomShapes) {
     std::vector<int32_t> packed(static_cast<size_t>(gemm::packed_integers(fours, 1)));
     gemm::pack_integers(fours, 1, weights.data(), packed);
     const std::vector<Levels> operands = operands_of(form, {b, m, n}, 2, false);
-    const gemm::Blocking blocking{width, static_cast<int>(pick(1, 14)), one_of<int64_t>({0, 5}),
-                                  one_of<int64_t>({0, 3, 16}), pick(0, 1) == 1};
+    const gemm::Blocking blocking{width, one_of<int64_t>({0, 5}), one_of<int64_t>({0, 3, 16}), pick(0, 1) == 1};
     const auto params = encode_params(gemm::IntegerGemmParams{k, n, blocking, {form.to, form.operands}});
     const Program program = *parse_program(form.program);
     auto kernel = make_gemm_integer({params, &program});
@@ -107,8 +106,7 @@ TEST(GemmInteger, ComputedMatrices) {
                              name_of(a.arg.dtype), a.arg.rank, name_of(b.arg.dtype), b.arg.rank, width));
     Levels out(form.to, {batch, m, n}, false);
     const std::vector<Levels> operands = operands_of(form, {batch, m, n}, 2, false);
-    const gemm::Blocking blocking{width, static_cast<int>(pick(1, 14)), one_of<int64_t>({0, 5}),
-                                  one_of<int64_t>({0, 3, 16}), pick(0, 1) == 1};
+    const gemm::Blocking blocking{width, one_of<int64_t>({0, 5}), one_of<int64_t>({0, 3, 16}), pick(0, 1) == 1};
     const auto params = encode_params(gemm::IntegerGemmParams{0, 0, blocking, {form.to, form.operands}, false});
     const Program program = *parse_program(form.program);
     auto kernel = make_gemm_integer({params, &program});
@@ -160,8 +158,8 @@ TEST(ConvInteger, RandomShapes) {
     for (int64_t i = 0; i < shape.out_channels * depth; ++i)
       columns.push_back(static_cast<int8_t>(weight(i / depth, i / channels % shape.volume(), i % channels)));
     conv::ConvConfig config;
-    config.blocking = {static_cast<int>(one_of<int64_t>({16, 32, 48, 64})), static_cast<int>(pick(1, 14)),
-                       one_of<int64_t>({0, 5}), one_of<int64_t>({0, 3}), pick(0, 1) == 1};
+    config.blocking = {static_cast<int>(one_of<int64_t>({16, 32, 48, 64})), one_of<int64_t>({0, 5}),
+                       one_of<int64_t>({0, 3}), pick(0, 1) == 1};
     config.row_aligned = pick(0, 1);
     const gemm::Panels fours{depth / 4, outputs, config.blocking.width};
     std::vector<int32_t> packed(static_cast<size_t>(gemm::packed_integers(fours, shape.groups)));
@@ -231,9 +229,9 @@ void check_tiles(const gemm::TileTable& table, std::string_view name) {
       tile.integers = &epilogue;
       tile.where = &where;
       tile.rows = rows;
-      int configured = 0;
+      gemm::MatrixSetup matrices(table);
       tile.b_rows = fours.k;
-      tile.configured = &configured;
+      tile.configured = matrices.rows();
       // The panel may be narrower than the tile's vectors: those that it lacks belong to a smaller tile.
       if (tile.b_stride < vectors * table.lanes) continue;
       table.functions[vectors - 1][rows - 1](tile);
@@ -273,7 +271,7 @@ TEST(GemmInteger, RefusesHostileParameters) {
 }
 
 TEST(GemmInteger, RefusesTensorsThatDoNotFit) {
-  const auto params = encode_params(gemm::IntegerGemmParams{8, 20, {.width = 16, .rows = 4}});
+  const auto params = encode_params(gemm::IntegerGemmParams{8, 20, {.width = 16}});
   auto kernel = make_gemm_integer({params});
   ASSERT_TRUE(kernel);
   std::vector<int32_t> packed(static_cast<size_t>(gemm::packed_integers({2, 20, 16}, 1))), few(10);

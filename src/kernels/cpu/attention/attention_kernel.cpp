@@ -119,8 +119,6 @@ class Worker {
     multiply_by_keys();
     for_each_tile(static_cast<int>(std::min<int64_t>(sizes_.values.n, kWidth)),
                   [&](int64_t begin, int rows) { add_values(begin, rows); });
-    if (tiles_.leave) tiles_.leave();
-    configured_ = 0;
   }
 
  private:
@@ -211,7 +209,7 @@ class Worker {
     tile.store_partial = true;
     tile.rows = product.rows;
     tile.b_rows = product.depth;
-    tile.configured = &configured_;
+    tile.configured = matrices_.rows();
     const int step = tiles_.vectors * tiles_.lanes;
     for (int c = 0; c < product.columns; c += step) {
       tile.columns = std::min(step, product.columns - c);
@@ -301,7 +299,7 @@ class Worker {
   const BoundEpilogue& epilogue_;
   const Sizes& sizes_;
   const gemm::TileTable& tiles_;
-  int configured_ = 0;  // Tile::configured
+  gemm::MatrixSetup matrices_{tiles_};
   float *const keys_, *const values_, *const scores_, *const queries_;
   std::byte* const mask_;
   const float** const q_rows_;

@@ -25,8 +25,7 @@ void add_winograd(const ConvProblem& problem, int threads, std::vector<ConvConfi
     const int64_t tiles = problem.batch * ceil_div(problem.out[1], m) * ceil_div(problem.out[2], m);
     const bool columns = threads > 1 && tiles < 48 * threads;
     for (int64_t block : {48, 24, 12})
-      if (block == 48 || tiles > block)
-        found.push_back({algorithm, {width, kMaxVectorTileRows, block, 0, columns}, false});
+      if (block == 48 || tiles > block) found.push_back({algorithm, {width, block, 0, columns}, false});
   }
 }
 
@@ -78,13 +77,12 @@ std::vector<ConvConfig> candidates(const ConvProblem& problem, int threads) {
     for (int width : {best, 32, 48, 64}) {
       if (width > gemm::kPanelQuantum && n <= width - gemm::kPanelQuantum) continue;
       const int64_t k_block = k * width > 48 * 1024 ? 512 : 0;
-      add({width, kMaxVectorTileRows, 0, k_block, split}, aligned);
-      add({width, kMaxVectorTileRows, 0, 0, split}, !aligned);
-      if (n > width && k <= 576) add({width, kMaxVectorTileRows, 48, 0, split}, false);
-      if (width == best && n > width && gemm::stays_near(k * n))
-        add({width, kMaxVectorTileRows, gemm::kTileByTile, 0, split}, false);
+      add({width, 0, k_block, split}, aligned);
+      add({width, 0, 0, split}, !aligned);
+      if (n > width && k <= 576) add({width, 48, 0, split}, false);
+      if (width == best && n > width && gemm::stays_near(k * n)) add({width, gemm::kTileByTile, 0, split}, false);
     }
-  if (found.empty()) add({gemm::kPanelQuantum, kMaxVectorTileRows, 0, 0, false}, false);
+  if (found.empty()) add({gemm::kPanelQuantum, 0, 0, false}, false);
   add_winograd(problem, threads, found);
   return found;
 }

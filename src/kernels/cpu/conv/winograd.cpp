@@ -201,7 +201,7 @@ void Winograd::multiply(const float* weights, int64_t panel, int64_t tiles, int6
     const float* next = e + 1 < products_ ? weights + (e + 1) * per_product : upcoming;
     for (int c = 0; c < stride; c += step) {
       const int vectors = std::min(step, stride - c) / table.lanes;
-      const int most = std::min(config_.blocking.rows, table.max_rows[vectors - 1]);
+      const int most = table.max_rows[vectors - 1];
       const int64_t count = ceil_div(tiles, most);
       tile.columns = vectors * table.lanes;
       tile.b = weights + e * per_product + c;

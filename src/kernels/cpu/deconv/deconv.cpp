@@ -75,10 +75,10 @@ std::vector<gemm::Blocking> candidates(const ConvShape& shape, int64_t rows, int
   const bool wide = threads > 1 && shape.groups * n > rows;
   for (int width : {n % 48 == 0 ? 48 : 64, 32, 64, 48}) {
     if (width > gemm::kPanelQuantum && n <= width - gemm::kPanelQuantum) continue;
-    const gemm::Blocking blocking{width, kMaxVectorTileRows, 0, 0, wide};
+    const gemm::Blocking blocking{width, 0, 0, wide};
     if (std::find(found.begin(), found.end(), blocking) == found.end()) found.push_back(blocking);
   }
-  if (found.empty()) found.push_back({gemm::kPanelQuantum, kMaxVectorTileRows, 0, 0, wide});
+  if (found.empty()) found.push_back({gemm::kPanelQuantum, 0, 0, wide});
   return found;
 }
 

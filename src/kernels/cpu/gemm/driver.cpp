@@ -39,7 +39,8 @@ struct Share {
 
 class Worker {
  public:
-  Worker(const GemmProblem& problem, std::byte* scratch) : problem_(problem), tiles_(tiles_of(problem)) {
+  Worker(const GemmProblem& problem, std::byte* scratch)
+      : problem_(problem), tiles_(tiles_of(problem)), matrices_(tiles_) {
     auto take = [&](int64_t bytes) {
       std::byte* piece = scratch;
       scratch += round_up(bytes, 64);
@@ -53,12 +54,6 @@ class Worker {
   }
 
   void run(const Share& share) {
-    run_tiles(share);
-    if (tiles_.leave) tiles_.leave();
-  }
-
- private:
-  void run_tiles(const Share& share) {
     if (problem_.blocking.row_block == kTileByTile && problem_.blocking.k_block == 0) return run_by_tiles(share);
     const int64_t block = problem_.blocking.row_block ? problem_.blocking.row_block : share.last_row;
     for (int64_t row = share.first_row; row < share.last_row; row += block) {
@@ -69,14 +64,12 @@ class Worker {
     }
   }
 
+ private:
   // Where a tile's rows begin that is the i-th of `count` rows; most: of a tile.
   int64_t row_of(int64_t i, int64_t tiles, int64_t count, int most) const {
     return tiles_.has_whole_tiles ? std::min(count, i * most) : count * i / tiles;
   }
-  int most_rows(int vectors) const {
-    const int most = tiles_.max_rows[vectors - 1];
-    return tiles_.has_whole_tiles ? most : std::min(problem_.blocking.rows, most);
-  }
+  int most_rows(int vectors) const { return tiles_.max_rows[vectors - 1]; }
 
   // All panels for a tile's rows before the next rows: for weights that stay in the first cache.
   void run_by_tiles(const Share& share) {
@@ -108,7 +101,7 @@ class Worker {
     tile.where = &scratch_.where;
     tile.partial_stride = problem_.blocking.width;
     tile.b_rows = problem_.panels.k;
-    tile.configured = &configured_;
+    tile.configured = matrices_.rows();
     for (int c = 0; c < columns; c += step) {
       tile.columns = std::min(step, columns - c);
       tile.column = group * problem_.panels.n + panel * problem_.panels.width + c;
@@ -179,11 +172,11 @@ class Worker {
 
   const GemmProblem& problem_;
   const TileTable& tiles_;
+  MatrixSetup matrices_;
   TileScratch scratch_;
   TileTaps filled_{};
   int64_t filled_row_ = -1;
   int filled_count_ = 0;
-  int configured_ = 0;
   float* partial_ = nullptr;
   int64_t rows_begin_ = 0, rows_end_ = 0;
   int64_t prefetch_step_ = 0;

@@ -18,10 +18,10 @@ constexpr bool stays_near(int64_t weights) { return weights <= 64 << 10; }
 // How a problem is cut. The same record serves GEMM and convolution.
 struct Blocking {
   int width = 64;                 // of a panel: 16, 32, 48 or 64; fixed when weights are packed
-  int rows = kMaxVectorTileRows;  // at most, of a tile in vector registers; the ISA level may lower it
   int64_t row_block = 0;          // rows for which all panels are done before the next rows; 0 = all rows
   int64_t k_block = 0;            // k steps after which partial sums go to memory; 0 = all
   bool split_columns = false;     // threads share the columns, not the rows
+  int rows = kMaxVectorTileRows;  // what all plans say; tiles have as many as the CPU's table has
   static constexpr auto members() {
     return std::tuple(&Blocking::width, &Blocking::rows, &Blocking::row_block, &Blocking::k_block,
                       &Blocking::split_columns);
@@ -86,6 +86,21 @@ void run_problem(const GemmProblem& problem, std::byte* scratch, ThreadPool& poo
 void run_problem_alone(const GemmProblem& problem, std::byte* scratch);
 // ... and panels [first, last) of a problem of one group.
 void run_panels_alone(const GemmProblem& problem, int64_t first, int64_t last, std::byte* scratch);
+// How the calling thread's matrix registers are set up while it runs tiles of a table; it gives them back behind that.
+class MatrixSetup {
+ public:
+  explicit MatrixSetup(const TileTable& tiles) : leave_(tiles.leave) {}
+  MatrixSetup(const MatrixSetup&) = delete;
+  MatrixSetup& operator=(const MatrixSetup&) = delete;
+  ~MatrixSetup() {
+    if (rows_ > 0) leave_();
+  }
+  int* rows() { return &rows_; }  // see Tile::configured
+
+ private:
+  void (*const leave_)();
+  int rows_ = 0;
+};
 // Tiles of products of bf16 on this machine.
 const TileTable& pair_tiles();
 // Columns of the widest tile, at least a panel's.

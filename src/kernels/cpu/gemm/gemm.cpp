@@ -36,13 +36,13 @@ std::vector<Blocking> candidates(const GemmShape& shape, int threads) {
     for (int width : {best_width, best_width == 48 ? 64 : 48, 32}) {
       if (width > 16 && shape.n <= width - 16) continue;
       // A panel's k block should stay in L2 next to the rows of A.
-      add({width, kMaxVectorTileRows, 0, shape.k * width > 48 * 1024 ? int64_t{512} : 0, split});
-      add({width, kMaxVectorTileRows, 0, 0, split});
-      if (shape.k <= 512) add({width, kMaxVectorTileRows, 48, 0, split});
-      if (stays_near(shape.k * shape.n)) add({width, kMaxVectorTileRows, kTileByTile, 0, split});
-      if (shape.k > 256) add({width, kMaxVectorTileRows, 0, 256, split});
+      add({width, 0, shape.k * width > 48 * 1024 ? int64_t{512} : 0, split});
+      add({width, 0, 0, split});
+      if (shape.k <= 512) add({width, 48, 0, split});
+      if (stays_near(shape.k * shape.n)) add({width, kTileByTile, 0, split});
+      if (shape.k > 256) add({width, 0, 256, split});
     }
-  if (found.empty()) add({kPanelQuantum, kMaxVectorTileRows, 0, 0, false});
+  if (found.empty()) add({kPanelQuantum, 0, 0, false});
   return found;
 }
 

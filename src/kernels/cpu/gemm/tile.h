@@ -62,8 +62,8 @@ struct TileTable {
   int vectors;                    // the widest tile
   int max_rows[kMaxTileVectors];  // by vectors
   TileFunction functions[kMaxTileVectors][kMaxTileRows];
-  bool has_whole_tiles;  // rows are cut into tiles of max_rows and a rest, not evenly; a record's rows are no limit
-  void (*leave)();       // what a thread calls that has run tiles; null = nothing
+  bool has_whole_tiles;  // rows are cut into tiles of max_rows and a rest, not evenly
+  void (*leave)();       // what a thread calls that has set `configured`; null where no tile does
 };
 
 }  // namespace lathe::cpu::gemm

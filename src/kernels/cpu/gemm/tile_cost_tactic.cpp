@@ -85,9 +85,7 @@ class ProductCost {
   // Of the tiles of some rows, that are so many vectors wide.
   double tiles_clocks(int64_t rows, int vectors) const {
     const int64_t unit = p_.row_unit > 0 ? std::min(p_.row_unit, rows) : rows;
-    const int most_rows = core_.most_rows(vectors);
-    const int64_t most = core_.in_matrix_registers() ? most_rows : std::min(p_.blocking.rows, most_rows);
-    const int64_t of_unit = ceil_div(unit, most);
+    const int64_t of_unit = ceil_div<int64_t>(unit, core_.most_rows(vectors));
     const auto tiles = static_cast<double>(of_unit * ceil_div(rows, unit)), k_blocks = static_cast<double>(k_blocks_);
     const double depth = static_cast<double>(p_.panels.k) * p_.inside;
     const double taps = p_.taps > 1 ? kTapClocks * static_cast<double>(p_.taps) : 0;

@@ -30,7 +30,6 @@ class TileCost {
   int lanes() const { return lanes_; }
   int columns() const { return vectors_ * lanes_; }  // of the widest tile
   int most_rows(int vectors) const { return rows_[vectors - 1]; }
-  bool in_matrix_registers() const { return in_matrix_registers_; }
   // Cores that share so many multiplications.
   int cores(double products) const { return products < kMinParallelFlops ? 1 : target_.cores; }
   // Clocks of a core for one K of a tile; of so many bytes from memory, when all cores read it.
