@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <functional>
-#include <numeric>
 
-#include "compose/deformable_convolution.h"
+#include "onnx/deformable_operands.h"
 #include "onnx/importer.h"
 
 namespace lathe::onnx {
@@ -18,16 +16,6 @@ Ints numbers(NodeContext& c, const char* name, size_t count, int64_t fallback, i
     values.assign(count, std::max(fallback, least));
   }
   return values;
-}
-
-// What a convolution leaves of the dimensions of x.
-ir::Value* positions_of(NodeContext& c, ir::Value* x, const DeformableConvolution& how, const Dims& kernel,
-                        const Ints& padding_end) {
-  Ints room;
-  for (size_t d = 0; d < kernel.size(); ++d)
-    room.push_back(how.padding[d] + padding_end[d] - (kernel[d] - 1) * how.dilation[d] - 1);
-  ir::Value* last = c.divide(c.plus(c.shape_of(x, 2), c.ints(room)), c.ints(how.stride));
-  return c.plus(last, c.ints(Ints(kernel.size(), 1)));
 }
 
 }  // namespace
@@ -48,21 +36,7 @@ void import_deform_conv(NodeContext& c) {
   DeformableConvolution how{
       numbers(c, "strides", spatial, 1, 1), Ints(pads.begin(), pads.begin() + static_cast<ptrdiff_t>(spatial)),
       numbers(c, "dilations", spatial, 1, 1), c.integer("group", 1), c.integer("offset_group", 1)};
-  const int64_t channels = (*weights)[1] * std::max<int64_t>(how.groups, 1);
-  if (how.groups < 1 || how.offset_groups < 1 || (*weights)[0] % how.groups != 0 || channels % how.offset_groups != 0)
-    return c.invalid("{} groups and {} groups of offsets; expected numbers that divide its {} results and {} channels",
-                     how.groups, how.offset_groups, (*weights)[0], channels);
-  const int64_t taps = std::accumulate(kernel.begin(), kernel.end(), how.offset_groups, std::multiplies<>());
-  ir::Value *x = operands.x, *images = c.shape_of(x, 0, 1);
-  ir::Value* positions =
-      positions_of(c, x, how, kernel, Ints(pads.begin() + static_cast<ptrdiff_t>(spatial), pads.end()));
-  const auto shape = [&](int64_t of_channels, ir::Value* extents) {
-    return c.concat({images, c.ints({of_channels}), extents}, 0);
-  };
-  operands.x = c.require_shape("its input", x, shape(channels, c.shape_of(x, 2)));
-  operands.offset =
-      c.require_shape("its offset", operands.offset, shape(taps * static_cast<int64_t>(spatial), positions));
-  if (operands.mask) operands.mask = c.require_shape("its mask", operands.mask, shape(taps, positions));
+  require_operands(c, operands, how, Ints(pads.begin() + static_cast<ptrdiff_t>(spatial), pads.end()));
   if (!c.failed()) c.set_output(0, deformable_convolution(c, operands, how));
 }
 

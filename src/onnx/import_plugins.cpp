@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "compose/count_up.h"
-#include "compose/deformable_convolution.h"
 #include "compose/grid_sample.h"
+#include "onnx/deformable_operands.h"
 #include "onnx/plugins.h"
 #include "ops/rules.h"
 
@@ -143,18 +143,16 @@ void import_crop_and_resize_plugin(NodeContext& c) {
 
 void import_deformable_convolution_plugin(NodeContext& c) {
   const Ints stride = c.integers("stride"), padding = c.integers("padding"), dilation = c.integers("dilation");
-  const int64_t groups = c.require_integer("group"), offset_groups = c.require_integer("deformable_group");
-  ir::Value *x = c.require(0), *offset = c.require(1), *mask = c.require(2), *weight = c.require(3);
+  const DeformableConvolution how{stride, padding, dilation, c.require_integer("group"),
+                                  c.require_integer("deformable_group")};
+  DeformableOperands operands{c.require(0), c.require(3), c.require(1), c.input(4), c.require(2)};
   if (c.failed()) return;
-  const std::optional<Dims> kernel = as_constant(weight->shape());
-  if (!kernel) return c.unsupported("the dimensions of its weights are not known while building");
+  if (!as_constant(operands.weight->shape()))
+    return c.unsupported("the dimensions of its weights are not known while building");
   for (const size_t i : {0, 1, 2, 3}) require_rank(c, i, c.require(i), "batch, channels, height, width");
   if (c.failed()) return;
-  if (((*kernel)[1] * groups) % offset_groups != 0)
-    return c.invalid("field 'deformable_group' is {}, expected a divisor of {} channels", offset_groups,
-                     (*kernel)[1] * groups);
-  c.set_output(0, deformable_convolution(c, {x, weight, offset, c.input(4), mask},
-                                         {stride, padding, dilation, groups, offset_groups}));
+  require_operands(c, operands, how, padding);
+  if (!c.failed()) c.set_output(0, deformable_convolution(c, operands, how));
 }
 
 // Pixels are repeated along the last two dimensions, or left out.

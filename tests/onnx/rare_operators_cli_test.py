@@ -103,6 +103,8 @@ class RareOperators(OneNodeCases):
         offset = np.zeros((1, 18, 2, 2), np.float32)
         self.refuse("its input has the shape [1, 3, 4, 4], but must have [1, 2, 4, 4]", "DeformConv",
                     [np.zeros((1, 3, 4, 4), np.float32), w, offset], [y], constants=(1,))
+        self.refuse("its bias has the shape [1], but must have [2]", "DeformConv", [x, w, offset, np.zeros(1, np.float32)], [y],
+                    constants=(1,))
         self.refuse("its kernel_shape does not fit", "DeformConv", [x, w, offset], [y], constants=(1,), kernel_shape=[2, 3])
         self.refuse("groups of offsets", "DeformConv", [x, w, offset], [y], constants=(1,), offset_group=3)
 

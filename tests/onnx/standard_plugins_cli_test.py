@@ -330,6 +330,21 @@ class StandardPlugins(PluginNodes):
                         constants={"w": weight, "b": bias}, stride=[2, 1], padding=[1, 0], dilation=[2, 1], group=groups,
                         deformable_group=offset_groups, plugin_version="2")
 
+    def test_deformable_convolution_of_other_shapes(self):
+        op, fields = "ModulatedDeformConv2d", dict(stride=[1, 1], padding=[1, 0], dilation=[1, 1], group=1, deformable_group=1)
+        x, offset, mask, w, b = (np.zeros(dims, np.float32) for dims in
+                                 ((1, 4, 6, 7), (1, 12, 7, 5), (1, 6, 7, 5), (6, 4, 2, 3), (6,)))
+        inputs = {"x": x, "offset": offset, "mask": mask}
+        for other, texts in (({"offset": offset[:, :6]}, ("its offset has the shape [n, 6, 7, 5]", "[n, 12, 7, 5]")),
+                             ({"offset": offset[:, :, 1:]}, ("its offset has the shape [n, 12, 6, 5]", "[n, 12, 7, 5]")),
+                             ({"mask": mask[:, :1]}, ("its mask has the shape [n, 1, 7, 5]", "[n, 6, 7, 5]")),
+                             ({"mask": mask[..., :1]}, ("its mask has the shape [n, 6, 7, 1]", "[n, 6, 7, 5]")),
+                             ({"x": x[:, :2]}, ("its input has the shape [n, 2, 6, 7]", "[n, 4, 6, 7]"))):
+            self.refuse(op, {**inputs, **other}, *texts, constants={"w": w, "b": b}, **fields)
+        self.refuse(op, inputs, "its bias has the shape [1]", "must have [6]", constants={"w": w, "b": b[:1]}, **fields)
+        for field, number in (("group", 4), ("deformable_group", 3)):
+            self.refuse(op, inputs, "groups of offsets", "6 results", constants={"w": w, "b": b}, **{**fields, field: number})
+
     def test_reorg(self):
         x = self.random.normal(size=(2, 3, 4, 6)).astype(np.float32)
         y = np.zeros((2, 12, 2, 3), np.float32)
