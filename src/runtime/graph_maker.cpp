@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/graph_maker.h"
 
+#include <new>
 #include <system_error>
 #include <utility>
 
@@ -10,7 +11,11 @@ namespace lathe {
 namespace {
 
 void make_ready(MadeGraph& graph) {
-  graph.made = graph.graph->make_ready();
+  try {
+    graph.made = graph.graph->make_ready();
+  } catch (const std::bad_alloc&) {  // which would end the process, as the thread has nobody to tell
+    graph.made = fail(ErrorCode::out_of_memory, "no memory to prepare captured work");
+  }
   graph.is_ready.store(true, std::memory_order_release);
 }
 
@@ -26,11 +31,11 @@ GraphMaker::~GraphMaker() {
 }
 
 void GraphMaker::make(std::shared_ptr<MadeGraph> graph) {
-  graph->is_ready = false;
   if (!start()) return make_ready(*graph);
   {
     const std::lock_guard lock(mutex_);
-    waiting_.push_back(std::move(graph));
+    waiting_.push_back(graph);
+    graph->is_ready = false;
   }
   changed_.notify_all();
 }

@@ -14,12 +14,12 @@
 
 namespace lathe {
 
-// A graph, which is another thread's until it is ready.
+// A graph, which is another thread's while it is not ready.
 struct MadeGraph {
   std::shared_ptr<const void> keeps;  // that the graph needs
   std::unique_ptr<CapturedGraph> graph;
-  std::atomic<bool> is_ready = false;
-  Result<> made;  // once it is ready
+  std::atomic<bool> is_ready = true;
+  Result<> made;  // of one that is ready
 };
 
 class GraphMaker {

@@ -83,12 +83,10 @@ Result<bool> Replay::capture(const std::function<Result<>(Queue&)>& work, std::s
 Result<bool> Replay::make_ready(std::vector<Captured>::iterator captured, std::shared_ptr<const void> keeps) {
   MadeGraph& made = *captured->made;
   made.keeps = std::move(keeps);
-  if (most_ > 1) {
+  if (most_ > 1)
     maker_.make(captured->made);
-  } else {
-    made.is_ready = true;
+  else
     LATHE_TRY(made.graph->make_ready());
-  }
   captured->run = current_;
   std::rotate(graphs_.begin(), captured, captured + 1);
   return graphs_.front().is_ready();

@@ -29,6 +29,7 @@ class GraphDevice final : public null::NullDevice {
     Result<> make_ready() override {
       while (device.is_held) std::this_thread::yield();
       ++device.made;
+      if (device.lacks_memory) throw std::bad_alloc();
       return device.fails ? Result<>(fail(ErrorCode::out_of_memory, "no")) : Result<>();
     }
     GraphDevice& device;
@@ -44,7 +45,7 @@ class GraphDevice final : public null::NullDevice {
   bool has_graphs = true;
   int captures = 0, updates = 0, replayed = 0;
   std::atomic<int> made = 0;
-  std::atomic<bool> is_held = false, fails = false;
+  std::atomic<bool> is_held = false, fails = false, lacks_memory = false;
 };
 
 class ReplayTest : public testing::Test {
@@ -114,17 +115,21 @@ TEST_F(ReplayTest, NoRunWaitsForAGraph) {
 }
 
 TEST_F(ReplayTest, AGraphThatCannotBeMadeFailsOneRun) {
-  Replay replay(device_, 1, 1);
-  replay.hold_most(2);
-  device_.fails = true;
-  EXPECT_EQ(run(replay, 1), 0);
-  EXPECT_EQ(run(replay, 1), 0);
-  replay.begin().push_back(&device_);
-  replay.add_sizes({{int64_t{1}}});
-  while (!replay.has_coming()) std::this_thread::yield();
-  EXPECT_FALSE(replay.hold([](Queue&) { return Result<>(); }));
-  device_.fails = false;
-  EXPECT_EQ(run_until_ready(replay, 1), 1) << "and is made anew";
+  for (std::atomic<bool>* const reason : {&device_.fails, &device_.lacks_memory}) {
+    Replay replay(device_, 1, 1);
+    replay.hold_most(2);
+    *reason = true;
+    EXPECT_EQ(run(replay, 1), 0);
+    EXPECT_EQ(run(replay, 1), 0);
+    replay.begin().push_back(&device_);
+    replay.add_sizes({{int64_t{1}}});
+    while (!replay.has_coming()) std::this_thread::yield();
+    const Result<bool> held = replay.hold([](Queue&) { return Result<>(); });
+    ASSERT_FALSE(held);
+    EXPECT_EQ(held.error().code, ErrorCode::out_of_memory);
+    *reason = false;
+    EXPECT_EQ(run_until_ready(replay, 1), device_.captures) << "and is made anew";
+  }
 }
 
 TEST_F(ReplayTest, AReplayThatGoesWaitsForNoMoreThanOneGraph) {
