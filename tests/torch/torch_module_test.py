@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """lathe.torch.compile(): modules that are compiled ahead of time, saved, loaded and given other weights."""
 import copy
+import dataclasses
 import io
+import logging
 import pickle
+import threading
 import unittest
+from concurrent.futures import ThreadPoolExecutor
 
 from pytorch import Cases, Perceptron, endless_with_open_sizes, lathe, torch
 
@@ -20,6 +24,17 @@ class Counting(torch.nn.Module):
         self.count.add_(1)
         y = torch.special.bessel_j0(self.inner(x)) * self.scale ** power + self.count
         return {'y': y if shift is None else y + shift, 'x': x}
+
+
+class Apart(torch.nn.Module):
+    """Two engines, with an operator between them that none computes."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = Perceptron(), torch.nn.Linear(3, 2)
+
+    def forward(self, x):
+        return self.second(torch.special.bessel_j0(self.first(x)))
 
 
 class Modules(Cases):
@@ -67,7 +82,7 @@ class Modules(Cases):
             self.assert_same(have['y'], want['y'])
             self.assertIs(have['x'], x)
         for call in (lambda: fast(x, power=2, shift=shift), lambda: fast(x), lambda: fast(x, power=3, shift=[shift]),
-                     lambda: fast(x.double(), power=3, shift=shift)):
+                     lambda: fast(x.double(), power=3, shift=shift), lambda: fast(x, x=x, power=3, shift=shift)):
             with self.assertRaises(TypeError):
                 call()
 
@@ -118,6 +133,58 @@ class Modules(Cases):
         fast.refit(trained)
         self.assert_same(fast(x), trained(x))
 
+    def check_is_of_one(self, results, models, x):
+        wanted = [model(x) for model in models]
+        for have in results:
+            self.assertTrue(any(torch.allclose(have, want, atol=1e-5) for want in wanted), 'weights of several models')
+
+    def test_refit_by_several_threads(self):
+        models, x = [Apart().eval() for _ in range(3)], torch.randn(5, 4)
+        with self.warned(1):
+            fast = lathe.torch.compile(models[0], (x,), refit=True, threads=1, budget=0)
+        level = logging.getLogger('torch.onnx').level
+        with ThreadPoolExecutor(2) as threads:
+            list(threads.map(fast.refit, models[1:] * 2))
+        self.check_is_of_one([fast(x), copy.deepcopy(fast)(x)], models[1:], x)
+        self.assertEqual(logging.getLogger('torch.onnx').level, level)
+
+    def test_called_and_copied_while_it_is_refitted(self):
+        models, x = [Perceptron().eval() for _ in range(3)], torch.randn(5, 4)
+        fast = lathe.torch.compile(models[0], (x,), refit=True, threads=1, budget=0)
+        is_done = threading.Event()
+
+        def call():
+            results = [copy.deepcopy(fast)(x)]
+            while not is_done.wait(0.001):
+                results.append(fast(x))
+            return results
+        with ThreadPoolExecutor(2) as threads:
+            calls = [threads.submit(call) for _ in range(2)]
+            try:
+                for model in models[1:]:
+                    fast.refit(model)
+            finally:
+                is_done.set()
+        self.check_is_of_one([each for one in calls for each in one.result()], models, x)
+        self.assert_same(fast(x), models[-1](x))
+
+    def test_compiled_by_several_threads(self):
+        models, x = [Perceptron().eval() for _ in range(3)], torch.randn(5, 4)
+        level = logging.getLogger('torch.onnx').level
+        with ThreadPoolExecutor(2) as threads:
+            compiled = list(threads.map(lambda model: lathe.torch.compile(model, (x,), refit=True, threads=1, budget=0), models))
+        for fast, model in zip(compiled, models):
+            self.assert_same(fast(x), model(x))
+        self.assertEqual(logging.getLogger('torch.onnx').level, level)
+
+    def test_refit_that_takes_too_long(self):
+        model, x = Perceptron().eval(), torch.randn(5, 4)
+        fast = lathe.torch.compile(model, (x,), dynamic={'x': {0: (1, 5, 8)}}, refit=True, threads=1, budget=0, open_seconds=30)
+        fast.options = dataclasses.replace(fast.options, open_seconds=0.5)
+        with endless_with_open_sizes(), self.assertRaisesRegex(lathe.Error, 'open_seconds'):
+            fast.refit(Perceptron().eval())
+        self.assert_same(fast(x[:3]), model(x[:3]))
+
     def test_refit_of_another_model_leaves_it_as_it_is(self):
         model, x = Perceptron().eval(), torch.randn(5, 4)
         fast = lathe.torch.compile(model, (x,), refit=True)
@@ -141,6 +208,8 @@ class Modules(Cases):
         for dynamic in ({'z': {0: (1, 2, 3)}}, {'x': {2: (1, 2, 3)}}, {'x': {0: (3, 2, 1)}}, {'x': {1: (1, 4, 8)}}):
             with self.subTest(dynamic), self.assertRaises(lathe.Error):
                 lathe.torch.compile(model, (x,), dynamic=dynamic)
+        with self.assertRaisesRegex(lathe.Error, r'axis 0 of x, of shape \(0, 4\)'):
+            lathe.torch.compile(model, (x[:0],), dynamic={'x': {0: (1, 2, 3)}})
         with self.assertRaisesRegex(lathe.Error, 'bessel_j0'):
             lathe.torch.compile(Counting().eval(), (x,), strict=True)
 
@@ -153,6 +222,15 @@ class Modules(Cases):
             fast = lathe.torch.compile(model, (torch.randn(3, 4),))
         for x in (torch.zeros(3, 4), torch.eye(3, 4), torch.ones(3, 4)):
             self.assert_same(fast(x), model(x))
+
+    def test_a_plan_for_other_sizes_that_cannot_be_loaded(self):
+        model, x = Perceptron().eval(), torch.randn(5, 4)
+        part, = lathe.torch.compile(model, (x,), threads=1, budget=0)._parts()
+        plan, part.rebuild = part.plan, lambda sizes: b'no plan'
+        with self.assertRaisesRegex(lathe.Error, 'LATHE-'):
+            part(x[:3])
+        self.assertEqual(part.plan, plan)
+        self.assert_same(part(x)[0], model(x))
 
     def test_two_are_independent(self):
         model, x = Perceptron().eval(), torch.randn(5, 4)

@@ -16,21 +16,23 @@ class Overdue(BaseException):
 def at_most(seconds: float) -> Iterator[None]:
     """A with statement that raises Overdue where what is inside, of Python, takes more seconds."""
     thread, lock, done = threading.get_ident(), threading.Lock(), threading.Event()
+    is_over = False
 
     def watch() -> None:
         left = min(seconds, threading.TIMEOUT_MAX)
-        while not done.wait(left):
+        while not done.wait(left) and not is_over:
             with lock:
-                if not done.is_set():
+                if not is_over:
                     _raise_in(thread, Overdue)
             left = AGAIN
     threading.Thread(target=watch, name='lathe-limit', daemon=True).start()
     try:
         yield
     finally:
+        is_over = True  # one step: calls may end by what was raised at last
         with lock:
-            done.set()
             _raise_in(thread, None)  # what was not raised yet must not come behind the statement
+        done.set()
 
 
 def _raise_in(thread: int, exception: type[BaseException] | None) -> None:

@@ -4,11 +4,13 @@ import contextlib
 import dataclasses
 import functools
 import inspect
+import threading
 import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
+from torch._dynamo.convert_frame import compile_lock
 from torch.export import Dim
 from torch.utils import _pytree as pytree
 from torch.utils._sympy.value_ranges import ValueRanges
@@ -42,13 +44,14 @@ def compile(model: torch.nn.Module, args: Sequence[Any] = (), kwargs: Mapping[st
     training = [name or type(model).__name__ for name, module in model.named_modules() if module.training]
     if training:
         raise Error(f'{training[0]} is in training mode, and engines are for inference: call model.eval() first')
-    try:
-        program, examples = export(model, args, kwargs, dynamic or {}, chosen)
-    except Overdue:
-        tell_overdue(chosen)
-        dynamic = {}
-        program, examples = export(model, args, kwargs, dynamic, chosen)
-    lowered = lower(program, examples, chosen, functools.partial(built, is_whole=True))
+    with compile_lock:  # PyTorch traces and exports one program at a time
+        try:
+            program, examples = export(model, args, kwargs, dynamic or {}, chosen)
+        except Overdue:
+            tell_overdue(chosen)
+            dynamic = {}
+            program, examples = export(model, args, kwargs, dynamic, chosen)
+        lowered = lower(program, examples, chosen, functools.partial(built, is_whole=True))
     tell(lowered.stays, chosen)
     names = [name for name, each in signature.parameters.items() if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)]
     return Module(lowered, model, program, Call(args, kwargs, names), dynamic or {}, chosen)
@@ -107,10 +110,10 @@ def _sized(name: str, value: Any, axes: Mapping[int, tuple[int, int, int]]) -> A
     if not isinstance(value, torch.Tensor):
         raise Error(f'dynamic names {name}, which is no tensor')
     for axis, (low, best, high) in axes.items():
-        if not 0 <= low <= best <= high or not 0 <= axis < value.dim():
+        if not 0 <= low <= best <= high or not 0 <= axis < value.dim() or value.shape[axis] == 0:
             raise Error(f'dynamic gives axis {axis} of {name}, of shape {tuple(value.shape)}, the sizes {(low, best, high)}')
         wanted = min(max(best, 2), high)
-        repeats = -(-wanted // max(value.shape[axis], 1))
+        repeats = -(-wanted // value.shape[axis])
         value = torch.cat([value] * repeats, axis).narrow(axis, 0, wanted)
     return value.contiguous()
 
@@ -154,7 +157,7 @@ class Call:
     def _as_compiled(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         given = dict(zip(self._names, args)) | kwargs
         wanted = [*self._names[:self._count], *self._keywords]
-        if len(args) > len(self._names) or sorted(given) != sorted(wanted):
+        if len(args) > len(self._names) or len(given) < len(args) + len(kwargs) or sorted(given) != sorted(wanted):
             raise TypeError(f'the module was compiled for the arguments {wanted}, got {len(args)} and {sorted(kwargs)}')
         values = [given[name] for name in wanted]
         return tuple(values[:self._count]), dict(zip(self._keywords, values[self._count:]))
@@ -169,24 +172,37 @@ class Call:
 
 class Module(torch.nn.Module):
     """A compiled model, for inference. It is saved by torch.save() and pickle: the plans of its engines, what stays in PyTorch,
-    and the buffers that the model writes. Several threads may call it; one run at a time."""
+    and the buffers that the model writes. Several threads may call it, one run of an engine at a time, and refit it: a call has all
+    weights of one model."""
 
     def __init__(self, lowered: Lowered, model: torch.nn.Module, program: torch.export.ExportedProgram, call: Call,
                  dynamic: Dynamic, options: Options) -> None:
         super().__init__()
         self.options, self._call, self._dynamic = options, call, dynamic
+        self._lock = threading.Lock()  # of what _take() sets
         self._out_spec = program.call_spec.out_spec
         self._take(lowered, model)
         self.eval()
 
     def _take(self, lowered: Lowered, model: torch.nn.Module) -> None:
         buffers = dict(model.named_buffers(remove_duplicate=False))
-        self._lowered = lowered.run
-        self._writes = lowered.writes
-        self._model = model if lowered.run is None else None
-        self._states = [name.replace('.', '__') for name in lowered.states if lowered.run is not None]
-        for name, state in zip(self._states, lowered.states):
-            self.register_buffer(name, buffers[state])
+        with self._lock:
+            self._lowered = lowered.run
+            self._writes = lowered.writes
+            self._model = model if lowered.run is None else None
+            self._states = [name.replace('.', '__') for name in lowered.states if lowered.run is not None]
+            for name, state in zip(self._states, lowered.states):
+                self.register_buffer(name, buffers[state])
+
+    def __getstate__(self) -> dict[str, Any]:
+        with self._lock:
+            state = self.__dict__ | {'_buffers': dict(self._buffers), '_modules': dict(self._modules)}
+        del state['_lock']
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self._lock = threading.Lock()
 
     def _parts(self) -> list[Part]:
         """In the order of the graph, which that of submodules need not be."""
@@ -207,22 +223,31 @@ class Module(torch.nn.Module):
         tensors = self._call.tensors(args, kwargs)
         if torch.is_grad_enabled() and any(isinstance(tensor, torch.Tensor) and tensor.requires_grad for tensor in tensors):
             raise Error('an input wants gradients, and engines are for inference: call it in torch.no_grad()')
-        with torch.no_grad():
-            if self._model is not None:
-                return self._model(*args, **kwargs)
+        with self._lock:
+            model, lowered, writes = self._model, self._lowered, self._writes
             tensors = [*(getattr(self, name) for name in self._states), *tensors]
-            if self._writes and share_memory(tensors):
+        with torch.no_grad():
+            if model is not None:
+                return model(*args, **kwargs)
+            if writes and share_memory(tensors):
                 raise Error('inputs share memory that the model writes: give it copies')
-            values = self._lowered(*tensors)
+            values = lowered(*tensors)
         return pytree.tree_unflatten(list(values), self._out_spec)
 
     def refit(self, model: torch.nn.Module) -> None:
         """Gives the engines the weights of another model of the same architecture. It holds whole or not at all. Raises Error
-        where the module was compiled without refit=True, or the model is another one."""
+        where the module was compiled without refit=True, the model is another one, or capturing it takes longer than it may."""
         if not self.options.refit:
             raise Error('the weights of these engines cannot be replaced: compile with refit=True')
+        with compile_lock:
+            self._refit(model)
+
+    def _refit(self, model: torch.nn.Module) -> None:
         args, kwargs = self._call.examples()
-        program, examples = export(model, args, kwargs, self._dynamic, self.options)
+        try:
+            program, examples = export(model, args, kwargs, self._dynamic, self.options)
+        except Overdue:
+            raise Error(f'torch.export has not captured the model in {self.options.open_seconds} seconds (open_seconds)') from None
         parts = iter(self._parts())
 
         def refitted(onnx: Any, *_: Any) -> Part:

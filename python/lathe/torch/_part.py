@@ -62,24 +62,26 @@ class Part(torch.nn.Module):
                  device: torch.device, threads: int, single: bool = False,
                  rebuild: Callable[[Sequence[Sequence[int]]], bytes | None] | None = None) -> None:
         super().__init__()
-        self.plan, self.threads, self.device = plan, threads, device
+        self.threads, self.device = threads, device
         self.inputs, self.outputs, self.results = list(inputs), list(outputs), list(results)
         self.single, self.rebuild = single, rebuild
         self._lock = threading.Lock()
-        self._load()
+        self._load(plan)
 
-    def _load(self) -> None:
-        self._messages = Reports()
-        self._runtime = trt.Runtime(self._messages)
-        self._runtime._set_cpu_threads(self.threads)
+    def _load(self, plan: bytes) -> None:
+        """Goes on with this plan. Raises Error, and goes on as it did, where it cannot be loaded."""
+        messages = Reports()
+        runtime = trt.Runtime(messages)
+        runtime._set_cpu_threads(self.threads)
         if self.device.type == 'cuda' and self.device.index is None:
             self.device = torch.device('cuda', torch.cuda.current_device())
         # Plans are opened on the current GPU, which need not be that of the tensors.
         with contextlib.nullcontext() if self.device.type == 'cpu' else torch.cuda.device(self.device):
-            engine = self._runtime.deserialize_cuda_engine(self.plan)
+            engine = runtime.deserialize_cuda_engine(plan)
             context = engine.create_execution_context() if engine is not None else None
         if engine is None or context is None:
-            raise self._messages.error('the plan cannot be loaded')
+            raise messages.error('the plan cannot be loaded')
+        self.plan, self._messages, self._runtime = plan, messages, runtime
         self._engine, self._context, self._default, self._strategies = engine, context, context, _DEFAULT
         self._names = [name for name, _ in self.inputs]
         self._allocators = [Memory(dtype, self.device) for _, dtype in self.outputs]
@@ -95,7 +97,7 @@ class Part(torch.nn.Module):
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__init__()
         self.__dict__.update(state, rebuild=None, _lock=threading.Lock())
-        self._load()
+        self._load(self.plan)
 
     def refitted(self, onnx: Any) -> 'Part':
         """A copy of this one with the weights of another ONNX program. Raises Error."""
@@ -136,8 +138,7 @@ class Part(torch.nn.Module):
         plan = self.rebuild(other.shapes) if self.rebuild is not None else None
         if plan is None:
             raise other
-        self.plan = plan
-        self._load()
+        self._load(plan)
 
     def _choose(self, wanted: Strategies) -> None:
         """Goes on with a context of these strategies."""
