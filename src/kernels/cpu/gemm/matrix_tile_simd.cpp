@@ -17,7 +17,8 @@ using gemm::Tap;
 using gemm::Tile;
 using gemm::TileTable;
 
-constexpr int kDepth = 16;  // of a register, in floats of A and of B
+// Floats in a row of a register: along K of A, and columns of B and of sums. So many rows has one of B.
+constexpr int kDepth = 16;
 // Registers: sums of rows i and columns j are number 2 i + j, then come two of A and two of B.
 constexpr int kA = 4, kB = 6;
 
@@ -99,7 +100,7 @@ class Rows {
     else
       load_parts<kNumber>(tap, at, kDepth);
   }
-  // `count` of them from `at` on, of this tap and those behind it, and zeros. Nothing else is read.
+  // `count` elements from `at` on, of this tap and those behind it, and zeros. Nothing else is read.
   template <int kNumber>
   LATHE_INLINE void load_parts(const Tap& tap, int64_t at, int64_t count) const {
     alignas(64) float copies[kMatrixRegisterRows * kDepth];
@@ -151,7 +152,7 @@ LATHE_INLINE void load_columns(const float* b, int64_t stride) {
   if constexpr (kWidth == 2) load_matrix<kB + 1>(b + kDepth, stride);
 }
 
-// `count` of B's rows from `k` on; what else a register holds of them is finite, and multiplied by zeros.
+// `count` of B's rows from `k` on. Behind them a register holds further rows of the panel, or zeros: A has zeros there.
 template <int kWidth>
 LATHE_INLINE void load_rows(const Tile& tile, int64_t k, int64_t count) {
   const float* b = tile.b + k * tile.b_stride;
