@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// An engine on the stand-in GPU, made and run through the public interface on a stream of the application's.
+// Engines on the stand-in GPU, made and run through the public interface.
 #pragma once
 
+#include <array>
 #include <cmath>
 
 #include "NvInfer.h"
@@ -22,17 +23,65 @@ struct LastError final : nv::ILogger {
   std::string text;
 };
 
-// y = relu(x w), then a softmax: two steps at least.
-class EnqueueTest : public FakeDeviceTest {
+// An engine that reads x and writes y, of any number of rows, and memory for both, which is the host's.
+class EngineTest : public FakeDeviceTest {
  protected:
   void SetUp() override {
     FakeDeviceTest::SetUp();
     setenv("LATHE_NVRTC", FAKE_NVRTC, 1);
+    device_ = *open_device(0);
+  }
+  void TearDown() override {
+    let_engine_go();
+    x_ = DeviceMemory();
+    y_ = DeviceMemory();
+    device_.reset();
+    FakeDeviceTest::TearDown();
+  }
+  void let_engine_go() {
+    context_.reset();
+    engine_.reset();
+    runtime_.reset();
+  }
+
+  // Of y, for the fewest, usual and most rows of x.
+  void build_engine(nv::IBuilder& builder, nv::INetworkDefinition& network, nv::IBuilderConfig& config, nv::ITensor& y,
+                    const nv::Dims2 (&x)[3]) {
+    y.setName("y");
+    network.markOutput(y);
+    nv::IOptimizationProfile* profile = builder.createOptimizationProfile();
+    for (const int i : {0, 1, 2})
+      profile->setDimensions(
+          "x", std::array{nv::OptProfileSelector::kMIN, nv::OptProfileSelector::kOPT, nv::OptProfileSelector::kMAX}[i],
+          x[i]);
+    config.addOptimizationProfile(profile);
+    config.clearFlag(nv::BuilderFlag::kTF32);
+    setTarget(config, "cuda");
+    setBuildBudget(config, 0);
+    const std::unique_ptr<nv::IHostMemory> plan(builder.buildSerializedNetwork(network, config));
+    ASSERT_NE(plan, nullptr) << log_.text;
+    runtime_.reset(nv::createInferRuntime(log_));
+    engine_.reset(runtime_->deserializeCudaEngine(plan->data(), plan->size()));
+  }
+
+  LastError log_;
+  std::vector<float> weights_;
+  std::unique_ptr<nv::IRuntime> runtime_;
+  std::unique_ptr<nv::ICudaEngine> engine_;
+  std::unique_ptr<nv::IExecutionContext> context_;
+  std::shared_ptr<Device> device_;
+  DeviceMemory x_, y_;
+};
+
+// y = relu(x w), then a softmax: two steps at least. On a stream of the application's.
+class EnqueueTest : public EngineTest {
+ protected:
+  void SetUp() override {
+    EngineTest::SetUp();
     make_engine();
     ASSERT_NE(engine_, nullptr) << log_.text;
     context_.reset(engine_->createExecutionContext());
     ASSERT_NE(context_, nullptr) << log_.text;
-    device_ = *open_device(0);
     x_ = *device_->allocate(kMostRows * kIn * sizeof(float));
     y_ = *device_->allocate(kMostRows * kOut * sizeof(float));
     context_->setTensorAddress("x", x_.data());
@@ -42,16 +91,11 @@ class EnqueueTest : public FakeDeviceTest {
     ASSERT_EQ((*driver())->cuStreamCreate(&stream_, 0), CUDA_SUCCESS);
   }
   void TearDown() override {
-    context_.reset();
-    engine_.reset();
-    runtime_.reset();
+    let_engine_go();
     if (stream_) (*driver())->cuStreamDestroy(stream_);
     if (application_) application_->end();
     application_.reset();
-    x_ = DeviceMemory();
-    y_ = DeviceMemory();
-    device_.reset();
-    FakeDeviceTest::TearDown();
+    EngineTest::TearDown();
   }
 
   void make_engine() {
@@ -67,26 +111,11 @@ class EnqueueTest : public FakeDeviceTest {
     nv::ISoftMaxLayer* softmax =
         network->addSoftMax(*network->addActivation(*product, nv::ActivationType::kRELU)->getOutput(0));
     softmax->setAxes(1U << 1);
-    nv::ITensor* y = softmax->getOutput(0);
-    y->setName("y");
-    network->markOutput(*y);
     network->markUnfusedTensorsAsDebugTensors();
     const std::unique_ptr<nv::IBuilderConfig> config(builder->createBuilderConfig());
-    nv::IOptimizationProfile* profile = builder->createOptimizationProfile();
-    profile->setDimensions("x", nv::OptProfileSelector::kMIN, nv::Dims2(1, kIn));
-    profile->setDimensions("x", nv::OptProfileSelector::kOPT, nv::Dims2(4, kIn));
-    profile->setDimensions("x", nv::OptProfileSelector::kMAX, nv::Dims2(kMostRows, kIn));
-    config->addOptimizationProfile(profile);
-    config->clearFlag(nv::BuilderFlag::kTF32);
-    setTarget(*config, "cuda");
-    setBuildBudget(*config, 0);
-    const std::unique_ptr<nv::IHostMemory> plan(builder->buildSerializedNetwork(*network, *config));
-    ASSERT_NE(plan, nullptr) << log_.text;
-    runtime_.reset(nv::createInferRuntime(log_));
-    engine_.reset(runtime_->deserializeCudaEngine(plan->data(), plan->size()));
+    build_engine(*builder, *network, *config, *softmax->getOutput(0), {{1, kIn}, {4, kIn}, {kMostRows, kIn}});
   }
 
-  // The stand-in's memory is the host's.
   void fill(int64_t rows, float seed) {
     auto* x = reinterpret_cast<float*>(x_.data());
     for (int64_t i = 0; i < rows * kIn; ++i) x[i] = std::cos(seed + static_cast<float>(i));
@@ -112,14 +141,7 @@ class EnqueueTest : public FakeDeviceTest {
     expect_results(rows);
   }
 
-  LastError log_;
-  std::vector<float> weights_;
-  std::unique_ptr<nv::IRuntime> runtime_;
-  std::unique_ptr<nv::ICudaEngine> engine_;
-  std::unique_ptr<nv::IExecutionContext> context_;
-  std::shared_ptr<Device> device_;
   std::unique_ptr<Queue> application_;
-  DeviceMemory x_, y_;
   CUstream stream_ = nullptr;
 };
 

@@ -15,28 +15,17 @@ namespace {
 constexpr int64_t kDepth = 32, kColumns = 1024, kFewest = 4, kUsual = 32, kMost = 512;
 
 // y = x w, of a product whose tiles the cost model chooses.
-class FormsBySizeTest : public FakeDeviceTest {
+class FormsBySizeTest : public EngineTest {
  protected:
   void SetUp() override {
-    FakeDeviceTest::SetUp();
-    setenv("LATHE_NVRTC", FAKE_NVRTC, 1);
+    EngineTest::SetUp();
     for (int64_t i = 0; i < kDepth * kColumns; ++i) weights_.push_back(std::sin(static_cast<float>(i)));
-    device_ = *open_device(0);
     x_ = *device_->allocate(kMost * kDepth * sizeof(float));
     y_ = *device_->allocate(kMost * kColumns * sizeof(float));
     make_engine();
     ASSERT_NE(engine_, nullptr) << log_.text;
     const std::unique_ptr<nv::IEngineInspector> inspector(engine_->createEngineInspector());
     layer_ = inspector->getLayerInformation(0, nv::LayerInformationFormat::kJSON);
-  }
-  void TearDown() override {
-    context_.reset();
-    engine_.reset();
-    runtime_.reset();
-    x_ = DeviceMemory();
-    y_ = DeviceMemory();
-    device_.reset();
-    FakeDeviceTest::TearDown();
   }
 
   void make_engine() {
@@ -48,22 +37,9 @@ class FormsBySizeTest : public FakeDeviceTest {
             ->getOutput(0);
     nv::ITensor* y =
         network->addMatrixMultiply(*x, nv::MatrixOperation::kNONE, *w, nv::MatrixOperation::kNONE)->getOutput(0);
-    y->setName("y");
-    network->markOutput(*y);
     const std::unique_ptr<nv::IBuilderConfig> config(builder->createBuilderConfig());
-    nv::IOptimizationProfile* profile = builder->createOptimizationProfile();
-    profile->setDimensions("x", nv::OptProfileSelector::kMIN, nv::Dims2(kFewest, kDepth));
-    profile->setDimensions("x", nv::OptProfileSelector::kOPT, nv::Dims2(kUsual, kDepth));
-    profile->setDimensions("x", nv::OptProfileSelector::kMAX, nv::Dims2(kMost, kDepth));
-    config->addOptimizationProfile(profile);
-    config->clearFlag(nv::BuilderFlag::kTF32);
     config->setProfilingVerbosity(nv::ProfilingVerbosity::kDETAILED);
-    setTarget(*config, "cuda");
-    setBuildBudget(*config, 0);
-    const std::unique_ptr<nv::IHostMemory> plan(builder->buildSerializedNetwork(*network, *config));
-    ASSERT_NE(plan, nullptr) << log_.text;
-    runtime_.reset(nv::createInferRuntime(log_));
-    engine_.reset(runtime_->deserializeCudaEngine(plan->data(), plan->size()));
+    build_engine(*builder, *network, *config, *y, {{kFewest, kDepth}, {kUsual, kDepth}, {kMost, kDepth}});
   }
 
   void make_context(nv::DynamicShapesKernelSpecializationStrategy strategy) {
@@ -94,13 +70,6 @@ class FormsBySizeTest : public FakeDeviceTest {
     return {y, y + rows * kColumns};
   }
 
-  LastError log_;
-  std::vector<float> weights_;
-  std::unique_ptr<nv::IRuntime> runtime_;
-  std::unique_ptr<nv::ICudaEngine> engine_;
-  std::unique_ptr<nv::IExecutionContext> context_;
-  std::shared_ptr<Device> device_;
-  DeviceMemory x_, y_;
   std::string layer_;
 };
 
