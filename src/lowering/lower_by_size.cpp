@@ -19,9 +19,8 @@ double num_elements(const Problem& problem, std::span<const int64_t> symbols) {
 // Steps of one problem.
 struct RegionLowering::Alike {
   std::vector<Pending*> steps;
-  double elements = 0;   // at the optimum
-  double seconds = 0;    // that measuring took there
-  double elsewhere = 0;  // that it took at the sizes that were chosen for last
+  double elements = 0;  // at the optimum
+  double seconds = 0;   // that measuring took there
 
   double ratio(std::span<const int64_t> symbols) const {
     return std::max(1.0, num_elements(steps[0]->matches->problem(), symbols) / elements);
@@ -44,8 +43,9 @@ std::vector<RegionLowering::Alike> RegionLowering::steps_by_problem(std::span<Pe
   return groups;
 }
 
-Result<> RegionLowering::choose_at(std::span<const int64_t> symbols, std::span<Alike* const> groups,
-                                   const Tuner::Progress& progress) {
+// Gives the seconds that measuring took.
+Result<double> RegionLowering::choose_at(std::span<const int64_t> symbols, std::span<Alike* const> groups,
+                                         const Tuner::Progress& progress) {
   std::vector<std::pair<Alike*, Pending*>> chosen_for;
   std::vector<Matches*> problems;
   for (Alike* const alike : groups)
@@ -55,14 +55,15 @@ Result<> RegionLowering::choose_at(std::span<const int64_t> symbols, std::span<A
         problems.push_back(step->sized.back().matches.get());
         chosen_for.emplace_back(alike, step);
       }
-  if (problems.empty()) return {};
+  double seconds = 0;
+  if (problems.empty()) return seconds;
   LATHE_ASSIGN(std::vector<Choice> choices, tuner_.choose(problems, progress));
   for (size_t i = 0; i < choices.size(); ++i) {
     const auto [alike, step] = chosen_for[i];
-    alike->elsewhere = choices[i].seconds;
+    if (step == alike->steps[0]) seconds += choices[i].seconds;  // once for all that are alike
     step->sized.back().choice = std::move(choices[i]);
   }
-  return {};
+  return seconds;
 }
 
 // They are decided when all steps have been, so that these have the time that there is. Sizes far above the optimum
@@ -83,16 +84,12 @@ Result<> RegionLowering::choose_by_size(std::span<Pending* const> all, const Tun
   const auto cost = [&](const Alike& alike, const auto& symbols) {
     return alike.seconds * (1 + growth * (alike.ratio(symbols) - 1));
   };
-  const auto choose = [&](const auto& symbols, std::span<Alike* const> some) -> Result<> {
-    LATHE_TRY(choose_at(symbols, some, progress));
-    for (const Alike* alike : some) left -= alike->elsewhere;
-    return {};
-  };
   Alike& first = groups[0];
   const bool has_probe = first.seconds > 0 && first.ratio(sizes[0]) > 1 && cost(first, sizes[0]) <= left;
   if (has_probe) {
-    LATHE_TRY(choose(sizes[0], std::array{&first}));
-    growth = std::clamp((first.elsewhere / first.seconds - 1) / (first.ratio(sizes[0]) - 1), 0.0, 1.0);
+    LATHE_ASSIGN(const double seconds, choose_at(sizes[0], std::array{&first}, progress));
+    left -= seconds;
+    growth = std::clamp((seconds / first.seconds - 1) / (first.ratio(sizes[0]) - 1), 0.0, 1.0);
   }
   for (const std::vector<int64_t>& symbols : sizes) {
     std::vector<Alike*> some;
@@ -103,7 +100,8 @@ Result<> RegionLowering::choose_by_size(std::span<Pending* const> all, const Tun
       planned += cost(alike, symbols);
       some.push_back(&alike);
     }
-    LATHE_TRY(choose(symbols, some));
+    LATHE_ASSIGN(const double seconds, choose_at(symbols, some, progress));
+    left -= seconds;
   }
   return {};
 }

@@ -103,7 +103,8 @@ class RegionLowering {
   void collect(std::vector<Pending*>& all);
   struct Alike;
   static std::vector<Alike> steps_by_problem(std::span<Pending* const> all);
-  Result<> choose_at(std::span<const int64_t> symbols, std::span<Alike* const> groups, const Tuner::Progress& progress);
+  Result<double> choose_at(std::span<const int64_t> symbols, std::span<Alike* const> groups,
+                           const Tuner::Progress& progress);
   Result<> choose_by_size(std::span<Pending* const> all, const Tuner::Progress& progress);
   std::vector<StepForm> forms_of(Pending& pending) const;
   Result<> write_steps();
