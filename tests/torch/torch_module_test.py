@@ -112,6 +112,30 @@ class Modules(Cases):
             self.assert_same(loaded.count, torch.full((3,), 2.))
         self.assertEqual(again(x[:3])['y'].shape, (3, 3))
 
+    def test_buffers_whose_names_meet(self):
+        class Two(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.a = torch.nn.Module()
+                self.a.register_buffer('b', torch.zeros(4))
+                self.register_buffer('a__b', torch.ones(4))
+                self.register_buffer('options', torch.full((4,), 2.))
+
+            def forward(self, x):
+                self.a.b.add_(1)
+                self.a__b.mul_(2)
+                self.options.mul_(3)
+                return x + self.a.b + self.a__b + self.options
+        model, x = Two().eval(), torch.randn(3, 4)
+        other = copy.deepcopy(model)
+        with self.warned():
+            fast = lathe.torch.compile(copy.deepcopy(model), (x,), refit=True, threads=1, budget=0)
+        for _ in range(2):
+            self.assert_same(fast(x), model(x))
+        fast.refit(copy.deepcopy(other))
+        self.assert_same(fast(x), other(x))
+        self.assertEqual(len(fast.state_dict()), 3)
+
     def test_refit(self):
         model, x = Counting().eval(), torch.randn(5, 4)
         with self.warned(1):

@@ -190,9 +190,17 @@ class Module(torch.nn.Module):
             self._lowered = lowered.run
             self._writes = lowered.writes
             self._model = model if lowered.run is None else None
-            self._states = [name.replace('.', '__') for name in lowered.states if lowered.run is not None]
-            for name, state in zip(self._states, lowered.states):
+            self._states: list[str] = []
+            for state in lowered.states if lowered.run is not None else []:
+                name = self._free_name(state.replace('.', '__'))
                 self.register_buffer(name, buffers[state])
+                self._states.append(name)
+
+    def _free_name(self, name: str) -> str:
+        """What a buffer can be called that is to have this name: a.b may meet a__b, or what a module has itself."""
+        while name in self._states or name not in self._buffers and hasattr(self, name):
+            name += '_'
+        return name
 
     def __getstate__(self) -> dict[str, Any]:
         with self._lock:
