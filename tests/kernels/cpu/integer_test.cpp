@@ -17,6 +17,20 @@ namespace {
 
 using namespace testing;
 
+// Of stacks of matrices, and weights [N, K] that all of them share.
+void expect_products(const Form& form, const Levels& out, const std::vector<Levels>& operands, const Levels& a,
+                     const std::vector<int8_t>& weights) {
+  const int64_t k = a.arg.dims[2];
+  for (int64_t z = 0; z < out.arg.dims[0]; ++z)
+    for (int64_t r = 0; r < out.arg.dims[1]; ++r)
+      for (int64_t c = 0; c < out.arg.dims[2] && !::testing::Test::HasFailure(); ++c) {
+        int64_t sum = 0;
+        for (int64_t j = 0; j < k; ++j)
+          sum += static_cast<int64_t>(a.at({z, r, j})) * weights[static_cast<size_t>(c * k + j)];
+        expect_element(form, out, operands, {z, r, c}, sum);
+      }
+}
+
 TEST(GemmInteger, RandomShapes) {
   for (int i = 0; i < 300 && !::testing::Test::HasFailure(); ++i) {
     const Form& form = forms()[static_cast<size_t>(i) % forms().size()];
@@ -39,14 +53,7 @@ TEST(GemmInteger, RandomShapes) {
     std::vector<TensorArg> inputs{a.arg, flat(packed)};
     for (const Levels& operand : operands) inputs.push_back(operand.arg);
     run_kernel(**kernel, inputs, {out.arg}, static_cast<int>(pick(1, 2)));
-    for (int64_t z = 0; z < b; ++z)
-      for (int64_t r = 0; r < m; ++r)
-        for (int64_t c = 0; c < n && !::testing::Test::HasFailure(); ++c) {
-          int64_t sum = 0;
-          for (int64_t j = 0; j < k; ++j)
-            sum += static_cast<int64_t>(a.at({z, r, j})) * weights[static_cast<size_t>(c * k + j)];
-          expect_element(form, out, operands, {z, r, c}, sum);
-        }
+    expect_products(form, out, operands, a, weights);
   }
 }
 
@@ -68,14 +75,7 @@ TEST(GemmInteger, RowsAtAnyDistance) {
     ASSERT_TRUE(kernel) << kernel.error().to_string();
     const std::vector<TensorArg> inputs{a.arg, flat(packed)};
     run_kernel(**kernel, inputs, {out.arg}, 1);
-    for (int64_t z = 0; z < b; ++z)
-      for (int64_t r = 0; r < m; ++r)
-        for (int64_t c = 0; c < n && !::testing::Test::HasFailure(); ++c) {
-          int64_t sum = 0;
-          for (int64_t j = 0; j < k; ++j)
-            sum += static_cast<int64_t>(a.at({z, r, j})) * weights[static_cast<size_t>(c * k + j)];
-          expect_element(forms().back(), out, {}, {z, r, c}, sum);
-        }
+    expect_products(forms().back(), out, {}, a, weights);
   }
 }
 
