@@ -62,12 +62,14 @@ std::shared_ptr<const SpecializedKernels> Specializer::want(std::span<const int6
   }
   const Kernels kernels = *known;
   kernels->turn_ = ++turns_;
-  if (std::ranges::count(kernels->caches_, client.cache) > 0) return kernels;
-  kernels->caches_.push_back(client.cache);
+  std::vector<std::weak_ptr<KernelCache>>& copies = kernels->copies_;
+  const auto is_client = [&](const auto& one) { return one.lock() == client.cache; };
+  if (kernels->cache_ == client.cache || std::ranges::any_of(copies, is_client)) return kernels;
+  std::erase_if(copies, [](const auto& one) { return one.expired(); });
+  copies.push_back(client.cache);
   const bool is_ready = kernels->is_ready();
-  const std::shared_ptr<KernelCache> from = kernels->caches_.front();
   lock.unlock();
-  if (is_ready) copy_code(*kernels, *from, *client.cache);
+  if (is_ready) copy_code(*kernels, *client.cache);
   return kernels;
 }
 
@@ -77,7 +79,7 @@ Specializer::Kernels Specializer::begin(std::vector<int64_t> numbers, std::span<
   Kernels kernels = std::make_shared<SpecializedKernels>();
   kernels->numbers_ = std::move(numbers);
   kernels->has_all_ = client.wants_all;
-  kernels->caches_ = {client.cache};
+  kernels->cache_ = client.cache;
   kernels->kernels_.resize(steps_.num_steps_of_plan());
   const auto job = std::make_shared<Job>(
       Job{kernels, client, {symbols.begin(), symbols.end()}, std::vector<DeviceCode>(steps_.num_sites())});
@@ -229,10 +231,14 @@ void Specializer::finish(Job& job) {
   kernels.kernels_ = std::move(made);
   kernels.state_.store(SpecializedKernels::State::ready, std::memory_order_release);
   --running_;
-  const std::vector<std::shared_ptr<KernelCache>> caches = kernels.caches_;
   done_.notify_all();
-  lock.unlock();
-  for (size_t i = 1; i < caches.size(); ++i) copy_code(kernels, *caches[0], *caches[i]);
+  try {
+    const std::vector<std::weak_ptr<KernelCache>> copies = kernels.copies_;
+    lock.unlock();
+    for (const std::weak_ptr<KernelCache>& copy : copies)
+      if (const std::shared_ptr<KernelCache> to = copy.lock()) copy_code(kernels, *to);
+  } catch (const std::bad_alloc&) {  // those caches go without
+  }
 }
 
 // Steps without a kernel in the set run the engine's own. Those of the same code take the same time.
@@ -275,10 +281,10 @@ void Specializer::let_runs_go_on() {
   done_.wait_for(lock, kBetweenTurns, [&] { return stops_ || waiters_ > 0; });
 }
 
-void Specializer::copy_code(const SpecializedKernels& kernels, KernelCache& from, KernelCache& to) const {
+void Specializer::copy_code(const SpecializedKernels& kernels, KernelCache& to) const {
   for (size_t site = 0; site < steps_.num_sites(); ++site) {
     const Digest key = steps_.key(site, kernels.numbers_);
-    if (const std::optional<DeviceCode> code = from.find_code(key)) to.put(key, *code);
+    if (const std::optional<DeviceCode> code = kernels.cache_->find_code(key)) to.put(key, *code);
   }
 }
 

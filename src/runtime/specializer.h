@@ -36,10 +36,11 @@ class SpecializedKernels {
   std::vector<std::unique_ptr<Kernel>> kernels_;  // by step
   uint64_t id_ = 0;
   bool is_empty_ = true;
-  bool has_all_ = false;                              // none was left out as no faster
-  std::vector<int64_t> numbers_;                      // OpenSteps::numbers()
-  std::vector<std::shared_ptr<KernelCache>> caches_;  // that have the code, or will
-  uint64_t turn_ = 0;                                 // when they were last wanted
+  bool has_all_ = false;                            // none was left out as no faster
+  std::vector<int64_t> numbers_;                    // OpenSteps::numbers()
+  std::shared_ptr<KernelCache> cache_;              // has the code, or will
+  std::vector<std::weak_ptr<KernelCache>> copies_;  // others that do; clients come and go
+  uint64_t turn_ = 0;                               // when they were last wanted
 };
 
 // Thread-safe. Belongs to the engine, which outlives it.
@@ -100,7 +101,7 @@ class Specializer {
   void leave_out_slower(const Job& job, std::span<std::unique_ptr<Kernel>> kernels,
                         const std::function<void()>& between);
   void let_runs_go_on();
-  void copy_code(const SpecializedKernels& kernels, KernelCache& from, KernelCache& to) const;
+  void copy_code(const SpecializedKernels& kernels, KernelCache& to) const;
   Kernels evict();
 
   const OpenSteps steps_;

@@ -90,6 +90,19 @@ TEST_F(SpecializationTest, EachCacheGetsThem) {
   EXPECT_EQ(cache->counts().compiled, 0u);
 }
 
+TEST_F(SpecializationTest, CachesOfContextsGoWithThem) {
+  const auto first = make_context(Policy::at_once);
+  EXPECT_EQ(run(*first, 7), special(7));
+  std::weak_ptr<KernelCache> gone;
+  {
+    const auto cache = std::make_shared<KernelCache>("environment");
+    gone = cache;
+    EXPECT_EQ(run(*make_context(Policy::background, cache), 7), special(7));
+    EXPECT_EQ(cache->counts().kernels, 1u);
+  }
+  EXPECT_TRUE(gone.expired());
+}
+
 // Of more sizes than are kept, those that were not wanted for longest go, and are made again.
 TEST_F(SpecializationTest, TheOldestGo) {
   const auto cache = std::make_shared<KernelCache>("environment");
