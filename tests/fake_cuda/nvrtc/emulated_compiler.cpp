@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <set>
 #include <sstream>
@@ -49,40 +50,45 @@ uint64_t hash_of(const std::string& text) {
   return hash;
 }
 
+using Words = std::vector<std::string>;
+
 // Without optimisation: of a new kernel's time, compiling is five sixths with -O1, which takes 1.6 times as long as
 // without, and the kernel's run a sixth, which takes 1.3 times as long without it.
-std::vector<std::string> command_line(const fs::path& folder) {
+Words compiler(const Words& more) {
+  Words words = {LATHE_HOST_COMPILER,
+                 "-std=c++17",
+                 "-O0",
+                 "-fno-strict-aliasing",
+                 "-fPIC",
+                 "-fvisibility=hidden",  // and no symbols, for objects lie in plans, of which tests change every byte
+                 "-fno-exceptions",
+                 "-fno-asynchronous-unwind-tables",
+                 "-w",
+                 "-DLATHE_EMULATED",
+                 "-I" LATHE_EMULATOR_INCLUDE};
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+constexpr const char* kStart = "start.h";  // includes what a source begins by including
+
+Words compile_start(const fs::path& folder) {
+  const std::string start = folder / kStart;
+  return compiler({"-I" + folder.string(), "-x", "c++-header", start, "-o", start + ".gch"});
+}
+
+// The emulator is all that is linked: to read the symbols of the C library, which it brings, would take longer than the
+// rest of linking. Those are found when the kernel is loaded.
+Words compile_kernel(const fs::path& folder, const fs::path& headers) {
   const std::string libraries = LATHE_EMULATOR_LIBRARIES;
-  return {LATHE_HOST_COMPILER,
-          "-std=c++17",
-          "-O0",
-          "-fno-strict-aliasing",
-          "-fPIC",
-          "-fvisibility=hidden",  // and no symbols, for objects lie in plans, of which tests change every byte
-          "-shared",
-          "-s",
-          "-fno-exceptions",
-          "-fno-asynchronous-unwind-tables",
-          "-w",
-          "-DLATHE_EMULATED",
-          "-include",
-          "host_math.h",
-          "-I" + folder.string(),
-          "-I" LATHE_EMULATOR_INCLUDE,
-          "-x",
-          "c++",
-          (folder / "kernel.cu").string(),
-          "-o",
-          (folder / "kernel.so").string(),
-          "-L" + libraries,
-          "-Wl,-rpath," + libraries,
-          "-Wl,--no-undefined,--no-as-needed",
-          "-llathe_emulator"};
+  return compiler({"-include", headers / kStart, "-I" + headers.string(), "-x", "c++", folder / "kernel.cu", "-o",
+                   folder / "kernel.so", "-shared", "-s", "-nostdlib", "-fuse-ld=bfd", "-L" + libraries,
+                   "-Wl,-rpath," + libraries, "-Wl,-z,noseparate-code,--no-as-needed", "-llathe_emulator"});
 }
 
 // Its exit status; what it says goes to the file `log`. Looking at it now and then, rather than waiting, shows those
 // who watch this process that it is alive.
-int run(const std::vector<std::string>& command, const fs::path& log) {
+int run(const Words& command, const fs::path& log) {
   std::vector<char*> arguments;
   for (const std::string& argument : command) arguments.push_back(const_cast<char*>(argument.c_str()));
   arguments.push_back(nullptr);
@@ -109,41 +115,71 @@ fs::path working_folder() {
   return fs::path(LATHE_EMULATED_CACHE) / name;
 }
 
-}  // namespace
+std::string joined(const Words& words) {
+  std::string text;
+  for (const std::string& word : words) text += "\n// " + word;
+  return text;
+}
 
-namespace {
-
-// Compiles `source` unless it is there already. Where the shared object lies, or "" and the compiler's words.
-fs::path compile_to_file(const std::string& source, const std::map<std::string, std::string>& headers,
-                         std::string& log) {
-  std::set<std::string> used;
-  collect_includes(source, headers, used);
-  std::string key = source;
-  for (const char* header : {"emulator.h", "host_math.h"}) key += read_file(fs::path(LATHE_EMULATOR_INCLUDE) / header);
-  for (const std::string& name : used) key += "\n// " + name + "\n" + headers.at(name);
-  for (const std::string& word : command_line("")) key += "\n// " + word;
-
+// The folder that holds what `key` tells, which `make` puts there unless an earlier call did; "" where it could not.
+fs::path kept_folder(const std::string& key, const std::function<bool(const fs::path&)>& make) {
   char name[20];
   std::snprintf(name, sizeof name, "%016lx", static_cast<unsigned long>(hash_of(key)));
   const fs::path kept = fs::path(LATHE_EMULATED_CACHE) / name;
   const auto is_kept = [&] { return fs::exists(kept) && read_file(kept / "key") == key; };
-  if (is_kept()) return kept / "kernel.so";
+  if (is_kept()) return kept;
   const fs::path folder = working_folder();
-  write_file(folder / "kernel.cu", source);
-  for (const std::string& header : used) write_file(folder / header, headers.at(header));
   write_file(folder / "key", key);
-  std::vector<std::string> command = command_line(folder);
-  command.push_back("-fuse-ld=" LATHE_HOST_LINKER);  // which of them links changes nothing that is kept
-  const int status = run(command, folder / "log");
-  log = read_file(folder / "log");
+  const bool made = make(folder);
   std::error_code ignored;
   // Another process may have been faster, and others may read what it kept: only a source of the same hash gives way.
-  if (status == 0) {
+  if (made) {
     if (fs::exists(kept) && !is_kept()) fs::remove_all(kept, ignored);
     fs::rename(folder, kept, ignored);
   }
   fs::remove_all(folder, ignored);
-  return status == 0 ? kept / "kernel.so" : fs::path();
+  return made ? kept : fs::path();
+}
+
+bool runs(const Words& command, const fs::path& folder, std::string& log) {
+  const int status = run(command, folder / "log");
+  log = read_file(folder / "log");
+  return status == 0;
+}
+
+// What `source` includes before anything else. No header minds which of them come before it.
+std::string start_of(const std::string& source) {
+  std::set<std::string> includes;
+  std::istringstream lines(source);
+  for (std::string line; std::getline(lines, line) && line.starts_with("#include \"");) includes.insert(line);
+  std::string start = "#include \"host_math.h\"\n";
+  for (const std::string& line : includes) start += line + "\n";
+  return start;
+}
+
+// Compiles `source` unless it is there already. Where the shared object lies, or "" and the compiler's words. Sources
+// that start alike share their headers, precompiled: reading these is a third of what compiling a kernel takes.
+fs::path compile_to_file(const std::string& source, const std::map<std::string, std::string>& headers,
+                         std::string& log) {
+  std::set<std::string> used;
+  collect_includes(source, headers, used);
+  const std::string start = start_of(source);
+  std::string key = start;
+  for (const char* header : {"emulator.h", "host_math.h"}) key += read_file(fs::path(LATHE_EMULATOR_INCLUDE) / header);
+  for (const std::string& name : used) key += "\n// " + name + "\n" + headers.at(name);
+  key += joined(compile_start(""));
+  const auto make_start = [&](const fs::path& folder) {
+    for (const std::string& name : used) write_file(folder / name, headers.at(name));
+    write_file(folder / kStart, start);
+    return runs(compile_start(folder), folder, log);
+  };
+  const auto make_kernel = [&](const fs::path& folder) {
+    const fs::path shared = kept_folder(key, make_start);
+    write_file(folder / "kernel.cu", source);
+    return !shared.empty() && runs(compile_kernel(folder, shared), folder, log);
+  };
+  const fs::path kept = kept_folder(source + key + joined(compile_kernel("", "")), make_kernel);
+  return kept.empty() ? kept : kept / "kernel.so";
 }
 
 // The kernel in a namespace of its own; its includes go to the front.
