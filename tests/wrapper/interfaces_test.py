@@ -6,6 +6,7 @@ import pathlib
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 import unittest
 
@@ -42,6 +43,17 @@ def run(*command, **options):
     return done.stdout
 
 
+def together(sources, folder):
+    """Sources that include these where they may be compiled together, as in the build: most of their time is headers'."""
+    rows = run(sys.executable, ROOT / "cmake/unity_groups.py", "--root", ROOT / "src", "--root", ROOT / "include",
+               input="".join(f"wrapper|{path}\n" for path in sources)).splitlines()
+    groups = dict(row.split("|")[::-1] for row in rows)
+    for path, group in groups.items():
+        with open(folder / f"{group}.cpp", "a") as file:
+            file.write(f'#include "{path}"\n')
+    return [*folder.glob("*.cpp"), *(path for path in sources if str(path) not in groups)]
+
+
 class Interfaces(unittest.TestCase):
     # S189, S203: nothing but the file that says so asks for a generation or a member.
     def test_features_are_asked_for_in_one_place(self):
@@ -73,7 +85,7 @@ class Interfaces(unittest.TestCase):
             link = (BUILD / "build.ninja").read_text()
             objects = re.search(r"^build lib/liblathe_wrapper\.so\.\S+: \S+ ([^|\n]*)", link, re.MULTILINE)[1].split()
             objects = [BUILD / path for path in objects if "/wrapper/" not in path]
-            sources = [*sorted(WRAPPER.glob("*.cpp")), ROOT / "tests/wrapper/old_client.cpp"]
+            sources = [*together(sorted(WRAPPER.glob("*.cpp")), folder), ROOT / "tests/wrapper/old_client.cpp"]
             program = folder / "old_client"
             run("g++", "-std=c++20", "-O0", "-Wall", "-Werror", "-Wno-unused-parameter", "-DLATHE_WITHOUT_CUDA_HEADERS",
                 "-ffunction-sections", "-fdata-sections", "-Wl,--gc-sections", f"-I{folder}/include", f"-I{ROOT}/src",
