@@ -57,6 +57,9 @@ class ExclusiveTest : public EngineTest {
   void expect_refused(const char* name, Call&& call) {
     const size_t before = logger.text.size();
     const bool failed = call();
+    expect_report(name, failed, before);
+  }
+  void expect_report(const char* name, bool failed, size_t before) const {  // compiled once, not for each call
     EXPECT_TRUE(failed) << name << " succeeded";
     ASSERT_EQ(logger.text.size(), before + 1) << name << ": " << logger.last();
     EXPECT_NE(logger.last().find("LATHE-9002"), std::string::npos) << name << ": " << logger.last();

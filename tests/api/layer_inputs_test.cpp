@@ -20,9 +20,8 @@ struct Replaceable {
 };
 
 template <class L>
-Replaceable replaceable(const char* name, std::function<L*(Net&)> make, int32_t input,
-                        std::function<ITensor&(Net&)> tensor, std::function<void(Net&, L&)> set,
-                        std::function<bool(const L&)> is_unset) {
+Replaceable replaceable(const char* name, L* (*make)(Net&), int32_t input, ITensor& (*tensor)(Net&),
+                        void (*set)(Net&, L&), bool (*is_unset)(const L&)) {
   return {name,
           make,
           input,

@@ -58,30 +58,30 @@ inline void add_assertions(Table& table) {
                          {CALL(setMessage(nullptr))}}});
 }
 
+template <auto kSet, auto kShown>
+bool set_iterator(Net& n, ILoopOutputLayer&) {
+  auto* iterator = static_cast<IIteratorLayer*>(n.network->getLayer(2));
+  EXPECT_EQ(iterator->getType(), LayerType::kITERATOR);
+  kSet(n, *iterator);
+  return kShown(*iterator);
+}
+
+template <int32_t kAxis>
+void set_iterators_axis(Net& n, ILoopOutputLayer& l) {
+  l.setName("not the culprit");
+  n.network->getLayer(2)->setName("the layer");
+  static_cast<IIteratorLayer*>(n.network->getLayer(2))->setAxis(kAxis);
+}
+
 // The slice of a loop's last round.
 inline void add_iterators(Table& table) {
-  const auto of_iterator = [](std::function<void(Net&, IIteratorLayer&)> set, auto shown) {
-    return [=](Net& n, ILoopOutputLayer& l) {
-      auto* iterator = static_cast<IIteratorLayer*>(n.network->getLayer(2));
-      EXPECT_EQ(iterator->getType(), LayerType::kITERATOR);
-      set(n, *iterator);
-      return shown(*iterator);
-    };
-  };
-  const auto nonsense = [](int32_t axis) {
-    return [=](Net& n, ILoopOutputLayer& l) {
-      l.setName("not the culprit");
-      n.network->getLayer(2)->setName("the layer");
-      static_cast<IIteratorLayer*>(n.network->getLayer(2))->setAxis(axis);
-    };
-  };
   add<ILoopOutputLayer>(table, "IIteratorLayer", [](Net& n) { return Sums(n).all; },
                         {{"setAxis",
-                          of_iterator(CALL(setAxis(1)), [](auto& l) { return l.getAxis() == 1; }),
+                          set_iterator<CALL(setAxis(1)), [](auto& l) { return l.getAxis() == 1; }>,
                           "f32[2, 2]: -2 0 -3 1",
-                          {nonsense(2), nonsense(-3)}},
+                          {set_iterators_axis<2>, set_iterators_axis<-3>}},
                          {"setReverse",
-                          of_iterator(CALL(setReverse(true)), [](auto& l) { return l.getReverse(); }),
+                          set_iterator<CALL(setReverse(true)), [](auto& l) { return l.getReverse(); }>,
                           "f32[2, 2]: 0 1 -2 0",
                           {}}});
 }

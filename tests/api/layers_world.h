@@ -124,9 +124,9 @@ using Table = std::map<std::string, Row>;
 template <class L>
 struct SetterOf {
   const char* name;
-  std::function<bool(Net&, L&)> set;
+  bool (*set)(Net&, L&);
   const char* result;
-  std::vector<std::function<void(Net&, L&)>> nonsense;
+  std::vector<void (*)(Net&, L&)> nonsense;
 };
 
 template <class L>

@@ -2,7 +2,6 @@
 // A call of every setter, and a setter for every enumeration of values.
 #pragma once
 
-#include <functional>
 #include <map>
 
 #include "api/settings_calls_runtime.h"

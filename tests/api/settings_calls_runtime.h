@@ -2,7 +2,6 @@
 // A call of every setter of the runtime side.
 #pragma once
 
-#include <functional>
 #include <map>
 
 #include "NvInferPlugin.h"
@@ -13,7 +12,7 @@ namespace nvinfer1 {
 inline const std::string kName = "name";
 
 // Sets something to another value than its default. Gives whether the object took it, as the result or a getter says.
-using Call = std::function<bool(World&)>;
+using Call = bool (*)(World&);
 
 template <class Object>
 inline bool takes_recorder(World& w, Object& object) {
@@ -215,7 +214,7 @@ inline std::map<std::string, Call> context_calls() {
 }
 
 // By enumeration: gives a setter that takes it that value.
-using ValueCall = std::function<bool(World&, int)>;
+using ValueCall = bool (*)(World&, int);
 
 inline std::map<std::string, ValueCall> runtime_value_calls() {
   return {

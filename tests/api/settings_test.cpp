@@ -180,7 +180,7 @@ bool makes_parser_refitter(World& w) {
          nullptr;
 }
 
-Call call_of(const Setting& setting) {
+std::function<bool(World&)> call_of(const Setting& setting) {
   static const std::map<std::string, Call> functions = [] {
     std::map<std::string, Call> all = builder_calls();
     all.merge(network_calls());
@@ -216,7 +216,7 @@ class EachSetting : public testing::TestWithParam<size_t> {};
 // S58, S78, S130.
 TEST_P(EachSetting, DoesWhatItsRowSays) {
   const Setting& setting = row(GetParam());
-  const Call call = call_of(setting);
+  const std::function<bool(World&)> call = call_of(setting);
   ASSERT_TRUE(call) << setting.name << " has no call here";
   World world;
   if (std::string(setting.name).find("WeightsRefittable") != std::string::npos) names_weights(world);
