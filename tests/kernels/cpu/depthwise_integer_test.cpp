@@ -108,7 +108,7 @@ void run_case(const Form& form, const Case& c) {
       index[static_cast<size_t>(d)] = rest % dims[static_cast<size_t>(d)];
       rest /= dims[static_cast<size_t>(d)];
     }
-    expect_element(form, out, operands, index, plain_sum(c, x, weights, index));
+    expect_element(form, program, out, operands, index, plain_sum(c, x, weights, index));
   }
 }
 

@@ -28,12 +28,13 @@ struct Levels {
       else
         storage[static_cast<size_t>(i)] = static_cast<std::byte>(pick(0, 255));
   }
-  int64_t offset(const std::vector<int64_t>& index) const {
+  int64_t offset(std::span<const int64_t> index) const {
     int64_t at = 0;
     for (int d = 0; d < arg.rank; ++d) at += arg.dims[d] == 1 ? 0 : index[static_cast<size_t>(d)] * arg.strides[d];
     return at;
   }
-  double at(const std::vector<int64_t>& index) const {
+  double at(std::initializer_list<int64_t> index) const { return at(std::span(index.begin(), index.size())); }
+  double at(std::span<const int64_t> index) const {
     const int64_t i = offset(index);
     switch (arg.dtype) {
       case DType::f32:
@@ -138,11 +139,10 @@ inline bool rounds_near_tie(Program program, std::span<const float> inputs) {
   });
 }
 
-// The exact sum through the program, with the zero point taken off as an integer. Levels may differ by one where a
-// quotient is half way between two.
-inline void expect_element(const Form& form, const Levels& out, const std::vector<Levels>& operands,
-                           const std::vector<int64_t>& index, int64_t sum) {
-  const Program program = *parse_program(form.program);
+// The exact sum through the form's program, with the zero point taken off as an integer. Levels may differ by one where
+// a quotient is half way between two.
+inline void expect_element(const Form& form, const Program& program, const Levels& out,
+                           const std::vector<Levels>& operands, const std::vector<int64_t>& index, int64_t sum) {
   std::vector<float> inputs{0};
   for (const Levels& operand : operands) inputs.push_back(static_cast<float>(operand.at(index)));
   if (!operands.empty() && operands[0].arg.dtype == DType::i32) {

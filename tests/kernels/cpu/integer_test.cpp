@@ -21,13 +21,14 @@ using namespace testing;
 void expect_products(const Form& form, const Levels& out, const std::vector<Levels>& operands, const Levels& a,
                      const std::vector<int8_t>& weights) {
   const int64_t k = a.arg.dims[2];
+  const Program program = *parse_program(form.program);
   for (int64_t z = 0; z < out.arg.dims[0]; ++z)
     for (int64_t r = 0; r < out.arg.dims[1]; ++r)
       for (int64_t c = 0; c < out.arg.dims[2] && !::testing::Test::HasFailure(); ++c) {
         int64_t sum = 0;
         for (int64_t j = 0; j < k; ++j)
           sum += static_cast<int64_t>(a.at({z, r, j})) * weights[static_cast<size_t>(c * k + j)];
-        expect_element(form, out, operands, {z, r, c}, sum);
+        expect_element(form, program, out, operands, {z, r, c}, sum);
       }
 }
 
@@ -122,7 +123,7 @@ TEST(GemmInteger, ComputedMatrices) {
         for (int64_t c = 0; c < n && !::testing::Test::HasFailure(); ++c) {
           int64_t sum = 0;
           for (int64_t j = 0; j < k; ++j) sum += at(a, z, r, j) * at(b, z, j, c);
-          expect_element(form, out, operands, {z, r, c}, sum);
+          expect_element(form, program, out, operands, {z, r, c}, sum);
         }
   }
 }
@@ -184,7 +185,7 @@ TEST(ConvInteger, RandomShapes) {
             for (int64_t c = 0; c < channels; ++c)
               sum += static_cast<int64_t>(x.at({n, o / outputs * channels + c, h, w})) * weight(o, t, c);
           }
-          expect_element(form, out, operands, {n, o, oh, ow}, sum);
+          expect_element(form, program, out, operands, {n, o, oh, ow}, sum);
         }
   }
 }
@@ -240,7 +241,7 @@ void check_tiles(const gemm::TileTable& table, std::string_view name) {
           int64_t sum = 0;
           for (int64_t j = 0; j < k; ++j)
             sum += static_cast<int64_t>(a.at({r, j})) * weights[static_cast<size_t>(c * k + j)];
-          expect_element(form, out, operands, {r, c}, sum);
+          expect_element(form, program, out, operands, {r, c}, sum);
         }
     }
 }
