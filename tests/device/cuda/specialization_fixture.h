@@ -115,8 +115,9 @@ class SpecializationTest : public FakeDeviceTest {
   // Nothing is compiled from here on until go().
   void hold() {
     const std::string script = (folder_ / "compiler").string();
-    std::ofstream(script) << "#!/bin/sh\nwhile [ ! -e " << (folder_ / "go").string() << " ]; do sleep 0.01; done\nexec "
-                          << *compiler_program({}) << " \"$@\"\n";
+    std::ofstream(script) << "#!/bin/sh\nwhile [ -d " << folder_.string() << " ] && [ ! -e "
+                          << (folder_ / "go").string() << " ]; do sleep 0.01; done\nexec " << *compiler_program({})
+                          << " \"$@\"\n";
     std::filesystem::permissions(script, std::filesystem::perms::owner_all);
     setenv("LATHE_COMPILER", script.c_str(), 1);
     releaseIdleDevices();
