@@ -63,7 +63,9 @@ class Constants(Cases):
     def test_equal_ones_that_are_not_the_same(self):
         def function(x, number):
             return x * number, x // 2 if isinstance(number, bool) else x + 1, torch.full_like(x, 1) / number
-        for x, numbers in ((torch.arange(4), (2, 2.0, 1, True, 1.0)), (torch.ones(3), (0.0, -0.0, float('inf'), float('nan')))):
+        # Dynamo of PyTorch 2.11 itself takes -0.0 for 0.0, whichever backend it calls.
+        zeros = (0.0, -0.0) if torch.__version__ >= (2, 12) else (0.0,)
+        for x, numbers in ((torch.arange(4), (2, 2.0, 1, True, 1.0)), (torch.ones(3), (*zeros, float('inf'), float('nan')))):
             torch._dynamo.reset()
             fast = compiled(function)
             for number in numbers:

@@ -68,6 +68,14 @@ def through_a_view(x, y):
     return x.t() + y
 
 
+def copies_of_weights(x, weight):
+    # What is copied is smaller, or is itself a weight, and the copy is written.
+    row, whole = torch.empty_like(x), torch.empty_like(x)
+    row.copy_(weight[0])
+    whole.copy_(weight).mul_(x)
+    return row, whole, torch.zeros(4, 4, dtype=torch.int32).copy_(weight * 10), torch.empty_like(weight).copy_(weight)
+
+
 class Orders(Cases):
     def check(self, function, *given, buffers=(), told=0):
         for way in ('backend', 'module'):
@@ -106,6 +114,9 @@ class Orders(Cases):
             self.check(function, buffers=(a, b))
             self.check(function, a, buffers=(b,))
         self.check(rotate, c, buffers=(a, b))
+
+    def test_copies(self):
+        self.check(copies_of_weights, torch.randn(4, 4), buffers=(torch.randn(4, 4),))
 
     def test_a_read_that_waits_for_pytorch(self):
         self.check(read_late, *torch.randn(2, 4, 4), told=1)

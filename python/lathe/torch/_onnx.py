@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 from onnx_ir.passes import PassResult, common
+from onnxscript import opset18
 from torch.fx import Node
 from torch.onnx._internal.exporter import _fx_passes, _registration
 
@@ -48,12 +49,19 @@ def _unmerged() -> Iterator[None]:
         common.DeduplicateInitializersPass.call = merge
 
 
+def _copied(self: Any, src: Any, non_blocking: bool = False) -> Any:
+    """aten.copy. PyTorch's own rule leaves `src` as small as it is. That of PyTorch 2.11 gives `src` itself where the types are the
+    same, and exports fail of a weight that thereby takes the name of the copy."""
+    return opset18.Expand(opset18.CastLike(src, self), opset18.Shape(self))
+
+
 def to_onnx(program: torch.export.ExportedProgram, for_refit: bool = False) -> Any:
     """The ONNX program; its `exported_program` is functional, of operators that the exporter has rules for. for_refit: whether its
     weights may be given other values. Raises Refused."""
     try:
         with quiet(), _unmerged() if for_refit else contextlib.nullcontext():
-            return torch.onnx.export(program, dynamo=True, verbose=False)
+            return torch.onnx.export(program, dynamo=True, verbose=False,
+                                     custom_translation_table={torch.ops.aten.copy.default: _copied})
     except torch.onnx.OnnxExporterError as error:
         chain: list[BaseException] = [error]
         while chain[-1].__cause__ is not None:
