@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 
 #include "device/null/null_device.h"
 #include "runtime/specializer.h"
@@ -24,6 +26,7 @@ class TimedKernel final : public Kernel {
     inputs = {operands.inputs.begin(), operands.inputs.end()};
     outputs = {operands.outputs.begin(), operands.outputs.end()};
     symbols = {operands.symbols.begin(), operands.symbols.end()};
+    ++runs;
     last_microseconds = microseconds;
     last_workspace = workspace;
     is_zero = std::all_of(inputs[0].as<std::byte>(), inputs[0].as<std::byte>() + 4 * inputs[0].volume(),
@@ -35,16 +38,23 @@ class TimedKernel final : public Kernel {
   mutable std::vector<TensorArg> prepared, inputs, outputs;
   mutable std::vector<int64_t> symbols;
   mutable bool is_zero = false;
+  static inline int64_t runs = 0;
   static inline double last_microseconds = 0;
   static inline std::byte* last_workspace = nullptr;
 };
 
 class TimingDevice : public null::NullDevice {
  public:
+  bool is_slow = false;
+  int timed = 0;
   Result<std::vector<double>> time(Queue& queue, const std::function<Result<>(Queue&)>& work, int repeats) override {
+    const int64_t before = TimedKernel::runs;
     LATHE_TRY(work(queue));
-    std::vector<double> times(static_cast<size_t>(repeats), 2 * TimedKernel::last_microseconds);  // disturbed
-    times[1] = TimedKernel::last_microseconds;
+    const double own = static_cast<double>(TimedKernel::runs - before) * TimedKernel::last_microseconds;
+    std::vector<double> times(static_cast<size_t>(repeats), 2 * own);  // disturbed
+    times.back() = own;
+    if (is_slow) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    timed += repeats;
     return times;
   }
 };
@@ -126,6 +136,19 @@ TEST_F(SpecializationGainTest, WhatCannotBeTimedMayGain) {
   EXPECT_FALSE(measure(*failing, 20));
   EXPECT_TRUE(failing->is_decided(1));
   EXPECT_TRUE(failing->may_gain(1));
+}
+
+// Of a stand-in for a GPU, say, which computes on the host.
+TEST_F(SpecializationGainTest, WhatTakesLongIsTimedOnce) {
+  for (const bool is_slow : {false, true}) {
+    device_.is_slow = is_slow;
+    device_.timed = 0;
+    const auto times = measure(*gain(), 9);
+    ASSERT_TRUE(times);
+    EXPECT_EQ(times->open, 10);
+    EXPECT_EQ(times->special, 9);
+    EXPECT_EQ(device_.timed, is_slow ? 4 : 64);
+  }
 }
 
 // A fast kernel that is a small part of runs is not worth it.
