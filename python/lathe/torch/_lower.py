@@ -53,7 +53,7 @@ def lower(program: ExportedProgram, examples: Sequence[torch.Tensor], options: O
         if _graph.is_plain(flat):
             return Lowered(make(onnx, flat, examples, options, False), [], [])
     except _onnx.Refused as refused:
-        stays = [f'{refused.op}: {refused}'.removeprefix(': ')]
+        stays = [refused.described()]
     except Error as error:
         stays = [str(error)]
     try:
@@ -193,7 +193,7 @@ def _split(graph: GraphModule, states: list[str], stays: list[str], constraints:
             parts, failures = _replace(fused, constraints, options, make)
         except _onnx.Refused as problem:
             if not problem.op or problem.op in refused:
-                return Lowered(None, states, [*reasons, f'{problem.op}: {problem}'])
+                return Lowered(None, states, [*reasons, problem.described()])
             refused[problem.op] = str(problem)
             continue
         stays = reasons + failures or stays

@@ -21,6 +21,9 @@ class Refused(Exception):
         super().__init__(why)
         self.op = op
 
+    def described(self) -> str:
+        return f'{self.op}: {self}' if self.op else str(self)
+
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
