@@ -16,6 +16,8 @@ import sys
 import tempfile
 import time
 
+import onnx
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILD = pathlib.Path(os.environ.get('LATHE_BUILD_DIR', ROOT / 'build')).resolve()
 EMULATED = {'LATHE_CUDA_DRIVER': str(BUILD / 'fake_cuda/libfake_cuda_driver.so'), 'LATHE_NVRTC': str(BUILD / 'fake_cuda/libnvrtc.so')}
@@ -72,18 +74,13 @@ def run_of(plan, inputs, cache):
     return seconds
 
 
-def input_of(model):
-    import onnx
-    return onnx.load(model, load_external_data=False).graph.input[0].name
-
-
 def compare_runs(model, rounds):
     print('| first start, s | second start, s | second / first |\n| --- | --- | --- |')
     with tempfile.TemporaryDirectory() as folder:
         plan = pathlib.Path(folder, 'plan')
         image = pathlib.Path(folder, 'image')
         image.write_bytes(bytes(3 * 224 * 224 * 4))
-        inputs = f'{input_of(model)}:{image}'
+        inputs = f'{onnx.load(model, load_external_data=False).graph.input[0].name}:{image}'
         subprocess.run([BUILD / 'bin/lathe', 'build', model, '-o', plan, '--targets=sm_80+', '--buildBudget=0'], check=True, capture_output=True)
         for number in range(rounds):
             cache = pathlib.Path(folder, f'{number}.cache')
@@ -95,8 +92,10 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('--rounds', type=int, default=3)
     parser.add_argument('--gpu', action='store_true', help='there is one')
-    parser.add_argument('--model', type=pathlib.Path)
+    parser.add_argument('--model', type=pathlib.Path, help='of one picture of 224 x 224; needs --gpu')
     arguments = parser.parse_args()
+    if arguments.model and not arguments.gpu:
+        parser.error('--model needs a GPU: add --gpu')
     if arguments.model:
         return compare_runs(arguments.model, arguments.rounds)
     environment = dict(os.environ) | ({} if arguments.gpu else EMULATED)

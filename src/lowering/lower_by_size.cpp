@@ -76,10 +76,8 @@ Result<> RegionLowering::choose_by_size(std::span<Pending* const> all, const Tun
   std::vector<Alike> groups = steps_by_problem(all);
   std::vector<std::vector<int64_t>> sizes = sizes_besides_optimum(plan_);
   if (groups.empty() || sizes.empty()) return {};
-  std::ranges::stable_sort(sizes, std::greater(), [&](const auto& symbols) {
-    return num_elements(groups[0].steps[0]->matches->problem(), symbols);
-  });
-  double left = 0, growth = 1;  // what it takes is 1 + growth * (ratio - 1) times as much
+  std::ranges::sort(sizes, std::greater());  // they lie on a line, along which no size falls while another grows
+  double left = 0, growth = 1;               // what it takes is 1 + growth * (ratio - 1) times as much
   for (const Alike& alike : groups) left += kMost * alike.seconds;
   const auto cost = [&](const Alike& alike, const auto& symbols) {
     return alike.seconds * (1 + growth * (alike.ratio(symbols) - 1));

@@ -52,7 +52,6 @@ void round_block(DType type, std::span<double> block) {
 }
 
 void store_block(DType type, std::span<const double> block, std::byte* to) {
-  if (type == DType::f64) return void(std::memcpy(to, block.data(), block.size_bytes()));
   for_computed_type(type, [&](auto zero) {
     for (const double value : block) {
       zero = round_to<decltype(zero)>(value);
@@ -60,22 +59,6 @@ void store_block(DType type, std::span<const double> block, std::byte* to) {
       to += sizeof zero;
     }
   });
-}
-
-// values[i] = f(values[i], numbers[i]), or numbers[0] for all.
-template <class F>
-void combine_run(std::span<double> values, const double* numbers, bool has_one_each, const F& f) {
-  using Pair [[gnu::vector_size(16)]] = double;
-  const Pair first = {numbers[0], numbers[0]};
-  size_t i = 0;
-  for (; i + 2 <= values.size(); i += 2) {
-    Pair pair, other = first;
-    __builtin_memcpy(&pair, values.data() + i, sizeof pair);
-    if (has_one_each) __builtin_memcpy(&other, numbers + i, sizeof other);
-    pair = f(pair, other);
-    __builtin_memcpy(values.data() + i, &pair, sizeof pair);
-  }
-  for (; i < values.size(); ++i) values[i] = f(values[i], numbers[has_one_each ? i : 0]);
 }
 
 void scale_run(const float* from, int64_t count, double factor, float* to) {
@@ -146,22 +129,22 @@ void ChannelArithmetic::run_block(int64_t begin, std::span<double> block, std::o
     const auto combine = [&](auto f) {
       for_each_run(step, begin, static_cast<int64_t>(block.size()),
                    [&](int64_t first, int64_t run, const double* number) {
-                     combine_run(block.subspan(static_cast<size_t>(first), static_cast<size_t>(run)), number,
-                                 step.inner == 1, f);
+                     double* const values = block.data() + first;
+                     for (int64_t i = 0; i < run; ++i) values[i] = f(values[i], number[step.inner == 1 ? i : 0]);
                    });
     };
     switch (*step.op) {
       case ElementwiseOp::add:
-        combine([](auto x, auto y) { return x + y; });
+        combine([](double x, double y) { return x + y; });
         break;
       case ElementwiseOp::sub:
-        combine([](auto x, auto y) { return x - y; });
+        combine([](double x, double y) { return x - y; });
         break;
       case ElementwiseOp::mul:
-        combine([](auto x, auto y) { return x * y; });
+        combine([](double x, double y) { return x * y; });
         break;
       default:
-        combine([](auto x, auto y) { return x / y; });
+        combine([](double x, double y) { return x / y; });
     }
     round_block(step.type, block);
   }

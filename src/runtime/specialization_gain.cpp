@@ -77,7 +77,12 @@ SpecializationGain::SpecializationGain(const plan::Plan& plan, Device& device, O
 
 bool SpecializationGain::may_gain(uint32_t module) const {
   const std::lock_guard lock(mutex_);
-  return may_any_ && modules_[module].may_gain();
+  return runs_.may_gain() && modules_[module].may_gain();
+}
+
+bool SpecializationGain::may_any_gain() const {
+  const std::lock_guard lock(mutex_);
+  return runs_.may_gain();
 }
 
 bool SpecializationGain::is_decided(uint32_t module) const {
@@ -97,7 +102,6 @@ Result<SpecializationGain::Times> SpecializationGain::measure(size_t step, const
 void SpecializationGain::note_run(const Times& times) {
   const std::lock_guard lock(mutex_);
   runs_.add(times);
-  if (!runs_.may_gain()) may_any_ = false;
 }
 
 Result<SpecializationGain::Times> SpecializationGain::time(size_t step, const Kernel& kernel,

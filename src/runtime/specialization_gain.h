@@ -3,7 +3,6 @@
 // first sets of sizes.
 #pragma once
 
-#include <atomic>
 #include <functional>
 #include <mutex>
 #include <vector>
@@ -37,7 +36,7 @@ class SpecializationGain {
 
   // False where it has been found not to be faster.
   bool may_gain(uint32_t module) const;
-  bool may_any_gain() const { return may_any_.load(std::memory_order_relaxed); }
+  bool may_any_gain() const;
   bool is_decided(uint32_t module) const;
   // Times the kernel of a step, whose code is of these modules, beside the open one, on memory of its own that holds
   // zeros, with a queue of its own. Where that fails, the modules may gain.
@@ -68,7 +67,6 @@ class SpecializationGain {
   mutable std::mutex mutex_;  // of what follows
   std::vector<Verdict> modules_;
   Verdict runs_;
-  std::atomic<bool> may_any_ = true;
 };
 
 }  // namespace lathe

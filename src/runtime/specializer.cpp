@@ -244,12 +244,13 @@ void Specializer::finish(Job& job) {
 // Steps without a kernel in the set run the engine's own. Those of the same code take the same time.
 void Specializer::leave_out_slower(const Job& job, std::span<std::unique_ptr<Kernel>> kernels,
                                    const std::function<void()>& between) {
+  std::vector<std::vector<uint32_t>> modules_of(kernels.size());
   std::vector<std::pair<std::vector<uint32_t>, SpecializationGain::Times>> timed;
   SpecializationGain::Times run;
   bool has_all = true;
   for (size_t step = 0; step < kernels.size(); ++step) {
     if (!kernels[step]) continue;
-    const std::vector<uint32_t> modules = steps_.modules_of(step, job.kernels->numbers_);
+    const std::vector<uint32_t>& modules = modules_of[step] = steps_.modules_of(step, job.kernels->numbers_);
     const auto known = std::ranges::find(timed, modules, [](const auto& one) { return one.first; });
     if (known != timed.end()) {
       run += known->second;
@@ -267,11 +268,9 @@ void Specializer::leave_out_slower(const Job& job, std::span<std::unique_ptr<Ker
     }
   }
   if (has_all && !timed.empty()) gain_.note_run(run);
-  for (size_t step = 0; step < kernels.size(); ++step) {
-    if (!kernels[step]) continue;
-    const std::vector<uint32_t> modules = steps_.modules_of(step, job.kernels->numbers_);
-    if (std::ranges::none_of(modules, [&](uint32_t module) { return gain_.may_gain(module); })) kernels[step].reset();
-  }
+  for (size_t step = 0; step < kernels.size(); ++step)
+    if (std::ranges::none_of(modules_of[step], [&](uint32_t module) { return gain_.may_gain(module); }))
+      kernels[step].reset();
 }
 
 // Between two loads of code, for which the driver makes runs wait: one of them gets through. Where a run waits for
