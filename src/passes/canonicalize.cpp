@@ -152,6 +152,20 @@ Result<bool> vector_as_matrix(Rewrite& r) {
   return r.finish(r.squeeze(r.add(attrs, std::move(operands)), added));
 }
 
+// A constant row or matrix has no dimensions of 1 before it where it broadcasts without them: [1, 1, n] is [n] beside
+// [b, s, n]. A matrix that others read would be in memory twice.
+Result<bool> leading_ones(Rewrite& r) {
+  const ir::Value* c = r.input(1);
+  const int kept = r.node->is(OpKind::matmul) ? 2 : 1;
+  if (!c->constant() || c->rank() <= kept || r.input(0)->rank() < c->rank()) return false;
+  if (kept == 2 && !c->has_single_use()) return false;
+  const Dims& dims = c->constant()->dims();
+  const auto first = dims.end() - kept;
+  if (std::any_of(dims.begin(), first, [](int64_t dim) { return dim != 1; })) return false;
+  LATHE_TRY(r.graph().set_inputs(r.node, {r.input(0), r.constant(c->constant()->reshaped(Dims(first, dims.end())))}));
+  return true;
+}
+
 Result<bool> reduce_axes(Rewrite& r) {
   if (!r.input(1) || !r.input(1)->constant() || r.input(1)->constant()->volume() == 0) return false;
   ReduceAttrs attrs = r.node->attrs<ReduceAttrs>();
@@ -198,6 +212,8 @@ Result<bool> canonicalize(ir::Graph& graph, PassContext& context) {
       {"x + (-y) = x - y", OpKind::elementwise, add_negative},
       {"cast(cast(x)) = cast(x) when the first loses nothing", OpKind::cast, cast_of_cast},
       {"matmul of a vector = that of a matrix of one row or column", OpKind::matmul, vector_as_matrix},
+      {"a constant row has no leading dimensions of 1", OpKind::elementwise, leading_ones},
+      {"a constant matrix has none, as the right operand of a matmul", OpKind::matmul, leading_ones},
       {"reduce(x, axes) = reduce{axes}(x)", OpKind::reduce, reduce_axes},
       {"an initial state of zeros is left out", OpKind::recurrence, initial_zeros},
   };
