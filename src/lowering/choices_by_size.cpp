@@ -97,9 +97,6 @@ std::optional<uint32_t> place_of(const StepInput& input, const Emission& emissio
   return std::nullopt;
 }
 
-// 1 where a <= b, else 0.
-Expr is_at_most(const Expr& a, const Expr& b) { return max(Expr(0), min(Expr(1), b - a + Expr(1))); }
-
 // The forms of one step by size, which become its launches.
 class FormsOfStep {
  public:
@@ -170,11 +167,13 @@ class FormsOfStep {
     return launches;
   }
 
-  // 1 for the sizes of the form, 0 for all others.
+  // 1 for the sizes of the form, 0 for all others: one atom, so that the grid that it multiplies has no more terms than
+  // before. Grids are evaluated when sizes change, and in each launch.
   Expr condition(size_t i) const {
-    const Expr above = i == 0 ? Expr(1) : is_at_most(Expr(report_.forms[i - 1].most + 1), report_.elements);
-    const bool is_last = i + 1 == report_.forms.size();
-    return is_last ? above : above * is_at_most(report_.elements, Expr(report_.forms[i].most));
+    const Expr& elements = report_.elements;
+    Expr inside = elements - Expr(i == 0 ? -1 : report_.forms[i - 1].most);
+    if (i + 1 < report_.forms.size()) inside = min(inside, Expr(report_.forms[i].most) + Expr(1) - elements);
+    return max(min(inside, Expr(1)), Expr(0));
   }
 
   // The step's own have their code already, and no source.
