@@ -34,8 +34,9 @@ void GraphMaker::make(std::shared_ptr<MadeGraph> graph) {
   if (!start()) return make_ready(*graph);
   {
     const std::lock_guard lock(mutex_);
-    waiting_.push_back(graph);
     graph->is_ready = false;
+    busy_ = true;
+    next_ = std::move(graph);
   }
   changed_.notify_all();
 }
@@ -51,16 +52,16 @@ bool GraphMaker::start() {
 void GraphMaker::work() {
   std::unique_lock lock(mutex_);
   while (true) {
-    changed_.wait(lock, [&] { return stops_ || !waiting_.empty(); });
+    changed_.wait(lock, [&] { return stops_ || next_; });
     if (stops_) return;
-    std::shared_ptr<MadeGraph> graph = std::move(waiting_.front());
-    waiting_.pop_front();
+    std::shared_ptr<MadeGraph> graph = std::move(next_);
     lock.unlock();
     {
       const std::lock_guard turn(driver_turns());
       make_ready(*graph);
     }
     graph.reset();
+    busy_.store(false, std::memory_order_release);
     lock.lock();
     changed_.wait_for(lock, kBetweenTurns, [&] { return stops_; });
   }

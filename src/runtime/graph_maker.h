@@ -5,7 +5,6 @@
 
 #include <atomic>
 #include <condition_variable>
-#include <deque>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -26,10 +25,11 @@ class GraphMaker {
  public:
   GraphMaker() = default;
   GraphMaker(const GraphMaker&) = delete;
-  ~GraphMaker();  // when the one that is being made is ready; those that wait never are
+  ~GraphMaker();  // when the graph that is being made is ready; one that waits never is
 
-  // Whoever gives it away does nothing with it until it is ready.
+  // One at a time, while it is not busy. Whoever gives it away does nothing with it until it is ready.
   void make(std::shared_ptr<MadeGraph> graph);
+  bool is_busy() const { return busy_.load(std::memory_order_acquire); }
 
  private:
   bool start();
@@ -37,7 +37,8 @@ class GraphMaker {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<std::shared_ptr<MadeGraph>> waiting_;
+  std::shared_ptr<MadeGraph> next_;
+  std::atomic<bool> busy_ = false;
   std::thread thread_;
   bool stops_ = false;
 };

@@ -58,10 +58,11 @@ bool Replay::is_seen() {
   return false;
 }
 
-// Into a new graph, or the one that was not held for longest; false where the device has no graphs, or none is ready.
+// Into a new graph, or the one that was not held for longest; false where the device has no graphs, or another one is
+// not ready yet.
 Result<bool> Replay::capture(const std::function<Result<>(Queue&)>& work, std::shared_ptr<const void> keeps) {
-  const auto is_idle = [](const Captured& captured) { return captured.run.empty() && captured.is_ready(); };
-  const auto idle = std::ranges::find_if(graphs_, is_idle);
+  if (maker_.is_busy()) return false;
+  const auto idle = std::ranges::find_if(graphs_, [](const Captured& captured) { return captured.run.empty(); });
   if (idle == graphs_.end() && graphs_.size() < most_) {
     LATHE_ASSIGN(std::unique_ptr<CapturedGraph> graph, device_.record(work));
     if (!graph) return false;
@@ -69,11 +70,7 @@ Result<bool> Replay::capture(const std::function<Result<>(Queue&)>& work, std::s
     graphs_.back().made->graph = std::move(graph);
     return make_ready(graphs_.end() - 1, std::move(keeps));
   }
-  const auto oldest = idle != graphs_.end()
-                          ? std::make_reverse_iterator(idle + 1)
-                          : std::find_if(graphs_.rbegin(), graphs_.rend(), std::mem_fn(&Captured::is_ready));
-  if (oldest == graphs_.rend()) return false;
-  const auto taken = oldest.base() - 1;
+  const auto taken = idle != graphs_.end() ? idle : graphs_.end() - 1;
   taken->run.clear();
   LATHE_TRY(taken->made->graph->record(work));
   return make_ready(taken, std::move(keeps));
