@@ -36,14 +36,14 @@ class Packer {
 
   // Best of the orders.
   Packing pack() {
-    try_order(by([](const Lifetime& b) { return b.bytes; }));
-    try_order(by([this](const Lifetime& b) { return crowds_[static_cast<size_t>(&b - buffers_.data())]; }));
-    try_order(by([](const Lifetime& b) { return SIZE_MAX - b.first; }));
-    try_order(by([](const Lifetime& b) { return size_t{b.last} - b.first; }));
-    try_order(by([](const Lifetime& b) {
+    try_by([](const Lifetime& b) { return b.bytes; });
+    try_by([this](const Lifetime& b) { return crowds_[static_cast<size_t>(&b - buffers_.data())]; });
+    try_by([](const Lifetime& b) { return SIZE_MAX - b.first; });
+    try_by([](const Lifetime& b) { return size_t{b.last} - b.first; });
+    try_by([](const Lifetime& b) {
       size_t area;
       return __builtin_mul_overflow(b.bytes, size_t{b.last} - b.first + 1, &area) ? SIZE_MAX : area;
-    }));
+    });
     improve();
     return std::move(best_);
   }
@@ -51,7 +51,8 @@ class Packer {
  private:
   // Descending by the key; then larger, then earlier first, so that the order does not depend on the sort.
   template <class Key>
-  Order by(const Key& key) const {
+  void try_by(const Key& key) {
+    if (exhausted()) return;
     Order order(buffers_.size());
     std::iota(order.begin(), order.end(), 0u);
     std::sort(order.begin(), order.end(), [&](uint32_t x, uint32_t y) {
@@ -60,13 +61,12 @@ class Packer {
       if (a.bytes != b.bytes) return a.bytes > b.bytes;
       return a.first != b.first ? a.first < b.first : x < y;
     });
-    return order;
+    try_order(std::move(order));
   }
 
   bool exhausted() const { return !best_.order.empty() && (best_.total <= bound_ || work_ > kMaxWork); }
 
   void try_order(Order order) {
-    if (exhausted()) return;
     lowest_ = !lowest_;
     placed_.clear();
     std::vector<size_t> offsets(buffers_.size());

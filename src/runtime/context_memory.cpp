@@ -62,7 +62,7 @@ Result<> ContextMemory::place(const ShapeBinding& shapes, std::span<const size_t
   now_.scratch = step_scratch_.lifetimes(scratch);
   const MemoryLimit* limit = policy_ == MemoryPolicy::on_demand ? nullptr : engine_.memory_limit(shapes.profile());
   for (size_t i = 0; limit && i < plan_.steps.size(); ++i)
-    if (const size_t s = step_scratch_.of(i); engine_.is_data_dependent(plan_.steps[i]))
+    if (const size_t s = step_scratch_.of(i); engine_.is_data_dependent_step(i))
       now_.scratch[s].bytes = limit->scratch[s].bytes;
   now_.arena = plan::arrange(lifetimes, now_.scratch, engine_.alignment());
   now_.arena.bytes = now_.arena.bytes > SIZE_MAX / 2 ? SIZE_MAX : engine_.align(now_.arena.bytes);

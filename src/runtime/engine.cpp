@@ -46,11 +46,13 @@ Result<std::shared_ptr<const Engine>> Engine::load(std::span<const std::byte> by
     engine->data_dependent_.push_back(engine->find_data_dependence(tensor));
   if (const DeviceFamily* family = find_family(plan.target)) engine->alignment_ = family->memory_alignment();
   LATHE_ASSIGN(engine->places_, plan::find_places(plan.steps));
+  engine->find_data_dependent_steps();
   if (!options.device) return engine;
   LATHE_TRY(options.device->check_target(plan.target));
   LATHE_TRY(engine->place_weights());
   LATHE_TRY(engine->check_values());
   LATHE_TRY(engine->choose_codes());
+  engine->find_data_dependent_steps();  // of other launches than before
   engine->block_symbols_ = plan::find_block_symbols(plan);
   engine->conditional_steps_ = plan::find_conditional_steps(plan);
   engine->conditional_tensors_ = plan::find_conditional_tensors(plan);
@@ -380,13 +382,15 @@ bool Engine::find_data_dependence(const plan::TensorDesc& tensor) const {
 bool Engine::is_data_dependent(const Expr& number) const { return depends_on_data(number, plan().symbols); }
 
 // An operand is, or a number of its own: a kernel may write such a size into a tensor whose size is known.
-bool Engine::is_data_dependent(const plan::Step& step) const {
-  for (const auto* ids : {&step.inputs, &step.outputs})
-    for (const plan::TensorId id : *ids)
-      if (is_data_dependent(id)) return true;
-  bool any = false;
-  plan::for_each_expression_of(step, [&](const Expr& number, plan::ExprUse) { any |= is_data_dependent(number); });
-  return any;
+void Engine::find_data_dependent_steps() {
+  data_dependent_steps_.clear();
+  for (const plan::Step& step : plan().steps) {
+    bool any = false;
+    for (const auto* ids : {&step.inputs, &step.outputs})
+      for (const plan::TensorId id : *ids) any |= is_data_dependent(id);
+    plan::for_each_expression_of(step, [&](const Expr& number, plan::ExprUse) { any |= is_data_dependent(number); });
+    data_dependent_steps_.push_back(any);
+  }
 }
 
 int Engine::find_binding(std::string_view name) const {

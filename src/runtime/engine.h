@@ -95,7 +95,7 @@ class Engine {
   // Whether only running tells: a size, where a tensor lies, what a step needs.
   bool is_data_dependent(plan::TensorId id) const { return id != plan::kNoTensor && data_dependent_[id]; }
   bool is_data_dependent(const Expr& number) const;
-  bool is_data_dependent(const plan::Step& step) const;
+  bool is_data_dependent_step(size_t step) const { return data_dependent_steps_[step]; }
 
   int find_binding(std::string_view name) const;  // -1 = no such tensor
   // What contexts need under the profile; found at the first call. Null when some size has no limit.
@@ -110,6 +110,7 @@ class Engine {
   Result<> place_weights();
   Result<std::vector<std::byte>> write_anew(Refits refits, WeightsOf weights) const;
   bool find_data_dependence(const plan::TensorDesc& tensor) const;
+  void find_data_dependent_steps();
   bool is_capturable(const plan::Step& step) const;
   Result<> choose_codes();
   Result<> make_steps(const EngineOptions& options);
@@ -145,6 +146,7 @@ class Engine {
   mutable std::vector<std::span<const std::byte>> module_bytes_;  // by code module
   mutable std::vector<StepCode> code_;
   std::vector<bool> data_dependent_, conditional_tensors_;  // by tensor
+  std::vector<bool> data_dependent_steps_;
   std::vector<bool> conditional_steps_;
   std::vector<plan::StepPlace> places_;
   std::vector<plan::BlockSymbols> block_symbols_;

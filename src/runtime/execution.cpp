@@ -46,7 +46,6 @@ Execution::Execution(const Engine& engine, ShapeBinding& shapes, ContextMemory& 
     StepOperands& operands = none_.operands[i];
     operands.inputs.resize(step.inputs.size());
     operands.outputs.resize(step.outputs.size());
-    operands.data_dependent = engine.is_data_dependent(step);
   }
   now_ = std::make_shared<PreparedSteps>(none_);
   for (size_t i = 0, end = 0, outermost = 0; i < plan_.steps.size(); ++i) {
@@ -81,7 +80,7 @@ Result<> Execution::prepare() {
     Result<size_t> workspace = 0;
     if (const Result<> checked = check_conditional(i); !checked)
       workspace = fail(checked.error());
-    else if (!now_->operands[i].data_dependent)
+    else if (!engine_.is_data_dependent_step(i))
       workspace = prepare_step(i);
     if (workspace)
       now_->scratch[i] = *workspace;
@@ -206,7 +205,7 @@ Result<> Execution::run_step(size_t i, Queue& queue) {
   if (const auto refused = now_->refused.find(i); refused != now_->refused.end()) return fail(refused->second);
   const Kernel* const runs = kernel(i);
   if (!runs) return host_.run(i, operands, queue);
-  if (operands.data_dependent) LATHE_TRY(prepare_data_dependent(i, queue));
+  if (engine_.is_data_dependent_step(i)) LATHE_TRY(prepare_data_dependent(i, queue));
   LATHE_ASSIGN(std::byte* const workspace, memory_.scratch(i, now_->scratch[i]));
   const auto place = [&](plan::TensorId id, TensorArg& arg) {
     if (id != plan::kNoTensor) arg.data = storage_.address(plan_.tensors[id]);

@@ -44,13 +44,13 @@ Result<Tensor> HostEvaluation::host_copy(const TensorArg& arg, Queue& queue) con
 }
 
 Result<> HostEvaluation::run(size_t step, StepOperands& operands, Queue& queue) {
-  return plan_.steps[step].is<plan::Copy>() ? copy(plan_.steps[step], operands, queue)
-                                            : evaluate(step, operands, queue);
+  return plan_.steps[step].is<plan::Copy>() ? copy(step, operands, queue) : evaluate(step, operands, queue);
 }
 
-Result<> HostEvaluation::copy(const plan::Step& step, StepOperands& operands, Queue& queue) {
+Result<> HostEvaluation::copy(size_t i, StepOperands& operands, Queue& queue) {
+  const plan::Step& step = plan_.steps[i];
   TensorArg &from = operands.inputs[0], &to = operands.outputs[0];
-  if (operands.data_dependent) {
+  if (engine_.is_data_dependent_step(i)) {
     LATHE_TRY(storage_.provide(step.outputs[0]));
     LATHE_ASSIGN(from, resolve_checked(step.inputs[0]));
     LATHE_ASSIGN(to, resolve_checked(step.outputs[0]));
@@ -69,7 +69,7 @@ Result<> HostEvaluation::evaluate(size_t i, StepOperands& operands, Queue& queue
   for (size_t k = 0; k < step.inputs.size(); ++k) {
     if (step.inputs[k] == plan::kNoTensor) continue;
     TensorArg& input = operands.inputs[k];
-    if (operands.data_dependent) {
+    if (engine_.is_data_dependent_step(i)) {
       LATHE_ASSIGN(input, resolve_checked(step.inputs[k]));
     }
     input.data = storage_.address(plan_.tensors[step.inputs[k]]);

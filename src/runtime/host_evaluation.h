@@ -37,7 +37,7 @@ class HostEvaluation {
   Result<T> read_scalar(plan::TensorId id, Queue& queue) const;
   Result<TensorArg> resolve_checked(plan::TensorId id) const;
   Result<Tensor> host_copy(const TensorArg& arg, Queue& queue) const;
-  Result<> copy(const plan::Step& step, StepOperands& operands, Queue& queue);
+  Result<> copy(size_t step, StepOperands& operands, Queue& queue);
   Result<> evaluate(size_t step, StepOperands& operands, Queue& queue);
 
   const Engine& engine_;

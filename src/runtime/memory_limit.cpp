@@ -98,7 +98,7 @@ class Limiter {
 
   std::optional<size_t> workspace_of(size_t i) const {
     const std::optional<size_t> bytes = prepared_workspace(i);
-    if (!engine_.is_data_dependent(plan_.steps[i])) return bytes;
+    if (!engine_.is_data_dependent_step(i)) return bytes;
     return bytes.value_or(SIZE_MAX) > kMostSetAside ? 0 : bytes;
   }
 

@@ -11,7 +11,6 @@ namespace lathe {
 struct StepOperands {
   std::vector<TensorArg> inputs;
   std::vector<TensorArg> outputs;
-  bool data_dependent = false;  // their sizes or places are: they are resolved when the step's turn comes
 };
 
 }  // namespace lathe

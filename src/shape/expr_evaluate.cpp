@@ -30,43 +30,57 @@ Quotient<Wide> divide_floor(Wide a, Wide b) {
   return {narrow.floor, narrow.rest};
 }
 
-std::optional<Wide> evaluate_wide(const Expr& e, std::span<const int64_t> values);
-
-std::optional<Wide> evaluate_atom(const Atom& atom, std::span<const int64_t> values) {
-  if (!atom.call) {
-    if (atom.symbol >= values.size() || values[atom.symbol] == Expr::kUnbound) return std::nullopt;
-    return values[atom.symbol];
-  }
-  const auto a = evaluate_wide(atom.call->a, values), b = evaluate_wide(atom.call->b, values);
-  if (!a || !b) return std::nullopt;
-  switch (atom.call->kind) {
-    case CallKind::min:
-      return std::min(*a, *b);
-    case CallKind::max:
-      return std::max(*a, *b);
-    case CallKind::floordiv:
-      return *b == 0 ? std::nullopt : std::optional(divide_floor(*a, *b).floor);
-    case CallKind::mod:
-      return *b == 0 ? std::nullopt : std::optional(divide_floor(*a, *b).rest);
-    case CallKind::broadcast:
-      return *a == 1 ? b : *b == 1 || *a == *b ? a : std::nullopt;
-  }
-  return std::nullopt;
+// False on overflow. Numbers of 64 bits, which most are, have a product of 128: that needs no further look.
+bool multiply(Wide& a, Wide b) {
+  if (!fits(a) || !fits(b)) return !__builtin_mul_overflow(a, b, &a);
+  a = Wide{static_cast<int64_t>(a)} * static_cast<int64_t>(b);
+  return true;
 }
 
-std::optional<Wide> evaluate_wide(const Expr& e, std::span<const int64_t> values) {
-  Wide sum = ExprAccess::constant(e);
-  for (const Term& term : ExprAccess::terms(e)) {
-    Wide product = term.coefficient;
-    for (const Factor& factor : term.monomial) {
-      const auto value = evaluate_atom(factor.atom, values);
-      if (!value) return std::nullopt;
-      for (uint32_t i = 0; i < factor.power; ++i)
-        if (__builtin_mul_overflow(product, *value, &product)) return std::nullopt;
-    }
-    if (__builtin_add_overflow(sum, product, &sum)) return std::nullopt;
+bool evaluate_wide(const Expr& e, std::span<const int64_t> values, Wide& sum);
+
+bool evaluate_atom(const Atom& atom, std::span<const int64_t> values, Wide& value) {
+  if (!atom.call) {
+    if (atom.symbol >= values.size() || values[atom.symbol] == Expr::kUnbound) return false;
+    value = values[atom.symbol];
+    return true;
   }
-  return sum;
+  Wide a, b;
+  if (!evaluate_wide(atom.call->a, values, a) || !evaluate_wide(atom.call->b, values, b)) return false;
+  switch (atom.call->kind) {
+    case CallKind::min:
+      value = std::min(a, b);
+      return true;
+    case CallKind::max:
+      value = std::max(a, b);
+      return true;
+    case CallKind::floordiv:
+      if (b != 0) value = divide_floor(a, b).floor;
+      return b != 0;
+    case CallKind::mod:
+      if (b != 0) value = divide_floor(a, b).rest;
+      return b != 0;
+    case CallKind::broadcast:
+      value = a == 1 ? b : a;
+      return a == 1 || b == 1 || a == b;
+  }
+  return false;
+}
+
+bool evaluate_wide(const Expr& e, std::span<const int64_t> values, Wide& sum) {
+  sum = ExprAccess::constant(e);
+  const auto* const poly = ExprAccess::poly(e);
+  if (!poly) return true;
+  for (const Term& term : poly->terms) {
+    Wide product = term.coefficient, value;
+    for (const Factor& factor : term.monomial) {
+      if (!evaluate_atom(factor.atom, values, value)) return false;
+      for (uint32_t i = 0; i < factor.power; ++i)
+        if (!multiply(product, value)) return false;
+    }
+    if (__builtin_add_overflow(sum, product, &sum)) return false;
+  }
+  return true;
 }
 
 Expr substitute_atom(const Atom& atom, std::span<const Expr> replacements) {
@@ -247,9 +261,9 @@ Range range_of(const Expr& e, std::span<const Range> ranges, int refinements) {
 std::optional<int64_t> Expr::evaluate(std::span<const int64_t> values) const {
   if (!valid_) return std::nullopt;
   if (!poly_) return constant_;
-  const auto value = evaluate_wide(*this, values);
-  if (!value || !fits(*value)) return std::nullopt;
-  return static_cast<int64_t>(*value);
+  Wide value;
+  if (!evaluate_wide(*this, values, value) || !fits(value)) return std::nullopt;
+  return static_cast<int64_t>(value);
 }
 
 Expr Expr::substitute(std::span<const Expr> replacements) const {
