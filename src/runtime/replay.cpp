@@ -24,6 +24,7 @@ void Replay::forget() {
 
 std::vector<const void*>& Replay::begin() {
   current_.clear();
+  is_slow_ = maker_.is_busy();
   return current_;
 }
 
@@ -58,10 +59,10 @@ bool Replay::is_seen() {
   return false;
 }
 
-// Into a new graph, or the one that was not held for longest; false where the device has no graphs, or another one is
-// not ready yet.
+// Into a new graph, or the one that was not held for longest; false where the device has no graphs, or the run is
+// slow.
 Result<bool> Replay::capture(const std::function<Result<>(Queue&)>& work, std::shared_ptr<const void> keeps) {
-  if (maker_.is_busy()) return false;
+  if (is_slow_) return false;
   const auto idle = std::ranges::find_if(graphs_, [](const Captured& captured) { return captured.run.empty(); });
   if (idle == graphs_.end() && graphs_.size() < most_) {
     LATHE_ASSIGN(std::unique_ptr<CapturedGraph> graph, device_.record(work));

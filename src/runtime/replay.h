@@ -13,8 +13,8 @@ namespace lathe {
 // A captured graph holds sizes and addresses. The first run with given ones runs step by step; the second, if it has
 // the same, captures the steps, and from then on the graph is replayed. So addresses that change with every run cost no
 // graphs. One of several graphs is made ready by a thread of its own, and its run goes step by step until it is.
-// Nothing else is captured meanwhile: a run that captures beside a driver at work takes twice as long as either. One
-// thread at a time, as the context that owns it; the device outlives it.
+// No run captures if the driver was at that when it began: it was launched more slowly already. One thread at a time,
+// as the context that owns it; the device outlives it.
 class Replay {
  public:
   // `addresses`: how many addresses a run has; `sizes`: how many sizes may be added to them.
@@ -55,6 +55,7 @@ class Replay {
   std::vector<Run> seen_;         // runs that went step by step, the last one first
   Run current_;
   GraphMaker maker_;
+  bool is_slow_ = false;  // the coming run, for the maker was busy when it began
 };
 
 }  // namespace lathe
