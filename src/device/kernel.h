@@ -3,6 +3,7 @@
 #pragma once
 
 #include <span>
+#include <vector>
 
 #include "base/result.h"
 #include "device/launch.h"
@@ -50,6 +51,8 @@ struct Operands {
   std::span<const TensorArg> inputs;  // constants (packed weights too) are inputs like any other
   std::span<const TensorArg> outputs;
   std::span<const int64_t> symbols;  // values of the plan's symbols, for the expressions of launches
+  // What prepare() works out of the symbols for enqueue(), which gets it back as it is; null = enqueue() does it anew.
+  std::vector<int64_t>* numbers = nullptr;
 };
 
 // The immutable part of a step, as the plan holds it. It comes from a file: make_kernel() checks every value.

@@ -119,8 +119,8 @@ Result<size_t> Execution::prepare_step(size_t i) {
   }
   const Kernel* const runs = kernel(i);
   if (!runs) return 0;
-  Result<size_t> workspace =
-      runs->prepare({operands.inputs, operands.outputs, shapes_.symbols()}, engine_.device().threads());
+  Result<size_t> workspace = runs->prepare({operands.inputs, operands.outputs, shapes_.symbols(), &operands.numbers},
+                                           engine_.device().threads());
   if (workspace) return workspace;
   return fail(with_context(std::move(workspace).error(), fmt::format("step '{}' ({})", step.name, step.kernel())));
 }
@@ -212,7 +212,8 @@ Result<> Execution::run_step(size_t i, Queue& queue) {
   };
   for (size_t k = 0; k < step.inputs.size(); ++k) place(step.inputs[k], operands.inputs[k]);
   for (size_t k = 0; k < step.outputs.size(); ++k) place(step.outputs[k], operands.outputs[k]);
-  const Result<> enqueued = runs->enqueue({operands.inputs, operands.outputs, shapes_.symbols()}, workspace, queue);
+  const Result<> enqueued =
+      runs->enqueue({operands.inputs, operands.outputs, shapes_.symbols(), &operands.numbers}, workspace, queue);
   if (enqueued) return step.is<plan::PluginCall>() ? host_.read_written_sizes(step, queue) : Result<>();
   return fail(with_context(enqueued.error(), fmt::format("step '{}' ({})", step.name, step.kernel())));
 }

@@ -11,6 +11,7 @@ namespace lathe {
 struct StepOperands {
   std::vector<TensorArg> inputs;
   std::vector<TensorArg> outputs;
+  std::vector<int64_t> numbers;  // Operands::numbers
 };
 
 }  // namespace lathe

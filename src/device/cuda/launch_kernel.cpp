@@ -70,33 +70,11 @@ Result<> check_args(const Launch& launch, const Operands& operands) {
     if (is_tensor && arg.index >= count)
       return refuse(launch, "parameter {} is {} {}, and the step has {}", i,
                     arg.kind == LaunchArg::input ? "input" : "output", arg.index, count);
-    if (!is_tensor && !arg.value.evaluate(operands.symbols))
-      return refuse(launch, "parameter {}, {}, has no value for these shapes", i, arg.value.to_string());
   }
   return {};
 }
 
-// The 8 bytes of a parameter that check_args() has passed.
-std::optional<uint64_t> value_of(const LaunchArg& arg, const Operands& operands, std::byte* workspace) {
-  switch (arg.kind) {
-    case LaunchArg::input:
-      if (arg.index >= operands.inputs.size()) return std::nullopt;
-      return reinterpret_cast<uint64_t>(operands.inputs[arg.index].data);
-    case LaunchArg::output:
-      if (arg.index >= operands.outputs.size()) return std::nullopt;
-      return reinterpret_cast<uint64_t>(operands.outputs[arg.index].data);
-    case LaunchArg::workspace:
-    case LaunchArg::number: {
-      const std::optional<int64_t> value = arg.value.evaluate(operands.symbols);
-      if (!value) return std::nullopt;
-      const uint64_t base = arg.kind == LaunchArg::workspace ? reinterpret_cast<uint64_t>(workspace) : 0;
-      return base + static_cast<uint64_t>(*value);
-    }
-    case LaunchArg::tensor_map:
-      break;
-  }
-  return std::nullopt;
-}
+bool is_empty(const std::array<int64_t, 3>& grid) { return grid[0] == 0 || grid[1] == 0 || grid[2] == 0; }
 
 unsigned set_attributes(const Launch& launch, bool overlaps, CUlaunchAttribute* attributes) {
   unsigned count = 0;
@@ -116,6 +94,30 @@ unsigned set_attributes(const Launch& launch, bool overlaps, CUlaunchAttribute* 
 }
 
 }  // namespace
+
+// Values of expressions of the symbols, which a step asks for in the same order in prepare() and in each enqueue():
+// what is kept of them is a list.
+class LaunchKernel::Numbers {
+ public:
+  enum Mode { worked_out, kept };
+
+  Numbers(const Operands& operands, Mode mode) : operands_(operands), is_kept_(mode == kept && operands.numbers) {
+    if (mode == worked_out && operands.numbers) operands.numbers->clear();
+    keeps_ = mode == worked_out && operands.numbers;
+  }
+  std::optional<int64_t> operator()(const Expr& number) {
+    if (number.is_constant()) return number.as_constant();
+    if (is_kept_) return (*operands_.numbers)[next_++];
+    const std::optional<int64_t> value = number.evaluate(operands_.symbols);
+    if (value && keeps_) operands_.numbers->push_back(*value);
+    return value;
+  }
+
+ private:
+  const Operands& operands_;
+  bool is_kept_, keeps_;
+  size_t next_ = 0;
+};
 
 Result<LaunchKernel::Prepared> LaunchKernel::load(const Launch& launch, const std::shared_ptr<PrimaryContext>& context,
                                                   ModuleTable& modules,
@@ -153,7 +155,10 @@ Result<std::unique_ptr<Kernel>> LaunchKernel::create(const std::shared_ptr<Prima
       LATHE_ASSIGN(Prepared prepared, load(launch, context, modules, record.code));
       const bool is_known =
           std::all_of(launch.grid.begin(), launch.grid.end(), [](const Expr& e) { return e.is_constant(); });
-      if (launch.cluster == kWholeGrid && is_known) LATHE_TRY(kernel->grid(prepared, {}));
+      if (launch.cluster == kWholeGrid && is_known) {
+        Numbers constants({}, Numbers::worked_out);
+        LATHE_TRY(kernel->grid(prepared, constants));
+      }
       kernel->launches_.push_back(std::move(prepared));
       continue;
     }
@@ -163,11 +168,11 @@ Result<std::unique_ptr<Kernel>> LaunchKernel::create(const std::shared_ptr<Prima
   return kernel;
 }
 
-Result<LaunchKernel::Grid> LaunchKernel::grid(const Prepared& prepared, std::span<const int64_t> symbols) const {
+Result<LaunchKernel::Grid> LaunchKernel::grid(const Prepared& prepared, Numbers& numbers) const {
   const Launch& launch = prepared.launch;
   Grid grid{};
   for (size_t i = 0; i < grid.size(); ++i) {
-    const std::optional<int64_t> blocks = launch.grid[i].evaluate(symbols);
+    const std::optional<int64_t> blocks = numbers(launch.grid[i]);
     if (!blocks)
       return refuse(launch, "its grid's extent {}, {}, has no value for these shapes", i, launch.grid[i].to_string());
     if (*blocks < 0 || *blocks > max_grid_[i])
@@ -188,15 +193,34 @@ Result<LaunchKernel::Grid> LaunchKernel::grid(const Prepared& prepared, std::spa
   return grid;
 }
 
+Result<> LaunchKernel::find_values(const Launch& launch, Numbers& numbers, Values& values) {
+  for (size_t i = 0; i < launch.args.size(); ++i) {
+    const LaunchArg& arg = launch.args[i];
+    if (is_map(arg)) {
+      if (!find_extents(launch.maps[arg.index], numbers, values.maps[arg.index]))
+        return refuse(launch, "a size of its tensor map {} has no value for these shapes", arg.index);
+    } else if (arg.kind == LaunchArg::number || arg.kind == LaunchArg::workspace) {
+      const std::optional<int64_t> value = numbers(arg.value);
+      if (!value) return refuse(launch, "parameter {}, {}, has no value for these shapes", i, arg.value.to_string());
+      values.args[i] = *value;
+    }
+  }
+  return {};
+}
+
 Result<size_t> LaunchKernel::prepare(const Operands& operands, int) const {
   size_t needed = 0;
+  Numbers numbers(operands, Numbers::worked_out);
   for (const Prepared& prepared : launches_) {
     LATHE_TRY(check_args(prepared.launch, operands));
+    Values values;
     if (!prepared.call) {
-      LATHE_TRY(grid(prepared, operands.symbols));
+      LATHE_ASSIGN(const Grid blocks, grid(prepared, numbers));
+      if (!is_empty(blocks)) LATHE_TRY(find_values(prepared.launch, numbers, values));
       continue;
     }
-    LATHE_ASSIGN(const size_t bytes, prepare_call(prepared, operands));
+    LATHE_TRY(find_values(prepared.launch, numbers, values));
+    LATHE_ASSIGN(const size_t bytes, prepare_call(prepared, values));
     needed = std::max(needed, bytes);
   }
   if (!workspace_) return needed;
@@ -208,49 +232,62 @@ Result<size_t> LaunchKernel::prepare(const Operands& operands, int) const {
 }
 
 // Bytes of workspace up to the end of what the library needs, which only the library knows.
-Result<size_t> LaunchKernel::prepare_call(const Prepared& prepared, const Operands& operands) {
-  int64_t values[kMaxLaunchArgs], begin = 0;
-  for (size_t i = 0; i < prepared.launch.args.size(); ++i) {
-    const LaunchArg& arg = prepared.launch.args[i];
-    const int64_t value = arg.value.evaluate(operands.symbols).value_or(0);
-    values[i] = arg.kind == LaunchArg::number ? value : 0;
-    if (arg.kind == LaunchArg::workspace) begin = std::max(begin, value);
+Result<size_t> LaunchKernel::prepare_call(const Prepared& prepared, const Values& values) {
+  int64_t own[kMaxLaunchArgs], begin = 0;
+  const std::vector<LaunchArg>& args = prepared.launch.args;
+  for (size_t i = 0; i < args.size(); ++i) {
+    own[i] = args[i].kind == LaunchArg::number ? values.args[i] : 0;
+    if (args[i].kind == LaunchArg::workspace) begin = std::max(begin, values.args[i]);
   }
-  LATHE_ASSIGN(const size_t bytes, prepared.call->prepare({values, prepared.launch.args.size()}));
+  LATHE_ASSIGN(const size_t bytes, prepared.call->prepare({own, args.size()}));
   return bytes == 0 ? 0 : static_cast<size_t>(begin) + bytes;
 }
 
 Result<> LaunchKernel::enqueue(const Operands& operands, std::byte* workspace, Queue& queue) const {
   auto& stream = static_cast<Stream&>(queue);
   LATHE_TRY(stream.context().usable());
-  for (const Prepared& prepared : launches_) LATHE_TRY(enqueue_one(prepared, operands, workspace, stream));
+  Numbers numbers(operands, Numbers::kept);
+  for (const Prepared& prepared : launches_) LATHE_TRY(enqueue_one(prepared, operands, numbers, workspace, stream));
   return {};
 }
 
-Result<> LaunchKernel::enqueue_one(const Prepared& prepared, const Operands& operands, std::byte* workspace,
-                                   Stream& stream) const {
+Result<> LaunchKernel::enqueue_one(const Prepared& prepared, const Operands& operands, Numbers& numbers,
+                                   std::byte* workspace, Stream& stream) const {
   const Launch& launch = prepared.launch;
   Grid blocks{};
   if (!prepared.call) {
-    LATHE_ASSIGN(blocks, grid(prepared, operands.symbols));
-    if (blocks[0] == 0 || blocks[1] == 0 || blocks[2] == 0) return {};
+    LATHE_ASSIGN(blocks, grid(prepared, numbers));
+    if (is_empty(blocks)) return {};
   }
-  int64_t values[kMaxLaunchArgs];
+  Values values;
+  LATHE_TRY(find_values(launch, numbers, values));
   CUtensorMap maps[kMaxTensorMaps];
   void* parameters[kMaxLaunchArgs];
   for (size_t i = 0; i < launch.args.size(); ++i) {
-    if (is_map(launch.args[i])) {
-      CUtensorMap& map = maps[launch.args[i].index];
-      LATHE_TRY(encode(stream.context().driver(), launch.maps[launch.args[i].index], operands, map));
-      parameters[i] = &map;
-      continue;
+    const LaunchArg& arg = launch.args[i];
+    parameters[i] = &values.args[i];
+    switch (arg.kind) {
+      case LaunchArg::input:
+        values.args[i] = reinterpret_cast<int64_t>(operands.inputs[arg.index].data);
+        break;
+      case LaunchArg::output:
+        values.args[i] = reinterpret_cast<int64_t>(operands.outputs[arg.index].data);
+        break;
+      case LaunchArg::workspace:
+        values.args[i] += reinterpret_cast<int64_t>(workspace);
+        break;
+      case LaunchArg::number:
+        break;
+      case LaunchArg::tensor_map: {
+        const TensorMap& map = launch.maps[arg.index];
+        LATHE_TRY(encode(stream.context().driver(), map, values.maps[arg.index], operands.inputs[map.input].data,
+                         maps[arg.index]));
+        parameters[i] = &maps[arg.index];
+        break;
+      }
     }
-    const std::optional<uint64_t> value = value_of(launch.args[i], operands, workspace);
-    if (!value) return refuse(launch, "parameter {} has no value for these shapes", i);
-    values[i] = static_cast<int64_t>(*value);
-    parameters[i] = &values[i];
   }
-  if (prepared.call) return prepared.call->enqueue({values, launch.args.size()}, stream);
+  if (prepared.call) return prepared.call->enqueue({values.args, launch.args.size()}, stream);
   CUlaunchAttribute attributes[3] = {};
   CUlaunchConfig config{};
   config.gridDimX = static_cast<unsigned>(blocks[0]);

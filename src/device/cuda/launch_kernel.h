@@ -9,6 +9,7 @@
 #include "device/cuda/libraries.h"
 #include "device/cuda/module.h"
 #include "device/cuda/stream.h"
+#include "device/cuda/tensor_map.h"
 #include "device/kernel.h"
 
 namespace lathe::cuda {
@@ -30,13 +31,21 @@ class LaunchKernel : public Kernel {
     std::unique_ptr<LibraryCall> call;  // instead of module and function
   };
   using Grid = std::array<int64_t, 3>;
+  class Numbers;
+  struct Values {  // of a launch's parameters and tensor maps, by their places
+    int64_t args[kMaxLaunchArgs];
+    MapExtents maps[kMaxTensorMaps];
+  };
 
   LaunchKernel() = default;
-  Result<Grid> grid(const Prepared& prepared, std::span<const int64_t> symbols) const;
+  Result<Grid> grid(const Prepared& prepared, Numbers& numbers) const;
   static Result<Prepared> load(const Launch& launch, const std::shared_ptr<PrimaryContext>& context,
                                ModuleTable& modules, std::span<const std::span<const std::byte>> code);
-  static Result<size_t> prepare_call(const Prepared& prepared, const Operands& operands);
-  Result<> enqueue_one(const Prepared& prepared, const Operands& operands, std::byte* workspace, Stream& stream) const;
+  // Of numbers and workspaces; addresses are the caller's to add.
+  static Result<> find_values(const Launch& launch, Numbers& numbers, Values& values);
+  static Result<size_t> prepare_call(const Prepared& prepared, const Values& values);
+  Result<> enqueue_one(const Prepared& prepared, const Operands& operands, Numbers& numbers, std::byte* workspace,
+                       Stream& stream) const;
 
   std::vector<Prepared> launches_;
   std::optional<Expr> workspace_;

@@ -7,7 +7,6 @@ namespace lathe::cuda {
 namespace {
 
 constexpr int64_t kRowBytes = 128;
-constexpr uint64_t kLeastStride = 16;  // bytes, that strides are multiples of
 
 // Elements are only moved, so that their size says all.
 int type_of(const TensorMap& map) {
@@ -39,26 +38,15 @@ std::optional<std::string> fault_of(const TensorMap& map, size_t inputs) {
   return std::nullopt;
 }
 
-Result<> encode(const Driver& driver, const TensorMap& map, const Operands& operands, CUtensorMap& out) {
-  const size_t rank = map.dims.size();
-  const auto size = static_cast<uint64_t>(size_of(map.dtype));
-  uint64_t dims[kMaxMapRank], strides[kMaxMapRank];
-  uint32_t steps[kMaxMapRank];
-  out = {};
-  for (size_t i = 0; i < rank; ++i) {
-    const auto dim = map.dims[i].evaluate(operands.symbols);
-    const auto stride = i == 0 ? std::optional<int64_t>(1) : map.strides[i - 1].evaluate(operands.symbols);
-    if (!dim || !stride || *dim < 0 || *stride < 0)
-      return fail(ErrorCode::launch_refused, "dimension {} of a tensor map has no value for these shapes", i);
-    if (*dim == 0) return {};
-    dims[i] = static_cast<uint64_t>(*dim);
-    steps[i] = 1;
-    if (i > 0) strides[i - 1] = *dim == 1 ? kLeastStride : static_cast<uint64_t>(*stride) * size;
-  }
+Result<> encode(const Driver& driver, const TensorMap& map, const MapExtents& extents, void* data, CUtensorMap& out) {
   constexpr int kNotInterleaved = 0, kPermuted128 = 3, kPromoted256 = 3, kZeros = 0;
-  const CUresult result = driver.cuTensorMapEncodeTiled(&out, type_of(map), static_cast<uint32_t>(rank),
-                                                        operands.inputs[map.input].data, dims, strides, map.box.data(),
-                                                        steps, kNotInterleaved, kPermuted128, kPromoted256, kZeros);
+  constexpr std::array<uint32_t, kMaxMapRank> kSteps = {1, 1, 1, 1, 1};
+  const size_t rank = map.dims.size();
+  out = {};
+  if (std::find(extents.dims.begin(), extents.dims.begin() + rank, 0u) != extents.dims.begin() + rank) return {};
+  const CUresult result = driver.cuTensorMapEncodeTiled(
+      &out, type_of(map), static_cast<uint32_t>(rank), data, extents.dims.data(), extents.strides.data(),
+      map.box.data(), kSteps.data(), kNotInterleaved, kPermuted128, kPromoted256, kZeros);
   if (result == CUDA_SUCCESS) return {};
   return fail(driver_error(result, "describing a tensor to the copy engine"));
 }
