@@ -20,6 +20,19 @@ bool is_for_want_of_compiler(const Error& error) {
          error.code == ErrorCode::nvrtc_unsuitable;
 }
 
+// What threads, and a destructor, have to say: a line for which there is no memory is left out, as nobody could be
+// told.
+void write_line(Log* log, Severity severity, fmt::string_view format, fmt::format_args args) {
+  try {
+    if (log && log->accepts(severity)) log->write(severity, fmt::vformat(format, args));
+  } catch (const std::bad_alloc&) {
+  }
+}
+template <class... Args>
+void tell(Log* log, Severity severity, fmt::format_string<Args...> format, const Args&... args) {
+  write_line(log, severity, format, fmt::make_format_args(args...));
+}
+
 }  // namespace
 
 std::unique_ptr<Specializer> Specializer::create(const plan::Plan& plan, Device& device,
@@ -36,10 +49,10 @@ Specializer::~Specializer() {
   work_.notify_all();
   done_.notify_all();
   for (std::thread& thread : threads_) thread.join();
-  if (log_ && ids_ > 0)
-    log_->print(Severity::info,
-                "kernels for sizes: {} made, {} failed; of {} sets of sizes, {} were let go of and {} not begun",
-                counts_.made, counts_.failed, ids_, counts_.evicted, counts_.dropped + jobs_.size());
+  if (ids_ > 0)
+    tell(log_, Severity::info,
+         "kernels for sizes: {} made, {} failed; of {} sets of sizes, {} were let go of and {} not begun", counts_.made,
+         counts_.failed, ids_, counts_.evicted, counts_.dropped + jobs_.size());
 }
 
 std::shared_ptr<const SpecializedKernels> Specializer::want(std::span<const int64_t> symbols, const Client& given) {
@@ -199,11 +212,10 @@ void Specializer::note(const Client& client, const Error& error) {
     if (lacks_compiler && !no_compiler_) no_compiler_ = error;
     warns = warns && !std::exchange(has_warned_, true);
   }
-  if (!client.log) return;
-  client.log->print(warns ? Severity::warning : Severity::verbose, "{}, so that kernels for open sizes go on: {}",
-                    lacks_compiler ? "there is no compiler that could specialise kernels for the sizes of runs"
-                                   : "a kernel could not be specialised for the sizes of a run",
-                    error.message);
+  tell(client.log, warns ? Severity::warning : Severity::verbose, "{}, so that kernels for open sizes go on: {}",
+       lacks_compiler ? "there is no compiler that could specialise kernels for the sizes of runs"
+                      : "a kernel could not be specialised for the sizes of a run",
+       error.message);
 }
 
 void Specializer::finish(Job& job) {
@@ -225,7 +237,7 @@ void Specializer::finish(Job& job) {
   SpecializedKernels& kernels = *job.kernels;
   // Told before a run that waits for them goes on: it may let go of the engine, which waits for this thread, while it
   // holds what the log needs, an interpreter's lock, say.
-  if (job.client.log) job.client.log->print(Severity::verbose, "kernels for sizes {}: ready", kernels.id_);
+  tell(job.client.log, Severity::verbose, "kernels for sizes {}: ready", kernels.id_);
   std::unique_lock lock(mutex_);
   kernels.is_empty_ = std::ranges::all_of(made, [](const auto& kernel) { return !kernel; });
   kernels.kernels_ = std::move(made);
@@ -262,9 +274,9 @@ void Specializer::leave_out_slower(const Job& job, std::span<std::unique_ptr<Ker
       has_all &= times.has_value();
       if (times)
         run += timed.emplace_back(modules, *times).second;
-      else if (job.client.log)
-        job.client.log->print(Severity::verbose, "kernels for sizes are made without being timed: {}",
-                              times.error().message);
+      else
+        tell(job.client.log, Severity::verbose, "kernels for sizes are made without being timed: {}",
+             times.error().message);
     }
   }
   if (has_all && !timed.empty()) gain_.note_run(run);

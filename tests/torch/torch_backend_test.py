@@ -38,6 +38,11 @@ class Inputs(Cases):
                 x = torch.randn(size, 4)
                 self.assert_same(fast(x), model(x))
         self.assertIn('in 0.5 seconds', texts[0])
+        strict = torch.compile(model, backend='lathe', dynamic=True, options={'threads': 1, 'open_seconds': 0.5, 'strict': True})
+        with endless_with_open_sizes():
+            for _ in range(2):
+                with self.assertRaisesRegex(Exception, 'in 0.5 seconds'):
+                    strict(torch.randn(5, 4))
 
     def test_strides(self):
         model = Perceptron().eval()

@@ -254,8 +254,8 @@ class _Compiled:
                     at_most(self._options.open_seconds) if any(axes) else contextlib.nullcontext():
                 program = torch.export.export(module, tuple(examples), strict=False, dynamic_shapes=axes)
         except Overdue:
-            self._are_open = False
             tell_overdue(self._options)
+            self._are_open = False
             return self._made(args, numbers, are_open=False)
         except Exception as error:  # whatever tracing a program may raise
             lowered = Lowered(None, [], [f'all of the graph, for torch.export cannot capture it: {formatted(error)}'])
