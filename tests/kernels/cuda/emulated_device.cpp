@@ -13,6 +13,7 @@
 #include "device/cuda/tensor_map.h"
 #include "device/whole_grid.h"
 #include "fake_cuda/tensor_map.h"
+#include "kernels/cuda/compiled_ahead.h"
 #include "kernels/cuda/emulated_module.h"
 #include "kernels/cuda/headers.h"
 #include "kernels/cuda/kernel_check.h"
@@ -174,7 +175,7 @@ class EmulatedDevice final : public Device {
 
 class EmulatedCompiler final : public Compiler {
  public:
-  Result<std::vector<std::byte>> compile(std::string_view source) override { return compile_for_emulator(source); }
+  Result<std::vector<std::byte>> compile(std::string_view source) override { return code_of_kernel(source); }
 };
 
 }  // namespace

@@ -5,18 +5,12 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <atomic>
-#include <set>
-#include <thread>
-
 #include "emulated_compiler.h"
 #include "fake_cuda/open_object.h"
+#include "kernels/cuda/compiled_ahead.h"
 #include "kernels/cuda/headers.h"
 
 namespace lathe::cuda {
-
-namespace {
 
 std::map<std::string, std::string> header_texts() {
   std::map<std::string, std::string> texts;
@@ -24,50 +18,12 @@ std::map<std::string, std::string> header_texts() {
   return texts;
 }
 
-std::vector<std::byte> to_bytes(const std::vector<char>& object) {
-  const auto* bytes = reinterpret_cast<const std::byte*>(object.data());
-  return {bytes, bytes + object.size()};
-}
-
-}  // namespace
-
 Result<std::vector<std::byte>> compile_for_emulator(std::string_view source) {
+  if (only_notes_kernels()) return fail(ErrorCode::invalid_state, "{}", kOnlyNoted);
   const emulator::Compiled compiled = emulator::compile(std::string(source), header_texts());
   if (!compiled.ok) return fail(ErrorCode::internal, "device code does not compile:\n{}\n{}", compiled.log, source);
-  return to_bytes(compiled.object);
-}
-
-Result<> EmulatedBatch::compile(const std::vector<std::string>& sources) {
-  constexpr size_t kTogether = 24;  // more take the compiler longer than their share
-  std::vector<std::vector<std::string>> parts;
-  for (const std::string& source : std::set<std::string>(sources.begin(), sources.end())) {
-    if (objects_.contains(source)) continue;
-    if (parts.empty() || parts.back().size() == kTogether) parts.emplace_back();
-    parts.back().push_back(source);
-  }
-  const std::map<std::string, std::string> texts = header_texts();
-  std::vector<std::vector<emulator::Compiled>> results(parts.size());
-  std::atomic<size_t> next{0};
-  const auto work = [&] {
-    for (size_t i; (i = next++) < parts.size();) results[i] = emulator::compile_together(parts[i], texts);
-  };
-  {
-    std::vector<std::jthread> threads;
-    for (size_t i = 1; i < std::min<size_t>(std::thread::hardware_concurrency(), parts.size()); ++i)
-      threads.emplace_back(work);
-    work();
-  }
-  for (size_t i = 0; i < parts.size(); ++i)
-    for (size_t k = 0; k < parts[i].size(); ++k) {
-      if (!results[i][k].ok) return fail(ErrorCode::internal, "device code does not compile:\n{}", results[i][k].log);
-      objects_[parts[i][k]] = to_bytes(results[i][k].object);
-    }
-  return {};
-}
-
-const std::vector<std::byte>* EmulatedBatch::find(const std::string& source) const {
-  const auto it = objects_.find(source);
-  return it == objects_.end() ? nullptr : &it->second;
+  const auto* bytes = reinterpret_cast<const std::byte*>(compiled.object.data());
+  return std::vector<std::byte>(bytes, bytes + compiled.object.size());
 }
 
 Result<std::unique_ptr<EmulatedModule>> EmulatedModule::load(std::span<const std::byte> object) {
@@ -76,9 +32,11 @@ Result<std::unique_ptr<EmulatedModule>> EmulatedModule::load(std::span<const std
   std::string suffix;
   if (text.starts_with("\x7f")) {  // ELF
     module->library_ = fake_cuda::open_object(object.data(), object.size());
-  } else {  // the place of one of a batch
-    const std::string path(text.substr(0, text.rfind(' ')));
-    suffix = text.substr(path.size() + 1);
+  } else {  // the place of one that was compiled together with others
+    const size_t space = text.rfind(' ');
+    if (space == text.npos) return fail(ErrorCode::invalid_state, "{}", kOnlyNoted);
+    const std::string path(text.substr(0, space));
+    suffix = text.substr(space + 1);
     module->library_ = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   }
   if (!module->library_) return fail(ErrorCode::internal, "dlopen: {}", dlerror());

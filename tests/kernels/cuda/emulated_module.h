@@ -15,18 +15,11 @@
 
 namespace lathe::cuda {
 
-// The emulator's form of a cubin. The library's own device headers can be included.
+// Text by the name that sources include.
+std::map<std::string, std::string> header_texts();
+
+// The emulator's form of a cubin, compiled by itself. The library's own device headers can be included.
 Result<std::vector<std::byte>> compile_for_emulator(std::string_view source);
-
-// Sources that are compiled at once, on all cores; each one's form is found by its text.
-class EmulatedBatch {
- public:
-  Result<> compile(const std::vector<std::string>& sources);
-  const std::vector<std::byte>* find(const std::string& source) const;
-
- private:
-  std::map<std::string, std::vector<std::byte>, std::less<>> objects_;
-};
 
 class EmulatedModule {
  public:

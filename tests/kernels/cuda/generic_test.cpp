@@ -4,7 +4,6 @@
 
 #include "fixtures/ask_tactic.h"
 #include "kernels/cuda/emulated_device.h"
-#include "kernels/cuda/emulated_module.h"
 #include "kernels/cuda/kernel_check.h"
 #include "ops/case_file.h"
 #include "tuning/all_cores.h"
@@ -14,20 +13,6 @@ namespace lathe::cuda {
 const Tactic& generic_tactic();
 
 namespace {
-
-// What device code compiled beforehand says of a source.
-class BatchCompiler final : public Compiler {
- public:
-  explicit BatchCompiler(const EmulatedBatch& batch) : batch_(batch) {}
-  Result<std::vector<std::byte>> compile(std::string_view source) override {
-    const std::vector<std::byte>* object = batch_.find(std::string(source));
-    if (!object) return fail(ErrorCode::internal, "a source was not compiled beforehand");
-    return *object;
-  }
-
- private:
-  const EmulatedBatch& batch_;
-};
 
 Problem problem_of(const Case& test, bool constants) {
   std::vector<Operand> inputs, outputs;
@@ -81,20 +66,17 @@ class GenericCases : public testing::TestWithParam<std::string> {
   }
 
   void execute(const Run& run) {
-    BatchCompiler batch(batch_);
-    Compiler& compiler = device_->target() == kEmulator ? batch : *compiler_;
     const Result<std::vector<Tensor>> got =
-        run_kernel({*device_, compiler}, generic_tactic(), run.problem, Config{}, run.test->inputs, {}, {});
+        run_kernel({*device_, *compiler_}, generic_tactic(), run.problem, Config{}, run.test->inputs, {}, {});
     ASSERT_TRUE(got) << got.error().message;
     for (size_t i = 0; i < got->size(); ++i) expect_tensor((*got)[i], run.test->outputs[i], run.test->tolerance, i);
   }
 
   std::vector<std::string> sources_;
   std::vector<Run> runs_;
-  EmulatedBatch batch_;
-  // Kernels of the emulator are compiled together; those of a GPU on all cores, into the cache on disk.
+  // On all cores, into the cache on disk; kernels of the emulator have been compiled already.
   Result<> compile() {
-    if (device_->target() == kEmulator) return batch_.compile(sources_);
+    if (device_->target() == kEmulator) return {};
     constexpr double kSeconds = 600;
     const auto compile = [&](size_t i) { (void)compiler_->compile(sources_[i]); };
     return on_all_cores(sources_.size(), compile, kSeconds, [](double) { return Result<>(); });

@@ -8,6 +8,7 @@
 #include "fixtures/ask_tactic.h"
 #include "fixtures/graph.h"
 #include "fixtures/test_tensor.h"
+#include "kernels/cuda/compiled_ahead.h"
 #include "kernels/cuda/emulated_device.h"
 #include "ops/rules.h"
 
@@ -312,6 +313,7 @@ Result<std::vector<Tensor>> run_kernel(const Backend& backend, const Tactic& tac
   LATHE_ASSIGN(const Emission emission, emit(tactic, problem, config));
   Step step;
   LATHE_TRY(compile(backend, problem, emission, step));
+  if (only_notes_kernels()) return fail(ErrorCode::invalid_state, "{}", kOnlyNoted);
   LATHE_ASSIGN(const auto queue, backend.device.make_queue());
   LATHE_ASSIGN(const QueueTurn turn, QueueTurn::take(*queue));
   std::vector<Placed> placed_inputs, placed_outputs;
@@ -342,6 +344,11 @@ Result<std::vector<Tensor>> run_kernel(const Backend& backend, const Tactic& tac
 
 Result<> check_kernel(const Backend& backend, const Tactic& tactic, const Problem& problem, const Config& config,
                       const CheckOptions& options) {
+  if (only_notes_kernels()) {
+    LATHE_ASSIGN(const Emission emission, emit(tactic, problem, config));
+    Step step;
+    return compile(backend, problem, emission, step);
+  }
   std::mt19937 generator(options.seed);
   std::vector<Tensor> inputs, operands;
   for (size_t i = 0; i < problem.inputs.size(); ++i) {
