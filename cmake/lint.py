@@ -84,7 +84,8 @@ class Unit:
 
 def compiled_sources(build):
     """{source of ours: the entry that compiles it}: one that is compiled for several instruction sets counts as the one with
-    the most options, which is the widest. Without precompiled headers, for clang does not read those of another compiler."""
+    the most options of machines, which is the widest. Without precompiled headers, for clang does not read those of another
+    compiler."""
     result = {}
     for entry in json.loads((build / "compile_commands.json").read_text()):
         file = pathlib.Path(entry["directory"], entry["file"]).resolve()
@@ -94,7 +95,7 @@ def compiled_sources(build):
             sources = [source for source in sources if source.name.endswith("_10_16.cpp")]
         for source in sources:
             if any(source.is_relative_to(ROOT / top) for top in TIDIED):
-                result[source] = max(result.get(source, entry), entry, key=lambda each: len(each["command"].split()))
+                result[source] = max(result.get(source, entry), entry, key=lambda each: each["command"].count(" -m"))
     return result
 
 

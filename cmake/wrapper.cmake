@@ -14,6 +14,7 @@ function(lathe_add_wrapper_objects name generation)
   target_compile_definitions(${name} PRIVATE LATHE_WITHOUT_CUDA_HEADERS LATHE_TENSORRT_MAJOR=${generation})
   target_include_directories(${name} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/include ${generated})
   target_link_libraries(${name} PRIVATE Threads::Threads)
+  target_precompile_headers(${name} REUSE_FROM lathe_objects)
 endfunction()
 lathe_add_wrapper_objects(lathe_wrapper_device_objects 11 ${wrapper_device_sources})
 

@@ -11,6 +11,8 @@ target_link_libraries(test_wrapper_10 PRIVATE lathe_10 lathe_wrapper_10 GTest::g
 target_include_directories(test_wrapper_10 PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
 target_compile_definitions(test_wrapper_10 PRIVATE LATHE_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
 target_compile_options(test_wrapper_10 PRIVATE -Wno-deprecated-declarations)
+target_precompile_headers(test_wrapper_10 REUSE_FROM precompiled_for_tests)
+set_target_properties(test_wrapper_10 PROPERTIES UNITY_BUILD ${LATHE_UNITY} UNITY_BUILD_MODE GROUP)  # in test_wrapper's groups
 foreach(suffix "" _10)
   add_dependencies(test_wrapper${suffix} fake_cuda_driver fake_nvrtc lathe_emulator)
   lathe_add_test(wrapper${suffix}_emulated_gpu COMMAND $<TARGET_FILE:test_wrapper${suffix}> ENVIRONMENT LATHE_TARGET=cuda
