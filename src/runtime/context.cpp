@@ -221,13 +221,13 @@ Result<> Context::run_steps(Queue& queue) {
 
 // What its graph depends on.
 void Context::describe_run() {
-  std::vector<const void*>& addresses = replay_.begin();
-  addresses.push_back(memory_.base());
-  addresses.push_back(memory_.extra_scratch());
-  const std::shared_ptr<const SpecializedKernels>& own = execution_.specialized();
-  addresses.push_back(reinterpret_cast<const void*>(own ? own->id() : 0));
+  replay_.begin();
+  replay_.add_address(memory_.base());
+  replay_.add_address(memory_.extra_scratch());
   const plan::Plan& plan = engine_->plan();
-  for (const plan::Binding& binding : plan.bindings) addresses.push_back(storage_.base(plan.tensors[binding.tensor]));
+  for (const plan::Binding& binding : plan.bindings) replay_.add_address(storage_.base(plan.tensors[binding.tensor]));
+  const std::shared_ptr<const SpecializedKernels>& own = execution_.specialized();
+  replay_.add_sizes({{static_cast<int64_t>(own ? own->id() : 0)}});
   if (graphs_ == GraphPolicy::of_each_run) replay_.add_sizes(shapes_.symbols());
 }
 

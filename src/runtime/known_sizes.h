@@ -10,6 +10,7 @@
 
 #include "runtime/context_memory.h"
 #include "runtime/execution.h"
+#include "runtime/recent_keys.h"
 
 namespace lathe {
 
@@ -25,7 +26,7 @@ class KnownSizes {
 
   // Of so many sets of sizes, for a plan with these symbols.
   KnownSizes(size_t most, std::span<const Symbol> symbols);
-  void forget() { entries_.clear(); }
+  void forget() { keys_.forget(); }
   // Of these values of all symbols, of which those that are computed while running do not count; null = not known.
   // Valid until the next call.
   const Entry* find(std::span<const int64_t> values);
@@ -33,15 +34,12 @@ class KnownSizes {
   void keep(std::span<const int64_t> values, Entry entry);
 
  private:
-  struct Known {
-    std::vector<int64_t> sizes;
-    Entry entry;
-  };
-  bool find_place(std::span<const int64_t> values);
+  std::optional<size_t> find_place(std::span<const int64_t> values);
 
-  size_t most_;
-  std::vector<SymbolId> inputs_;                 // symbols that inputs determine
-  std::vector<std::unique_ptr<Known>> entries_;  // the one that was looked for last first
+  std::vector<SymbolId> inputs_;  // symbols that inputs determine
+  std::vector<int64_t> sizes_;    // their values, of find_place()
+  RecentKeys keys_;
+  std::vector<Entry> entries_;  // by place
 };
 
 }  // namespace lathe

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/graph_maker.h"
+#include "runtime/recent_keys.h"
 
 namespace lathe {
 
@@ -24,36 +25,32 @@ class Replay {
   void hold_most(size_t graphs);
   // Sizes have changed, or what else graphs hold: what is captured is of no use.
   void forget();
-  // The addresses of the coming run, for the caller to fill in; empty at first. Running allocates nothing.
-  std::vector<const void*>& begin();
-  // The sizes of the coming run, behind its addresses.
-  void add_sizes(std::span<const int64_t> sizes);
-  // Whether a graph that is ready holds the coming run. It is the first one then, where hold() finds it at once.
+  // The coming run, of which the caller tells all addresses, and then sizes. Running allocates nothing.
+  void begin();
+  void add_address(const void* address) { current_.push_back(reinterpret_cast<int64_t>(address)); }
+  void add_sizes(std::span<const int64_t> sizes) { current_.insert(current_.end(), sizes.begin(), sizes.end()); }
+  // Whether a graph that is ready holds the coming run.
   bool has_coming();
   // Whether a graph that is ready holds the coming run, which it may capture first; where none does, the run is to go
   // step by step. `work` gives all steps to the queue that it is given, and needs `keeps` as long as the graph is
   // there. A failure is the capture's: nothing has run.
   Result<bool> hold(const std::function<Result<>(Queue&)>& work, std::shared_ptr<const void> keeps = nullptr);
-  Result<> replay(Queue& queue) { return graphs_.front().made->graph->replay(queue); }  // what hold() has found
+  Result<> replay(Queue& queue) { return graphs_[*coming_]->graph->replay(queue); }  // what hold() has found
 
  private:
-  using Run = std::vector<const void*>;  // its addresses and sizes
-  struct Captured {
-    std::shared_ptr<MadeGraph> made;
-    Run run;  // empty: of none any more
-    bool is_ready() const { return made->is_ready.load(std::memory_order_acquire); }
-  };
   bool find_coming();
   Result<bool> capture(const std::function<Result<>(Queue&)>& work, std::shared_ptr<const void> keeps);
-  Result<bool> make_ready(std::vector<Captured>::iterator captured, std::shared_ptr<const void> keeps);
+  Result<bool> record(size_t place, const std::function<Result<>(Queue&)>& work);
   bool is_seen();
+  bool is_ready(size_t place) const { return graphs_[place]->is_ready.load(std::memory_order_acquire); }
 
   Device& device_;
   const size_t words_;  // of a run, at the most
   size_t most_ = 1;
-  std::vector<Captured> graphs_;  // the one that was held last first
-  std::vector<Run> seen_;         // runs that went step by step, the last one first
-  Run current_;
+  RecentKeys held_, seen_;                          // runs that graphs hold, and that went step by step lately
+  std::vector<std::shared_ptr<MadeGraph>> graphs_;  // by the place of their run in held_
+  std::vector<int64_t> current_;                    // the coming run: its addresses and sizes
+  std::optional<size_t> coming_;                    // the place of its graph
   GraphMaker maker_;
   bool is_slow_ = false;  // the coming run, for the maker was busy when it began
 };

@@ -52,7 +52,8 @@ class ReplayTest : public testing::Test {
  protected:
   // The number of the graph that has replayed a run of this size; 0 where it went step by step.
   int run(Replay& replay, int64_t size, bool fails = false) {
-    replay.begin().push_back(&device_);
+    replay.begin();
+    replay.add_address(&device_);
     replay.add_sizes({{size}});
     const Result<bool> held = replay.hold([&](Queue&) -> Result<> {
       return fails ? Result<>(fail(ErrorCode::invalid_state, "the capture fails")) : Result<>();
@@ -119,7 +120,8 @@ TEST_F(ReplayTest, AGraphThatCannotBeMadeFailsOneRun) {
     *reason = true;
     EXPECT_EQ(run(replay, 1), 0);
     EXPECT_EQ(run(replay, 1), 0);
-    replay.begin().push_back(&device_);
+    replay.begin();
+    replay.add_address(&device_);
     replay.add_sizes({{int64_t{1}}});
     while (!replay.has_coming()) std::this_thread::yield();
     const Result<bool> held = replay.hold([](Queue&) { return Result<>(); });
