@@ -101,21 +101,22 @@ class LaunchKernel::Numbers {
  public:
   enum Mode { worked_out, kept };
 
-  Numbers(const Operands& operands, Mode mode) : operands_(operands), is_kept_(mode == kept && operands.numbers) {
-    if (mode == worked_out && operands.numbers) operands.numbers->clear();
-    keeps_ = mode == worked_out && operands.numbers;
+  Numbers(const Operands& operands, Mode mode)
+      : symbols_(operands.symbols), list_(operands.numbers), is_kept_(list_ && mode == kept) {
+    if (list_ && !is_kept_) list_->clear();
   }
   std::optional<int64_t> operator()(const Expr& number) {
     if (number.is_constant()) return number.as_constant();
-    if (is_kept_) return (*operands_.numbers)[next_++];
-    const std::optional<int64_t> value = number.evaluate(operands_.symbols);
-    if (value && keeps_) operands_.numbers->push_back(*value);
+    if (is_kept_) return (*list_)[next_++];
+    const std::optional<int64_t> value = number.evaluate(symbols_);
+    if (value && list_) list_->push_back(*value);
     return value;
   }
 
  private:
-  const Operands& operands_;
-  bool is_kept_, keeps_;
+  std::span<const int64_t> symbols_;
+  std::vector<int64_t>* list_;  // null = nothing is kept
+  bool is_kept_;
   size_t next_ = 0;
 };
 
