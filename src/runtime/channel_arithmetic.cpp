@@ -85,18 +85,16 @@ std::optional<ChannelStep> ChannelStep::of(const ElementwiseAttrs& attributes, D
       op == ElementwiseOp::add || op == ElementwiseOp::sub || op == ElementwiseOp::mul || op == ElementwiseOp::div;
   if (!is_known || !is_computed_type(type) || operand.dtype() != type || operand.dims().size() > dims.size())
     return std::nullopt;
-  ChannelStep step{op, {}, 1, type};
-  int64_t inner = 1;
+  // They go along some axes that follow each other, and are one along those before and behind.
+  int64_t inner = 1, size = 1, outer = 1;
   for (size_t back = 1; back <= dims.size(); ++back) {
     const int64_t extent = dims[dims.size() - back];
-    const int64_t wanted = back <= operand.dims().size() ? operand.dims()[operand.dims().size() - back] : 1;
-    if (wanted != 1 && (wanted != extent || operand.volume() != extent)) return std::nullopt;
-    if (wanted != 1) step.inner = inner;
-    inner *= extent;
+    const int64_t own = back <= operand.dims().size() ? operand.dims()[operand.dims().size() - back] : 1;
+    if (own != 1 && (own != extent || outer != 1)) return std::nullopt;
+    (own != 1 ? size : size == 1 ? inner : outer) *= extent;
   }
-  if (operand.volume() == 1) step.inner = inner;
-  step.numbers = to_doubles(operand);
-  return step;
+  const bool is_wide = type == DType::f64;
+  return ChannelStep{op, is_wide ? operand : Tensor::from<double>(operand.dims(), to_doubles(operand)), inner, type};
 }
 
 ChannelArithmetic::ChannelArithmetic(Tensor source, std::vector<ChannelStep> steps)
@@ -105,11 +103,11 @@ ChannelArithmetic::ChannelArithmetic(Tensor source, std::vector<ChannelStep> ste
 // Calls f(offset, count, numbers) for elements that have one number, or one each.
 template <class F>
 void ChannelArithmetic::for_each_run(const ChannelStep& step, int64_t begin, int64_t count, const F& f) {
-  const auto size = static_cast<int64_t>(step.numbers.size());
+  const int64_t size = step.numbers.volume();
   for (int64_t i = 0; i < count;) {
     const int64_t at = begin + i, channel = at / step.inner % size;
     const int64_t run = std::min(count - i, step.inner == 1 ? size - channel : step.inner - at % step.inner);
-    f(i, run, step.numbers.data() + channel);
+    f(i, run, step.numbers.as<double>() + channel);
     i += run;
   }
 }
@@ -120,9 +118,10 @@ void ChannelArithmetic::run_block(int64_t begin, std::span<double> block, std::o
   std::array<double, kBlock> before;
   for (const ChannelStep& step : steps_) {
     if (!step.op) {
-      std::ranges::copy(block, before.begin());
+      const bool is_checked = found && step.type != DType::f64;
+      if (is_checked) std::ranges::copy(block, before.begin());
       round_block(step.type, block);
-      for (size_t i = 0; found && i < block.size() && !*found; ++i)
+      for (size_t i = 0; is_checked && i < block.size() && !*found; ++i)
         if (std::isfinite(before[i]) && !std::isfinite(block[i])) *found = OutOfRange{before[i], step.type};
       continue;
     }
@@ -156,9 +155,8 @@ bool ChannelArithmetic::is_scaling() const {
 }
 
 std::optional<ChannelFactors> ChannelArithmetic::factors() const {
-  if (!is_scaling() || static_cast<int64_t>(steps_[1].numbers.size()) * steps_[1].inner != volume())
-    return std::nullopt;
-  return ChannelFactors{steps_[1].numbers.data(), steps_[1].inner};
+  if (!is_scaling() || steps_[1].numbers.volume() * steps_[1].inner != volume()) return std::nullopt;
+  return ChannelFactors{steps_[1].numbers.as<double>(), steps_[1].inner};
 }
 
 void ChannelArithmetic::scale(int64_t begin, int64_t count, float* to) const {
@@ -168,12 +166,12 @@ void ChannelArithmetic::scale(int64_t begin, int64_t count, float* to) const {
   });
 }
 
-void ChannelArithmetic::run(int64_t begin, int64_t count, std::byte* to) const {
-  if (is_scaling()) return scale(begin, count, reinterpret_cast<float*>(to));
+void ChannelArithmetic::run(int64_t begin, int64_t count, std::byte* to, std::optional<OutOfRange>* found) const {
+  if (!found && is_scaling()) return scale(begin, count, reinterpret_cast<float*>(to));
   std::array<double, kBlock> block;
   for (int64_t i = 0; i < count; i += kBlock) {
     const std::span<double> values(block.data(), static_cast<size_t>(std::min(kBlock, count - i)));
-    run_block(begin + i, values, nullptr);
+    run_block(begin + i, values, found);
     store_block(type(), values, to + i * size_of(type()));
   }
 }

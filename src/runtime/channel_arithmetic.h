@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arithmetic that makes constants of weights, element by element: casts, and what has one number for each channel, as
-// folded batch normalisation does. Gives the bits of the plain evaluation, piece by piece.
+// Arithmetic that makes constants of weights, element by element: casts, and what has one number for each channel
+// or each element, as folded batch normalisation does. Gives the bits of the plain evaluation, piece by piece.
 #pragma once
 
 #include <optional>
@@ -14,7 +14,7 @@ namespace lathe {
 // A number joins in for each channel, then the result is rounded to a type.
 struct ChannelStep {
   std::optional<ElementwiseOp> op;  // +, -, *, /, of the element and the number; none = a cast
-  std::vector<double> numbers;      // element i has number i / inner % size
+  Tensor numbers;                   // of f64: element i has number i / inner % size
   int64_t inner = 1;
   DType type = DType::f32;
 
@@ -26,16 +26,14 @@ struct ChannelStep {
 
 class ChannelArithmetic {
  public:
-  // `source`: of f32, f16, bf16 or f64.
-  ChannelArithmetic(Tensor source, std::vector<ChannelStep> steps);
+  ChannelArithmetic() = default;
+  // `source`: of f32, f16, bf16 or f64 where there are steps.
+  explicit ChannelArithmetic(Tensor source, std::vector<ChannelStep> steps = {});
+  void add(ChannelStep step) { steps_.push_back(std::move(step)); }
 
-  DType type() const { return steps_.back().type; }
+  size_t steps() const { return steps_.size(); }  // none = the source is the result
+  DType type() const { return steps_.empty() ? source_.dtype() : steps_.back().type; }
   int64_t volume() const { return source_.volume(); }
-  // Elements [begin, begin + count), of type(). Allocates nothing.
-  void run(int64_t begin, int64_t count, std::byte* to) const;
-
-  // Where all that it does is to multiply floats: by what, and whose. Hold while this does.
-  std::optional<ChannelFactors> factors() const;
   const Tensor& source() const { return source_; }
 
   // A finite number that a cast makes infinite, and the type that cannot hold it.
@@ -43,7 +41,12 @@ class ChannelArithmetic {
     double number;
     DType type;
   };
+  // Elements [begin, begin + count), of type(). Allocates nothing. `found`: null = nobody looks.
+  void run(int64_t begin, int64_t count, std::byte* to, std::optional<OutOfRange>* found = nullptr) const;
   std::optional<OutOfRange> find_out_of_range() const;
+
+  // Where all that it does is to multiply floats: by what, and whose. Hold while this does.
+  std::optional<ChannelFactors> factors() const;
 
  private:
   void run_block(int64_t begin, std::span<double> block, std::optional<OutOfRange>* found) const;

@@ -68,42 +68,85 @@ Result<Tensor> view(const Attributes& attributes, std::span<const Tensor> inputs
 
 }  // namespace
 
-ConstantDeriver::ConstantDeriver(const plan::Plan& plan, std::span<const Tensor> weights, ReadConstant read,
-                                 RangeCheck check)
-    : plan_(plan), weights_(weights), read_(std::move(read)), check_(check), firsts_(first_outputs(plan.refit)) {}
+Result<std::vector<ConstantStep>> read_steps(const plan::Refit& refit) {
+  std::vector<ConstantStep> steps(refit.steps.size());
+  for (size_t i = 0; i < steps.size(); ++i) {
+    const plan::RefitStep& step = refit.steps[i];
+    if (step.op.empty()) {
+      LATHE_ASSIGN(steps[i].packing, packing_from(step.packing));
+      continue;
+    }
+    steps[i].op = find_op(step.op);
+    if (!steps[i].op || !steps[i].op->eval)
+      return fail(ErrorCode::plan_malformed, "weights are made by op '{}', which is none", step.op);
+    LATHE_ASSIGN(steps[i].attributes, parse_attributes(steps[i].op->kind, step.attributes));
+  }
+  return steps;
+}
 
-Result<std::vector<Tensor>> ConstantDeriver::evaluate(const plan::RefitStep& step,
-                                                      std::span<const Tensor> inputs) const {
-  if (step.op.empty()) {
-    LATHE_ASSIGN(const Packing packing, packing_from(step.packing));
+ConstantDeriver::ConstantDeriver(const plan::Plan& plan, std::span<const ConstantStep> steps,
+                                 std::span<const Tensor> weights, ReadConstant read, RangeCheck check)
+    : plan_(plan),
+      steps_(steps),
+      weights_(weights),
+      read_(std::move(read)),
+      check_(check),
+      firsts_(first_outputs(plan.refit)) {}
+
+Result<std::vector<Tensor>> ConstantDeriver::evaluate(size_t index, std::span<const Tensor> inputs) const {
+  const auto& [op, attributes, packing] = steps_[index];
+  if (!op) {
     LATHE_ASSIGN(Tensor packed, packing.apply(inputs[0]));
     return std::vector{std::move(packed)};
   }
-  const OpInfo* op = find_op(step.op);
-  if (!op || !op->eval) return fail(ErrorCode::plan_malformed, "weights are made by op '{}', which is none", step.op);
-  LATHE_ASSIGN(const std::unique_ptr<Attributes> attributes, parse_attributes(op->kind, step.attributes));
-  if (op->traits & kView && step.outputs == 1 && !inputs.empty() && inputs[0].defined()) {
+  const uint32_t count = plan_.refit.steps[index].outputs;
+  if (op->traits & kView && count == 1 && !inputs.empty() && inputs[0].defined()) {
     LATHE_ASSIGN(Tensor viewed, view(*attributes, inputs));
     return std::vector{std::move(viewed)};
   }
-  LATHE_ASSIGN(std::vector<Tensor> outputs, run_op(*attributes, inputs, step.outputs));
+  LATHE_ASSIGN(std::vector<Tensor> outputs, run_op(*attributes, inputs, count));
   if (check_ == RangeCheck::on && op->kind == OpKind::cast) LATHE_TRY(check_range(inputs[0], outputs[0]));
   return outputs;
 }
 
-Result<> ConstantDeriver::run(size_t index, Values& values) const {
+// Leaves arithmetic to who needs its numbers, so that a chain of it is gone through once: false where a step is none.
+Result<bool> ConstantDeriver::defer(size_t index, Values& values) const {
+  constexpr size_t kMostSteps = 16;
   const plan::RefitStep& step = plan_.refit.steps[index];
+  const Attributes* const op = steps_[index].attributes.get();
+  const bool joins = op && op->kind() == OpKind::elementwise;
+  if (!op || (!joins && op->kind() != OpKind::cast) || step.outputs != 1 || step.inputs.size() != (joins ? 2 : 1) ||
+      std::ranges::find(step.inputs, plan::kNoTensor) != step.inputs.end())
+    return false;
+  Tensor numbers;
+  if (joins) {
+    LATHE_ASSIGN(numbers, tensor(step.inputs[1], values));
+  }
+  LATHE_ASSIGN(ChannelArithmetic elements, value(step.inputs[0], values));
+  std::optional<ChannelStep> next = joins ? ChannelStep::of(static_cast<const ElementwiseAttrs&>(*op), elements.type(),
+                                                            elements.source().dims(), numbers)
+                                          : ChannelStep::of_cast(elements.type(), static_cast<const CastAttrs&>(*op));
+  if (!next) return false;
+  if (elements.steps() == kMostSteps) {
+    LATHE_ASSIGN(Tensor made, tensor(step.inputs[0], values));
+    elements = ChannelArithmetic(std::move(made));
+  }
+  elements.add(*std::move(next));
+  values.insert_or_assign(firsts_[index], std::move(elements));
+  return true;
+}
+
+Result<> ConstantDeriver::run(size_t index, Values& values) const {
+  LATHE_ASSIGN(const bool is_deferred, defer(index, values));
+  if (is_deferred) return {};
   std::vector<Tensor> inputs;
-  for (const uint32_t input : step.inputs) {
+  for (const uint32_t input : plan_.refit.steps[index].inputs) {
     inputs.emplace_back();
     if (input == plan::kNoTensor) continue;
-    LATHE_ASSIGN(inputs.back(), value(input, values));
+    LATHE_ASSIGN(inputs.back(), tensor(input, values));
   }
-  LATHE_ASSIGN(const std::vector<Tensor> outputs, evaluate(step, inputs));
-  for (uint32_t i = 0; i < outputs.size(); ++i) {
-    values[firsts_[index] + i] = outputs[i];
-    share(firsts_[index] + i, outputs[i]);
-  }
+  LATHE_ASSIGN(const std::vector<Tensor> outputs, evaluate(index, inputs));
+  for (uint32_t i = 0; i < outputs.size(); ++i) put(firsts_[index] + i, outputs[i], values);
   return {};
 }
 
@@ -113,20 +156,35 @@ bool ConstantDeriver::take_shared(uint32_t value, Values& values) const {
   return found != shared_.end() && values.insert(*found).second;
 }
 
-void ConstantDeriver::share(uint32_t value, const Tensor& tensor) const {
+void ConstantDeriver::put(uint32_t value, const Tensor& tensor, Values& values) const {
   constexpr size_t kMostBytes = 64 << 10;
+  values.insert_or_assign(value, ChannelArithmetic(tensor));
   if (tensor.bytes() > kMostBytes) return;
   const std::lock_guard lock(mutex_);
   shared_.emplace(value, tensor);
 }
 
-Result<Tensor> ConstantDeriver::value(uint32_t number, const Values& values) const {
+Result<ChannelArithmetic> ConstantDeriver::value(uint32_t number, const Values& values) const {
   const plan::Refit& refit = plan_.refit;
-  if (number < weights_.size()) return weights_[number];
-  if (number < refit.weights.size() + refit.operands.size())
-    return read_(refit.operands[number - refit.weights.size()]);
-  if (const auto done = values.find(number); done != values.end()) return done->second;
+  if (number < weights_.size()) return ChannelArithmetic(weights_[number]);
+  if (number < refit.weights.size() + refit.operands.size()) {
+    LATHE_ASSIGN(Tensor operand, read_(refit.operands[number - refit.weights.size()]));
+    return ChannelArithmetic(std::move(operand));
+  }
+  if (const auto found = values.find(number); found != values.end()) return found->second;
   return fail(ErrorCode::internal, "value {} of a refit is not there", number);
+}
+
+// The numbers of a value.
+Result<Tensor> ConstantDeriver::tensor(uint32_t number, Values& values) const {
+  LATHE_ASSIGN(const ChannelArithmetic elements, value(number, values));
+  if (elements.steps() == 0) return elements.source();
+  LATHE_ASSIGN(Tensor made, Tensor::allocate(elements.type(), elements.source().dims()));
+  std::optional<ChannelArithmetic::OutOfRange> found;
+  elements.run(0, elements.volume(), made.mutable_as<std::byte>(), check_ == RangeCheck::on ? &found : nullptr);
+  if (found) return out_of_range(found->number, found->type);
+  put(number, made, values);
+  return made;
 }
 
 // Operands are evaluated first, iteratively, so that recursion depth is bounded.
@@ -150,57 +208,12 @@ Result<> ConstantDeriver::compute(uint32_t wanted, Values& values) const {
   return {};
 }
 
-// Null where no step makes the value.
-const plan::RefitStep* ConstantDeriver::step_behind(uint32_t value) const {
-  const plan::Refit& refit = plan_.refit;
-  const bool is_made = value >= refit.weights.size() + refit.operands.size() && value != plan::kNoTensor;
-  return is_made ? &refit.steps[step_of(firsts_, value)] : nullptr;
-}
-
-// Arithmetic of weights that makes a value, from the back: false where there is none, or too little to be worth it.
-Result<bool> ConstantDeriver::find_arithmetic(uint32_t value, ConstantContent& content, Values& values) const {
-  constexpr size_t kMostSteps = 16;
-  constexpr int64_t kLeast = 4096;  // elements
-  std::vector<const plan::RefitStep*> chain;
-  for (const plan::RefitStep* step = step_behind(value); step; step = step_behind(step->inputs[0])) {
-    const OpInfo* const op = find_op(step->op);
-    if (!op || (op->kind != OpKind::cast && op->kind != OpKind::elementwise) || chain.size() == kMostSteps ||
-        step->inputs.empty() || step->outputs != 1)
-      return false;
-    chain.push_back(step);
-  }
-  const uint32_t leaf = chain.empty() ? value : chain.back()->inputs[0];
-  if (chain.empty() || leaf == plan::kNoTensor) return false;
-  LATHE_ASSIGN(const Tensor source, this->value(leaf, values));
-  if (source.volume() < kLeast) return false;
-  std::vector<ChannelStep> steps;
-  for (auto step = chain.rbegin(); step != chain.rend(); ++step) {
-    const DType type = steps.empty() ? source.dtype() : steps.back().type;
-    LATHE_ASSIGN(std::optional<ChannelStep> next, channel_step(**step, type, source.dims(), values));
-    if (!next) return false;
-    steps.push_back(*std::move(next));
-  }
-  content.source = source;
-  content.arithmetic.emplace(source, std::move(steps));
-  return true;
-}
-
-Result<std::optional<ChannelStep>> ConstantDeriver::channel_step(const plan::RefitStep& step, DType type,
-                                                                 const Dims& dims, Values& values) const {
-  LATHE_ASSIGN(const std::unique_ptr<Attributes> attributes, parse_attributes(find_op(step.op)->kind, step.attributes));
-  if (attributes->kind() == OpKind::cast) return ChannelStep::of_cast(type, static_cast<const CastAttrs&>(*attributes));
-  if (step.inputs.size() != 2 || step.inputs[1] == plan::kNoTensor) return std::nullopt;
-  LATHE_TRY(compute(step.inputs[1], values));
-  LATHE_ASSIGN(const Tensor operand, value(step.inputs[1], values));
-  return ChannelStep::of(static_cast<const ElementwiseAttrs&>(*attributes), type, dims, operand);
-}
-
 Result<ConstantContent> ConstantDeriver::derive(uint32_t index) const {
   const plan::Constant& constant = plan_.constants[index];
   Result<ConstantContent> content = content_of(constant.derived - 1);
   if (!content) return fail(with_context(std::move(content).error(), fmt::format("constant '{}'", constant.name)));
-  const DType type = content->arithmetic ? content->arithmetic->type() : content->source.dtype();
-  const int64_t elements = content->packing ? *checked_volume(content->packing->dims) : content->source.volume();
+  const DType type = content->elements.type();
+  const int64_t elements = content->packing ? *checked_volume(content->packing->dims) : content->elements.volume();
   const std::optional<int64_t> bytes = bytes_of(type, elements);
   if (!bytes || static_cast<uint64_t>(*bytes) != constant.bytes)
     return fail(ErrorCode::plan_malformed, "constant '{}' has {} bytes, but what it is made of gives {} elements of {}",
@@ -208,21 +221,25 @@ Result<ConstantContent> ConstantDeriver::derive(uint32_t index) const {
   return content;
 }
 
+// Arithmetic of many elements is left to who puts them in place.
 Result<ConstantContent> ConstantDeriver::content_of(uint32_t number) const {
+  constexpr int64_t kLeast = 4096;
   ConstantContent content;
-  if (const plan::RefitStep* const step = step_behind(number); step && step->op.empty()) {
-    LATHE_ASSIGN(content.packing, packing_from(step->packing));
-    number = step->inputs[0];
+  const bool is_made = number >= plan_.refit.weights.size() + plan_.refit.operands.size();
+  if (const size_t step = is_made ? step_of(firsts_, number) : steps_.size(); is_made && !steps_[step].op) {
+    content.packing = &steps_[step].packing;
+    number = plan_.refit.steps[step].inputs[0];
   }
   Values values;
-  LATHE_ASSIGN(const bool has_arithmetic, find_arithmetic(number, content, values));
-  if (!has_arithmetic) {
-    LATHE_TRY(compute(number, values));
-    LATHE_ASSIGN(content.source, value(number, values));
-  } else if (check_ == RangeCheck::on && !holds_range_of(content.arithmetic->type(), content.source.dtype())) {
-    if (const auto found = content.arithmetic->find_out_of_range()) return out_of_range(found->number, found->type);
+  LATHE_TRY(compute(number, values));
+  LATHE_ASSIGN(content.elements, value(number, values));
+  if (content.elements.volume() < kLeast) {
+    LATHE_ASSIGN(Tensor made, tensor(number, values));
+    content.elements = ChannelArithmetic(std::move(made));
+  } else if (check_ == RangeCheck::on && !holds_range_of(content.elements.type(), content.elements.source().dtype())) {
+    if (const auto found = content.elements.find_out_of_range()) return out_of_range(found->number, found->type);
   }
-  if (content.packing) LATHE_TRY(check_packing(*content.packing, content.source));
+  if (content.packing) LATHE_TRY(check_packing(*content.packing, content.elements.source()));
   return content;
 }
 

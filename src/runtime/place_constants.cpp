@@ -64,15 +64,16 @@ Result<ConstantPlacer> ConstantPlacer::create(std::span<const Place> places, int
   placer.threads_ = std::max(threads, 1);
   placer.plain_.reserve(places.size());
   for (const auto& [content, to] : places) {
-    const auto& [source, arithmetic, packing] = *content;
+    const auto& [elements, packing] = *content;
+    const Tensor& source = elements.source();
     if (source.bytes() == 0) continue;
-    if (!arithmetic && packing)
-      placer.copies_.push_back({&*packing, size_of(source.dtype()), source.raw().data(), to});
-    else if (!arithmetic)
+    if (elements.steps() > 0)
+      placer.add_pieces(elements, packing ? *packing : no_packing(source.volume()), to);
+    else if (packing)
+      placer.copies_.push_back({packing, size_of(source.dtype()), source.raw().data(), to});
+    else
       placer.copies_.push_back(
           {&placer.plain_.emplace_back(no_packing(static_cast<int64_t>(source.bytes()))), 1, source.raw().data(), to});
-    else
-      placer.add_pieces(*arithmetic, packing ? *packing : no_packing(source.volume()), to);
   }
   int64_t most = 0;
   for (const Piece& piece : placer.pieces_)

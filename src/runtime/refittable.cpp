@@ -13,6 +13,7 @@ namespace lathe {
 Result<std::unique_ptr<Refittable>> Refittable::create(const plan::Plan& plan, std::shared_ptr<Device> device) {
   std::unique_ptr<Refittable> made(new Refittable(plan, std::move(device)));
   LATHE_ASSIGN(made->sources_, find_sources(plan));
+  LATHE_ASSIGN(made->steps_, read_steps(plan.refit));
   uint64_t end = 0;
   for (const plan::Constant& constant : plan.constants) {
     made->offsets_.push_back(end);
@@ -115,7 +116,7 @@ Result<std::vector<ConstantContent>> Refittable::derive(const std::vector<uint32
                                                         int threads) const {
   std::vector<ConstantContent> contents(constants.size());
   const ConstantDeriver deriver(
-      plan_, weights, [this](const plan::RefitOperand& each) { return operand(each); }, check);
+      plan_, steps_, weights, [this](const plan::RefitOperand& each) { return operand(each); }, check);
   std::mutex mutex;
   std::optional<Error> error;
   const auto keep = [&](Error first) {
@@ -167,7 +168,7 @@ Result<> Refittable::upload(const std::vector<uint32_t>& constants, std::span<co
   LATHE_ASSIGN(const std::unique_ptr<Queue> queue, device_->make_queue());
   LATHE_TRY(device_->follow_all(*queue));
   for (size_t i = 0; i < constants.size(); ++i) {
-    const Tensor& bytes = made[i].defined() ? made[i] : contents[i].source;
+    const Tensor& bytes = made[i].defined() ? made[i] : contents[i].elements.source();
     if (bytes.bytes() > 0) LATHE_TRY(device_->upload(constant(constants[i]), bytes.data(), bytes.bytes(), *queue));
   }
   LATHE_TRY(device_->wait(*queue));

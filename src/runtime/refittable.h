@@ -10,12 +10,10 @@
 #include "device/device.h"
 #include "ops/tensor.h"
 #include "plan/plan.h"
-#include "runtime/range_check.h"
+#include "runtime/derive_constants.h"
 #include "runtime/refit_gate.h"
 
 namespace lathe {
-
-struct ConstantContent;
 
 class Refittable {
  public:
@@ -64,6 +62,7 @@ class Refittable {
   DeviceMemory memory_;
   std::vector<uint64_t> offsets_;                 // by constant
   std::vector<std::vector<uint32_t>> sources_;    // by constant
+  std::vector<ConstantStep> steps_;               // of the plan's refit
   std::vector<bool> present_;                     // by constant; changes while the gate is held for a refit
   std::vector<std::vector<std::byte>> operands_;  // by operand of the refit: a copy on the host
   std::atomic<bool> complete_ = false;

@@ -43,7 +43,7 @@ class Chain {
     steps_.push_back(*step);
     result_ = (*run_op(attributes, std::array{result_, operand}, 1))[0];
   }
-  ChannelArithmetic arithmetic() const { return {source_, steps_}; }
+  ChannelArithmetic arithmetic() const { return ChannelArithmetic(source_, steps_); }
   const Tensor& source() const { return source_; }
   const Tensor& result() const { return result_; }
 
@@ -109,7 +109,8 @@ TEST(ChannelArithmetic, LeavesOtherOpsToTheirEvaluation) {
   EXPECT_TRUE(step(Op::mul, DType::f32, {4, 1}));
   EXPECT_FALSE(step(Op::pow, DType::f32, {4, 1}));
   EXPECT_FALSE(step(Op::mul, DType::i32, {4, 1}));
-  EXPECT_FALSE(step(Op::mul, DType::f32, {4, 6}));     // not one number for each channel
+  EXPECT_TRUE(step(Op::mul, DType::f32, {4, 6}));
+  EXPECT_FALSE(step(Op::mul, DType::f32, {6, 4}));
   EXPECT_FALSE(step(Op::mul, DType::f32, {4, 1, 1}));  // the result has other dims
   CastAttrs cast;
   cast.to = DType::i8;
@@ -179,8 +180,9 @@ TEST(ConstantPlacer, PacksWhatItComputes) {
              {std::optional<Packing>(), std::optional(panels), std::optional(backwards), std::optional(swapped),
               std::optional(first)}) {
           const Tensor wanted = packing ? *packing->apply(chain.result()) : chain.result();
-          const ConstantContent computed{chain.source(), chain.arithmetic(), packing};
-          const ConstantContent copied{chain.result(), std::nullopt, packing};
+          const Packing* const order = packing ? &*packing : nullptr;
+          const ConstantContent computed{chain.arithmetic(), order};
+          const ConstantContent copied{ChannelArithmetic(chain.result()), order};
           std::vector<std::byte> made(wanted.bytes()), copy(wanted.bytes());
           Result<ConstantPlacer> placer = ConstantPlacer::create(
               std::array{ConstantPlacer::Place{&computed, made.data()}, ConstantPlacer::Place{&copied, copy.data()}},

@@ -26,19 +26,24 @@ plan::Plan plan_of(DType weights, std::vector<plan::RefitStep> steps, uint64_t b
   return plan;
 }
 
-Result<ConstantContent> derive(const plan::Plan& plan, double value) {
+Result<Tensor> no_operand(const plan::RefitOperand&) { return Tensor(); }
+
+// The first constant's content, but for its packing.
+Result<ChannelArithmetic> derive(const plan::Plan& plan, double value) {
   Tensor weights = *Tensor::allocate(plan.refit.weights[0].dtype, {1});
   from_doubles(std::vector<double>{value}, weights);
-  const auto none = [](const plan::RefitOperand&) -> Result<Tensor> { return Tensor(); };
-  return ConstantDeriver(plan, std::span(&weights, 1), none, RangeCheck::on).derive(0);
+  LATHE_ASSIGN(const std::vector<ConstantStep> steps, read_steps(plan.refit));
+  LATHE_ASSIGN(const ConstantContent content,
+               ConstantDeriver(plan, steps, std::span(&weights, 1), no_operand, RangeCheck::on).derive(0));
+  return content.elements;
 }
 
 TEST(DeriveConstants, EvaluatesAStepOnceHoweverOftenItIsRead) {
   const plan::Plan plan =
       plan_of(DType::f32, std::vector<plan::RefitStep>(60, {"elementwise", "{op=add}", {}, {0, 0}, 1}), 4);
-  const Result<ConstantContent> constant = derive(plan, 3);
+  const Result<ChannelArithmetic> constant = derive(plan, 3);
   ASSERT_TRUE(constant) << constant.error().to_string();
-  EXPECT_EQ(constant->source.at_double(0), std::ldexp(3.0, 60));
+  EXPECT_EQ(constant->source().at_double(0), std::ldexp(3.0, 60));
   EXPECT_EQ(*find_sources(plan), std::vector<std::vector<uint32_t>>{{0}});
 }
 
@@ -57,15 +62,18 @@ TEST(DeriveConstants, CopiesNothing) {
   plan.constants.push_back({"reshaped", 0, 24, {}, 1 + 2, true});
   plan.constants.push_back({"itself", 0, 24, {}, 1, true});
   plan.constants.push_back({"of another size", 0, 28, {}, 1 + 3, true});
+  const std::vector<ConstantStep> steps = *read_steps(plan.refit);
   const ConstantDeriver deriver(
-      plan, std::span(&weights, 1), [&](const plan::RefitOperand&) -> Result<Tensor> { return dims; }, RangeCheck::on);
+      plan, steps, std::span(&weights, 1), [&](const plan::RefitOperand&) -> Result<Tensor> { return dims; },
+      RangeCheck::on);
   for (const uint32_t index : {0, 2, 3}) {
     const Result<ConstantContent> content = deriver.derive(index);
     ASSERT_TRUE(content) << content.error().to_string();
-    EXPECT_EQ(content->source.data(), weights.data());
-    EXPECT_EQ(content->packing.has_value(), index == 0);
+    EXPECT_EQ(content->elements.steps(), 0);
+    EXPECT_EQ(content->elements.source().data(), weights.data());
+    EXPECT_EQ(content->packing != nullptr, index == 0);
   }
-  EXPECT_EQ(deriver.derive(0)->source.dims(), (Dims{3, 2}));
+  EXPECT_EQ(deriver.derive(0)->elements.source().dims(), (Dims{3, 2}));
   EXPECT_EQ(to_numbers(*deriver.derive(0)->packing), to_numbers(swapped));
   EXPECT_EQ(deriver.derive(4).error().code, ErrorCode::plan_malformed);
 }
@@ -92,7 +100,7 @@ TEST(DeriveConstants, RefusesNumbersThatTheNewTypeCannotHold) {
                            {DType::bf16, "f32", 1e38, true}}) {
     const plan::Plan plan = plan_of(cast.from, {{"cast", fmt::format("{{to={}}}", cast.to), {}, {0}, 1}},
                                     std::string_view(cast.to) == "f32" ? 4 : 2);
-    const Result<ConstantContent> constant = derive(plan, cast.number);
+    const Result<ChannelArithmetic> constant = derive(plan, cast.number);
     EXPECT_EQ(constant.has_value(), cast.fits) << cast.to << " " << cast.number;
     if (!cast.fits && !constant) {
       EXPECT_EQ(constant.error().code, ErrorCode::invalid_argument);
@@ -115,15 +123,16 @@ TEST(DeriveConstants, LooksAtProductsOnlyWhereTheResultIsNarrower) {
     plan.constants.push_back({"c", 0, is_narrower ? 8192U : 16384U, {}, 1 + 4, true});
     plan.constants.push_back({"factor", 0, 512, {}, 0, false});
     const auto read = [&](const plan::RefitOperand&) -> Result<Tensor> { return factor; };
+    const std::vector<ConstantStep> steps = *read_steps(plan.refit);
     const Result<ConstantContent> content =
-        ConstantDeriver(plan, std::span(&weights, 1), read, RangeCheck::on).derive(0);
+        ConstantDeriver(plan, steps, std::span(&weights, 1), read, RangeCheck::on).derive(0);
     ASSERT_EQ(content.has_value(), !is_narrower);
     if (is_narrower) {
       EXPECT_EQ(content.error().code, ErrorCode::invalid_argument);
       continue;
     }
     std::vector<float> made(4096);
-    content->arithmetic->run(0, 4096, reinterpret_cast<std::byte*>(made.data()));
+    content->elements.run(0, 4096, reinterpret_cast<std::byte*>(made.data()));
     EXPECT_EQ(made, std::vector<float>(4096, INFINITY));
   }
 }
