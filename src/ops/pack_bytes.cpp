@@ -138,7 +138,7 @@ Written written_for(uint64_t bytes) {
 }
 
 void pack_all(std::span<const PackingWork> works, int threads, uint64_t others) {
-  constexpr uint64_t kPartBytes = uint64_t{1} << 20;
+  constexpr uint64_t kPartBytes = uint64_t{4} << 20;  // of less, rows are read in pieces too short to be fetched ahead
   struct Part {
     const PackingWork* work;
     PackingPart part;

@@ -52,6 +52,7 @@ void round_block(DType type, std::span<double> block) {
 }
 
 void store_block(DType type, std::span<const double> block, std::byte* to) {
+  if (type == DType::f64) return void(std::memcpy(to, block.data(), block.size_bytes()));
   for_computed_type(type, [&](auto zero) {
     for (const double value : block) {
       zero = round_to<decltype(zero)>(value);
@@ -79,22 +80,20 @@ std::optional<ChannelStep> ChannelStep::of_cast(DType from, const CastAttrs& att
 }
 
 std::optional<ChannelStep> ChannelStep::of(const ElementwiseAttrs& attributes, DType type, const Dims& dims,
-                                           const Tensor& operand) {
+                                           const Tensor& numbers) {
   const ElementwiseOp op = attributes.op;
   const bool is_known =
       op == ElementwiseOp::add || op == ElementwiseOp::sub || op == ElementwiseOp::mul || op == ElementwiseOp::div;
-  if (!is_known || !is_computed_type(type) || operand.dtype() != type || operand.dims().size() > dims.size())
-    return std::nullopt;
+  if (!is_known || !is_computed_type(type) || numbers.dims().size() > dims.size()) return std::nullopt;
   // They go along some axes that follow each other, and are one along those before and behind.
   int64_t inner = 1, size = 1, outer = 1;
   for (size_t back = 1; back <= dims.size(); ++back) {
     const int64_t extent = dims[dims.size() - back];
-    const int64_t own = back <= operand.dims().size() ? operand.dims()[operand.dims().size() - back] : 1;
+    const int64_t own = back <= numbers.dims().size() ? numbers.dims()[numbers.dims().size() - back] : 1;
     if (own != 1 && (own != extent || outer != 1)) return std::nullopt;
     (own != 1 ? size : size == 1 ? inner : outer) *= extent;
   }
-  const bool is_wide = type == DType::f64;
-  return ChannelStep{op, is_wide ? operand : Tensor::from<double>(operand.dims(), to_doubles(operand)), inner, type};
+  return ChannelStep{op, numbers, inner, type};
 }
 
 ChannelArithmetic::ChannelArithmetic(Tensor source, std::vector<ChannelStep> steps)

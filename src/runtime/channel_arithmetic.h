@@ -18,10 +18,10 @@ struct ChannelStep {
   int64_t inner = 1;
   DType type = DType::f32;
 
-  // The step of an op; nullopt where it is another.
+  // The step of an op; nullopt where it is another. `numbers`: its second operand's, in f64 before the step is done.
   static std::optional<ChannelStep> of_cast(DType from, const CastAttrs& attributes);
   static std::optional<ChannelStep> of(const ElementwiseAttrs& attributes, DType type, const Dims& dims,
-                                       const Tensor& operand);
+                                       const Tensor& numbers);
 };
 
 class ChannelArithmetic {
@@ -29,6 +29,7 @@ class ChannelArithmetic {
   ChannelArithmetic() = default;
   // `source`: of f32, f16, bf16 or f64 where there are steps.
   explicit ChannelArithmetic(Tensor source, std::vector<ChannelStep> steps = {});
+  void set_source(Tensor source) { source_ = std::move(source); }  // of the same type and dims
   void add(ChannelStep step) { steps_.push_back(std::move(step)); }
 
   size_t steps() const { return steps_.size(); }  // none = the source is the result

@@ -66,6 +66,20 @@ Result<Tensor> view(const Attributes& attributes, std::span<const Tensor> inputs
   return inputs[0].reshaped(*dims);
 }
 
+constexpr size_t kMostBytes = 64 << 10;  // of what is small
+constexpr int64_t kManyElements = 4096;  // elements
+
+// What has these bytes.
+ConstantContent content_with(Tensor source, uint32_t weights = plan::kNoTensor) {
+  return {ChannelArithmetic(std::move(source)), nullptr, weights};
+}
+
+std::vector<Tensor> sources_of(std::span<const ConstantContent> contents) {
+  std::vector<Tensor> sources;
+  for (const ConstantContent& content : contents) sources.push_back(content.elements.source());
+  return sources;
+}
+
 }  // namespace
 
 Result<std::vector<ConstantStep>> read_steps(const plan::Refit& refit) {
@@ -93,20 +107,54 @@ ConstantDeriver::ConstantDeriver(const plan::Plan& plan, std::span<const Constan
       check_(check),
       firsts_(first_outputs(plan.refit)) {}
 
-Result<std::vector<Tensor>> ConstantDeriver::evaluate(size_t index, std::span<const Tensor> inputs) const {
-  const auto& [op, attributes, packing] = steps_[index];
-  if (!op) {
-    LATHE_ASSIGN(Tensor packed, packing.apply(inputs[0]));
-    return std::vector{std::move(packed)};
+Result<> ConstantDeriver::evaluate(Evaluation& evaluation) const {
+  auto& [step, inputs, outputs] = evaluation;
+  if (!step) {
+    const ChannelArithmetic& elements = inputs[0].elements;
+    if (!outputs[0].defined()) {
+      LATHE_ASSIGN(outputs[0], Tensor::allocate(elements.type(), elements.source().dims()));
+    }
+    std::optional<ChannelArithmetic::OutOfRange> found;
+    elements.run(0, elements.volume(), outputs[0].mutable_as<std::byte>(), check_ == RangeCheck::on ? &found : nullptr);
+    if (found) return out_of_range(found->number, found->type);
+    return {};
   }
-  const uint32_t count = plan_.refit.steps[index].outputs;
-  if (op->traits & kView && count == 1 && !inputs.empty() && inputs[0].defined()) {
-    LATHE_ASSIGN(Tensor viewed, view(*attributes, inputs));
-    return std::vector{std::move(viewed)};
+  const std::vector<Tensor> tensors = sources_of(inputs);
+  if (!step->op) {
+    LATHE_ASSIGN(outputs[0], step->packing.apply(tensors[0]));
+    return {};
   }
-  LATHE_ASSIGN(std::vector<Tensor> outputs, run_op(*attributes, inputs, count));
-  if (check_ == RangeCheck::on && op->kind == OpKind::cast) LATHE_TRY(check_range(inputs[0], outputs[0]));
-  return outputs;
+  const auto place = [&](size_t i, DType type, const Dims& dims) -> Result<Tensor> {
+    return outputs[i].dtype() == type && outputs[i].dims() == dims ? outputs[i] : Tensor();
+  };
+  LATHE_ASSIGN(std::vector<Tensor> made, run_op(*step->attributes, tensors, outputs.size(), place));
+  for (size_t i = 0; i < made.size(); ++i)
+    if (outputs[i].defined() && outputs[i].data() != made[i].data())
+      return fail(ErrorCode::internal, "what weights follow from has other dims than before");
+  outputs = std::move(made);
+  if (check_ == RangeCheck::on && step->op->kind == OpKind::cast) return lathe::check_range(tensors[0], outputs[0]);
+  return {};
+}
+
+Result<Tensor> ConstantDeriver::evaluate(ConstantContent content) const {
+  Evaluation evaluation{nullptr, {std::move(content)}, std::vector<Tensor>(1)};
+  LATHE_TRY(evaluate(evaluation));
+  Tensor made = evaluation.outputs[0];
+  record(std::move(evaluation));
+  return made;
+}
+
+// Before others read its outputs.
+void ConstantDeriver::record(Evaluation evaluation) const {
+  const ConstantStep* const step = evaluation.step;
+  const bool is_small =
+      std::ranges::all_of(evaluation.outputs, [](const Tensor& output) { return output.bytes() <= kMostBytes; });
+  const std::lock_guard lock(mutex_);
+  if (!is_small || (step && (!step->op || step->op->traits & kDataDependent))) is_repeatable_ = false;
+  if (is_repeatable_)
+    evaluations_.push_back(std::move(evaluation));
+  else
+    evaluations_.clear();
 }
 
 // Leaves arithmetic to who needs its numbers, so that a chain of it is gone through once: false where a step is none.
@@ -118,73 +166,95 @@ Result<bool> ConstantDeriver::defer(size_t index, Values& values) const {
   if (!op || (!joins && op->kind() != OpKind::cast) || step.outputs != 1 || step.inputs.size() != (joins ? 2 : 1) ||
       std::ranges::find(step.inputs, plan::kNoTensor) != step.inputs.end())
     return false;
-  Tensor numbers;
+  ConstantContent operand;
   if (joins) {
-    LATHE_ASSIGN(numbers, tensor(step.inputs[1], values));
+    LATHE_ASSIGN(operand, done(step.inputs[1], values));
   }
-  LATHE_ASSIGN(ChannelArithmetic elements, value(step.inputs[0], values));
-  std::optional<ChannelStep> next = joins ? ChannelStep::of(static_cast<const ElementwiseAttrs&>(*op), elements.type(),
-                                                            elements.source().dims(), numbers)
-                                          : ChannelStep::of_cast(elements.type(), static_cast<const CastAttrs&>(*op));
+  LATHE_ASSIGN(ConstantContent content, value(step.inputs[0], values));
+  if (content.elements.steps() == kMostSteps) {
+    LATHE_ASSIGN(content, done(step.inputs[0], values));
+  }
+  const DType type = content.elements.type();
+  std::optional<ChannelStep> next;
+  if (!joins) {
+    next = ChannelStep::of_cast(type, static_cast<const CastAttrs&>(*op));
+  } else if (const Tensor& numbers = operand.elements.source();
+             numbers.dtype() == type &&
+             (numbers.volume() < kManyElements || numbers.volume() < content.elements.volume())) {
+    next = ChannelStep::of(static_cast<const ElementwiseAttrs&>(*op), type, content.elements.source().dims(), numbers);
+    if (next && (type != DType::f64 || operand.weights != plan::kNoTensor)) {
+      operand.elements.add({std::nullopt, {}, 1, DType::f64});
+      LATHE_ASSIGN(next->numbers, evaluate(std::move(operand)));
+    }
+  }
   if (!next) return false;
-  if (elements.steps() == kMostSteps) {
-    LATHE_ASSIGN(Tensor made, tensor(step.inputs[0], values));
-    elements = ChannelArithmetic(std::move(made));
-  }
-  elements.add(*std::move(next));
-  values.insert_or_assign(firsts_[index], std::move(elements));
+  content.elements.add(*std::move(next));
+  values[firsts_[index]] = std::move(content);
   return true;
 }
 
 Result<> ConstantDeriver::run(size_t index, Values& values) const {
   LATHE_ASSIGN(const bool is_deferred, defer(index, values));
   if (is_deferred) return {};
-  std::vector<Tensor> inputs;
-  for (const uint32_t input : plan_.refit.steps[index].inputs) {
+  const plan::RefitStep& step = plan_.refit.steps[index];
+  Evaluation evaluation{&steps_[index], {}, std::vector<Tensor>(step.outputs)};
+  std::vector<ConstantContent>& inputs = evaluation.inputs;
+  for (const uint32_t input : step.inputs) {
     inputs.emplace_back();
     if (input == plan::kNoTensor) continue;
-    LATHE_ASSIGN(inputs.back(), tensor(input, values));
+    LATHE_ASSIGN(inputs.back(), done(input, values));
   }
-  LATHE_ASSIGN(const std::vector<Tensor> outputs, evaluate(index, inputs));
-  for (uint32_t i = 0; i < outputs.size(); ++i) put(firsts_[index] + i, outputs[i], values);
+  const OpInfo* const op = evaluation.step->op;
+  if (op && op->traits & kView && step.outputs == 1 && !inputs.empty() && inputs[0].elements.source().defined()) {
+    LATHE_ASSIGN(Tensor viewed, view(*evaluation.step->attributes, sources_of(inputs)));
+    put(firsts_[index], content_with(std::move(viewed), inputs[0].weights), values);
+    return {};
+  }
+  LATHE_TRY(evaluate(evaluation));
+  const std::vector<Tensor> outputs = evaluation.outputs;
+  record(std::move(evaluation));
+  for (uint32_t i = 0; i < outputs.size(); ++i) put(firsts_[index] + i, content_with(outputs[i]), values);
   return {};
 }
 
 bool ConstantDeriver::take_shared(uint32_t value, Values& values) const {
   const std::lock_guard lock(mutex_);
   const auto found = shared_.find(value);
-  return found != shared_.end() && values.insert(*found).second;
+  if (found == shared_.end()) return false;
+  values[value] = found->second;
+  return true;
 }
 
-void ConstantDeriver::put(uint32_t value, const Tensor& tensor, Values& values) const {
-  constexpr size_t kMostBytes = 64 << 10;
-  values.insert_or_assign(value, ChannelArithmetic(tensor));
-  if (tensor.bytes() > kMostBytes) return;
+void ConstantDeriver::put(uint32_t value, const ConstantContent& content, Values& values) const {
+  values[value] = content;
+  if (content.elements.source().bytes() > kMostBytes) return;
   const std::lock_guard lock(mutex_);
-  shared_.emplace(value, tensor);
+  shared_[value] = content;
 }
 
-Result<ChannelArithmetic> ConstantDeriver::value(uint32_t number, const Values& values) const {
+// Weights are read while they are given alone.
+Result<ConstantContent> ConstantDeriver::value(uint32_t number, const Values& values) const {
   const plan::Refit& refit = plan_.refit;
-  if (number < weights_.size()) return ChannelArithmetic(weights_[number]);
+  if (number < weights_.size()) {
+    const Tensor& weights = weights_[number];
+    return content_with(Tensor::view(weights.dtype(), weights.dims(), weights.data(), nullptr), number);
+  }
   if (number < refit.weights.size() + refit.operands.size()) {
     LATHE_ASSIGN(Tensor operand, read_(refit.operands[number - refit.weights.size()]));
-    return ChannelArithmetic(std::move(operand));
+    return content_with(std::move(operand));
   }
   if (const auto found = values.find(number); found != values.end()) return found->second;
   return fail(ErrorCode::internal, "value {} of a refit is not there", number);
 }
 
-// The numbers of a value.
-Result<Tensor> ConstantDeriver::tensor(uint32_t number, Values& values) const {
-  LATHE_ASSIGN(const ChannelArithmetic elements, value(number, values));
-  if (elements.steps() == 0) return elements.source();
-  LATHE_ASSIGN(Tensor made, Tensor::allocate(elements.type(), elements.source().dims()));
-  std::optional<ChannelArithmetic::OutOfRange> found;
-  elements.run(0, elements.volume(), made.mutable_as<std::byte>(), check_ == RangeCheck::on ? &found : nullptr);
-  if (found) return out_of_range(found->number, found->type);
-  put(number, made, values);
-  return made;
+// The same without arithmetic.
+Result<ConstantContent> ConstantDeriver::done(uint32_t number, Values& values) const {
+  LATHE_ASSIGN(ConstantContent content, value(number, values));
+  if (content.elements.steps() == 0) return content;
+  LATHE_ASSIGN(Tensor made, evaluate(std::move(content)));
+  content = content_with(std::move(made));
+  put(number, content, values);
+  return content;
 }
 
 // Operands are evaluated first, iteratively, so that recursion depth is bounded.
@@ -221,26 +291,51 @@ Result<ConstantContent> ConstantDeriver::derive(uint32_t index) const {
   return content;
 }
 
+Result<> ConstantDeriver::check_range(const ConstantContent& content) const {
+  const ChannelArithmetic& elements = content.elements;
+  if (check_ == RangeCheck::off || holds_range_of(elements.type(), elements.source().dtype())) return {};
+  const auto found = elements.find_out_of_range();
+  return found ? out_of_range(found->number, found->type) : Result<>();
+}
+
 // Arithmetic of many elements is left to who puts them in place.
 Result<ConstantContent> ConstantDeriver::content_of(uint32_t number) const {
-  constexpr int64_t kLeast = 4096;
-  ConstantContent content;
-  const bool is_made = number >= plan_.refit.weights.size() + plan_.refit.operands.size();
-  if (const size_t step = is_made ? step_of(firsts_, number) : steps_.size(); is_made && !steps_[step].op) {
-    content.packing = &steps_[step].packing;
-    number = plan_.refit.steps[step].inputs[0];
+  const Packing* packing = nullptr;
+  if (number >= plan_.refit.weights.size() + plan_.refit.operands.size()) {
+    const size_t step = step_of(firsts_, number);
+    if (!steps_[step].op) packing = &steps_[step].packing, number = plan_.refit.steps[step].inputs[0];
   }
   Values values;
   LATHE_TRY(compute(number, values));
-  LATHE_ASSIGN(content.elements, value(number, values));
-  if (content.elements.volume() < kLeast) {
-    LATHE_ASSIGN(Tensor made, tensor(number, values));
-    content.elements = ChannelArithmetic(std::move(made));
-  } else if (check_ == RangeCheck::on && !holds_range_of(content.elements.type(), content.elements.source().dtype())) {
-    if (const auto found = content.elements.find_out_of_range()) return out_of_range(found->number, found->type);
+  LATHE_ASSIGN(ConstantContent content, value(number, values));
+  if (content.elements.volume() < kManyElements) {
+    LATHE_ASSIGN(content, done(number, values));
   }
-  if (content.packing) LATHE_TRY(check_packing(*content.packing, content.elements.source()));
+  LATHE_TRY(check_range(content));
+  content.packing = packing;
+  if (packing) LATHE_TRY(check_packing(*packing, content.elements.source()));
   return content;
+}
+
+void ConstantDeriver::read_again(ConstantContent& content) const {
+  if (content.weights == plan::kNoTensor) return;
+  const Tensor& before = content.elements.source();
+  content.elements.set_source(Tensor::view(before.dtype(), before.dims(), weights_[content.weights].data(), nullptr));
+}
+
+Result<> ConstantDeriver::repeat(std::span<const Tensor> weights, RangeCheck check,
+                                 std::span<ConstantContent> contents) {
+  weights_ = weights;
+  check_ = check;
+  for (Evaluation& evaluation : evaluations_) {
+    for (ConstantContent& input : evaluation.inputs) read_again(input);
+    LATHE_TRY(evaluate(evaluation));
+  }
+  for (ConstantContent& content : contents) {
+    read_again(content);
+    LATHE_TRY(check_range(content));
+  }
+  return {};
 }
 
 Result<std::vector<std::vector<uint32_t>>> find_sources(const plan::Plan& plan) {

@@ -64,7 +64,8 @@ Result<ConstantPlacer> ConstantPlacer::create(std::span<const Place> places, int
   placer.threads_ = std::max(threads, 1);
   placer.plain_.reserve(places.size());
   for (const auto& [content, to] : places) {
-    const auto& [elements, packing] = *content;
+    const ChannelArithmetic& elements = content->elements;
+    const Packing* const packing = content->packing;
     const Tensor& source = elements.source();
     if (source.bytes() == 0) continue;
     if (elements.steps() > 0)

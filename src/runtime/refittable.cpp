@@ -111,12 +111,14 @@ Result<Tensor> Refittable::operand(const plan::RefitOperand& operand) const {
   return Tensor::view(operand.dtype, operand.dims, operands_[index].data(), nullptr);
 }
 
-Result<std::vector<ConstantContent>> Refittable::derive(const std::vector<uint32_t>& constants,
-                                                        std::span<const Tensor> weights, RangeCheck check,
-                                                        int threads) const {
-  std::vector<ConstantContent> contents(constants.size());
-  const ConstantDeriver deriver(
-      plan_, steps_, weights, [this](const plan::RefitOperand& each) { return operand(each); }, check);
+Result<> Refittable::derive(const std::vector<uint32_t>& constants, std::span<const Tensor> weights, RangeCheck check,
+                            int threads) {
+  if (derived_ && derived_->constants == constants && derived_->deriver.repeat(weights, check, derived_->contents))
+    return {};
+  derived_.reset();  // what fails then fails anew, and says where
+  const auto read = [this](const plan::RefitOperand& each) { return operand(each); };
+  std::unique_ptr<Derived> made(new Derived{ConstantDeriver(plan_, steps_, weights, read, check), constants,
+                                            std::vector<ConstantContent>(constants.size())});
   std::mutex mutex;
   std::optional<Error> error;
   const auto keep = [&](Error first) {
@@ -125,14 +127,15 @@ Result<std::vector<ConstantContent>> Refittable::derive(const std::vector<uint32
   };
   for_each_in_threads(constants.size(), threads, [&](size_t i, size_t) {
     try {
-      Result<ConstantContent> content = deriver.derive(constants[i]);
-      content ? void(contents[i] = *std::move(content)) : keep(std::move(content).error());
+      Result<ConstantContent> content = made->deriver.derive(constants[i]);
+      content ? void(made->contents[i] = *std::move(content)) : keep(std::move(content).error());
     } catch (const std::bad_alloc&) {
       keep({ErrorCode::out_of_memory, "no memory for the engine's new weights", {}});
     }
   });
   if (error) return fail(*std::move(error));
-  return contents;
+  derived_ = std::move(made);
+  return {};
 }
 
 // Where kernels read the host's memory. Nothing fails once the engine is touched.
@@ -189,8 +192,11 @@ Result<> Refittable::refit(std::span<const Tensor> weights, RangeCheck check, in
   const std::lock_guard turn(refits_);
   LATHE_TRY(check_given(weights, given));
   const std::vector<uint32_t> constants = affected(given);
-  LATHE_ASSIGN(std::vector<ConstantContent> contents, derive(constants, weights, check, threads));
-  return device_->is_host() ? place(constants, contents, threads) : upload(constants, contents, threads);
+  LATHE_TRY(derive(constants, weights, check, threads));
+  Result<> placed = device_->is_host() ? place(constants, derived_->contents, threads)
+                                       : upload(constants, derived_->contents, threads);
+  if (!derived_->deriver.is_repeatable()) derived_.reset();
+  return placed;
 }
 
 }  // namespace lathe

@@ -48,8 +48,8 @@ class Refittable {
   std::vector<bool> needed(const std::vector<bool>& given) const;
   std::vector<uint32_t> affected(const std::vector<bool>& given) const;
   Result<> check_given(std::span<const Tensor> weights, const std::vector<bool>& given) const;
-  Result<std::vector<ConstantContent>> derive(const std::vector<uint32_t>& constants, std::span<const Tensor> weights,
-                                              RangeCheck check, int threads) const;
+  Result<> derive(const std::vector<uint32_t>& constants, std::span<const Tensor> weights, RangeCheck check,
+                  int threads);
   Result<> place(const std::vector<uint32_t>& constants, std::span<const ConstantContent> contents, int threads);
   Result<> upload(const std::vector<uint32_t>& constants, std::span<const ConstantContent> contents, int threads);
   enum class Present : uint8_t { no, yes };
@@ -67,6 +67,13 @@ class Refittable {
   std::vector<std::vector<std::byte>> operands_;  // by operand of the refit: a copy on the host
   std::atomic<bool> complete_ = false;
   std::mutex refits_;  // one after the other
+  // What the last refit derived, while it can be repeated: most refits give the same weights other contents.
+  struct Derived {
+    ConstantDeriver deriver;
+    std::vector<uint32_t> constants;
+    std::vector<ConstantContent> contents;  // of these
+  };
+  std::unique_ptr<Derived> derived_;
   mutable RefitGate gate_;
 };
 

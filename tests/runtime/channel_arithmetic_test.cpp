@@ -38,7 +38,8 @@ class Chain {
   void combine(Op op, const Tensor& operand) {
     ElementwiseAttrs attributes;
     attributes.op = op;
-    const auto step = ChannelStep::of(attributes, result_.dtype(), result_.dims(), operand);
+    const Tensor numbers = Tensor::from<double>(operand.dims(), to_doubles(operand));
+    const auto step = ChannelStep::of(attributes, result_.dtype(), result_.dims(), numbers);
     ASSERT_TRUE(step);
     steps_.push_back(*step);
     result_ = (*run_op(attributes, std::array{result_, operand}, 1))[0];

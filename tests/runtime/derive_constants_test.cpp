@@ -137,5 +137,102 @@ TEST(DeriveConstants, LooksAtProductsOnlyWhereTheResultIsNarrower) {
   }
 }
 
+// What is evaluated again with other weights is what they would have been derived to: small chains of several ops,
+// large products with what comes of these, operands that are weights themselves and of types that are widened, and
+// views.
+TEST(DeriveConstants, RepeatsWithOtherWeights) {
+  constexpr int64_t kChannels = 70, kInner = 100;
+  const DType f32 = DType::f32;
+  plan::Plan plan;
+  plan.refit.kind = plan::RefitKind::all;
+  const auto weights_of = [&](Dims dims, DType type = DType::f32) {
+    plan.refit.weights.push_back({"", type, std::move(dims), {}, {}, {}, false, "", false});
+  };
+  weights_of({kChannels, kInner});                               // 0: of a convolution
+  for (int i = 1; i <= 3; ++i) weights_of({kChannels});          // scale, bias, variance
+  weights_of({kChannels}, DType::f64);                           // 4
+  plan.refit.operands = {{10, f32, {}}, {11, DType::i64, {2}}};  // 5, 6: epsilon, dims
+  plan.refit.steps = {
+      {"elementwise", "", {}, {3, 5}, 1},            // 7: of f32
+      {"unary", "{op=sqrt}", {}, {7}, 1},            // 8
+      {"elementwise", "{op=div}", {}, {1, 8}, 1},    // 9
+      {"reshape", "", {}, {9, 6}, 1},                // 10
+      {"cast", "{to=f64}", {}, {0}, 1},              // 11
+      {"cast", "{to=f64}", {}, {10}, 1},             // 12
+      {"elementwise", "{op=mul}", {}, {11, 12}, 1},  // 13
+      {"cast", "{to=f32}", {}, {13}, 1},             // 14
+      {"elementwise", "{op=mul}", {}, {2, 9}, 1},    // 15
+      {"cast", "{to=f64}", {}, {15}, 1},             // 16
+      {"elementwise", "{op=add}", {}, {16, 4}, 1},   // 17: of weights that are f64
+      {"cast", "{to=f16}", {}, {17}, 1},             // 18
+      {"reshape", "", {}, {1, 6}, 1},                // 19
+      {"elementwise", "{op=sub}", {}, {0, 19}, 1},   // 20: of weights seen otherwise
+      {"elementwise", "{op=max}", {}, {1, 2}, 1},    // 21: no arithmetic of channels
+  };
+  const std::vector<uint64_t> sizes = {4 * kChannels * kInner, 2 * kChannels, 4 * kChannels * kInner, 4 * kChannels,
+                                       4 * kChannels,          4 * kChannels, 4 * kChannels * kInner};
+  const std::vector<uint32_t> values = {14, 18, 20, 21, 19, 2, 0};
+  for (size_t i = 0; i < values.size(); ++i) plan.constants.push_back({"c", 0, sizes[i], {}, 1 + values[i], true});
+  const Tensor epsilon = Tensor::of<float>({}, {0.25f}), dims = Tensor::of<int64_t>({2}, {kChannels, 1});
+  const auto read = [&](const plan::RefitOperand& operand) -> Result<Tensor> {
+    return operand.constant == 10 ? epsilon : dims;
+  };
+  const std::vector<ConstantStep> steps = *read_steps(plan.refit);
+  const auto random_weights = [&](int seed, double bias) {
+    std::vector<Tensor> weights;
+    for (const plan::RefitWeights& each : plan.refit.weights) {
+      weights.push_back(*Tensor::allocate(each.dtype, each.dims));
+      std::vector<double> numbers(static_cast<size_t>(weights.back().volume()));
+      for (double& number : numbers)
+        number = (seed = seed * 1103515245 % 30011) / 30011.0 * (weights.size() == 3 ? bias : 1);
+      from_doubles(numbers, weights.back());
+    }
+    return weights;
+  };
+  const auto derive_all = [&](const ConstantDeriver& deriver) {
+    std::vector<ConstantContent> contents;
+    for (uint32_t i = 0; i < values.size(); ++i) contents.push_back(*deriver.derive(i));
+    return contents;
+  };
+  const auto bits = [](const ConstantContent& content) {
+    std::vector<std::byte> bytes(static_cast<size_t>(content.elements.volume()) * size_of(content.elements.type()));
+    if (content.elements.steps() > 0)
+      content.elements.run(0, content.elements.volume(), bytes.data());
+    else
+      std::ranges::copy(content.elements.source().raw(), bytes.begin());
+    return bytes;
+  };
+  const std::vector<Tensor> first = random_weights(7, 1), second = random_weights(11, -2),
+                            large = random_weights(13, 1e9);
+  ConstantDeriver deriver(plan, steps, first, read, RangeCheck::on);
+  std::vector<ConstantContent> contents = derive_all(deriver);
+  ASSERT_TRUE(deriver.is_repeatable());
+  for (const std::vector<Tensor>& weights : {second, first}) {
+    ASSERT_TRUE(deriver.repeat(weights, RangeCheck::on, contents));
+    const ConstantDeriver anew(plan, steps, weights, read, RangeCheck::on);
+    const std::vector<ConstantContent> wanted = derive_all(anew);
+    for (size_t i = 0; i < values.size(); ++i) EXPECT_EQ(bits(contents[i]), bits(wanted[i])) << i;
+  }
+  EXPECT_NE(bits(contents[0]), bits(derive_all({plan, steps, second, read, RangeCheck::on})[0]));
+  const Result<> refused = deriver.repeat(large, RangeCheck::on, contents);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::invalid_argument);
+  EXPECT_TRUE(deriver.repeat(large, RangeCheck::off, contents));
+}
+
+// What is large is not kept for the next refit.
+TEST(DeriveConstants, KeepsNothingLarge) {
+  plan::Plan plan;
+  plan.refit.kind = plan::RefitKind::all;
+  plan.refit.weights.push_back({"w", DType::f32, {100, 200}, {}, {}, {}, false, "", false});
+  plan.refit.steps.push_back({"transpose", "", {}, {0}, 1});
+  plan.constants.push_back({"c", 0, 80'000, {}, 1 + 1, true});
+  const Tensor weights = Tensor::from<float>({100, 200}, std::vector<float>(20'000, 1));
+  const std::vector<ConstantStep> steps = *read_steps(plan.refit);
+  const ConstantDeriver deriver(plan, steps, std::span(&weights, 1), no_operand, RangeCheck::on);
+  ASSERT_TRUE(deriver.derive(0));
+  EXPECT_FALSE(deriver.is_repeatable());
+}
+
 }  // namespace
 }  // namespace lathe
