@@ -43,6 +43,34 @@ double widened(T value) {
     return value;
 }
 
+void read_block(const Tensor& source, int64_t begin, std::span<double> block) {
+  if (source.dtype() != DType::f32) return read_doubles(source, begin, block);
+  const float* const from = source.as<float>() + begin;
+  const auto count = static_cast<int64_t>(block.size());
+  int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    const Doubles wide = __builtin_convertvector(load(from + i), Doubles);
+    __builtin_memcpy(&block[static_cast<size_t>(i)], &wide, sizeof wide);
+  }
+  for (; i < count; ++i) block[static_cast<size_t>(i)] = from[i];
+}
+
+// values[i] = f(values[i], numbers[i * step]), where step is 0 or 1.
+template <class F>
+void join(double* values, int64_t count, const double* numbers, int64_t step, const F& f) {
+  using Pair [[gnu::vector_size(16)]] = double;
+  Pair others = {numbers[0], numbers[0]};
+  int64_t i = 0;
+  for (; i + 2 <= count; i += 2) {
+    Pair pair;
+    __builtin_memcpy(&pair, values + i, sizeof pair);
+    if (step == 1) __builtin_memcpy(&others, numbers + i, sizeof others);
+    pair = f(pair, others);
+    __builtin_memcpy(values + i, &pair, sizeof pair);
+  }
+  if (i < count) values[i] = f(values[i], numbers[i * step]);
+}
+
 // What storing it and reading it back makes of a number.
 void round_block(DType type, std::span<double> block) {
   if (type == DType::f64) return;
@@ -113,7 +141,7 @@ void ChannelArithmetic::for_each_run(const ChannelStep& step, int64_t begin, int
 
 // `found`: null = nobody looks for what a cast makes infinite.
 void ChannelArithmetic::run_block(int64_t begin, std::span<double> block, std::optional<OutOfRange>* found) const {
-  read_doubles(source_, begin, block);
+  read_block(source_, begin, block);
   std::array<double, kBlock> before;
   for (const ChannelStep& step : steps_) {
     if (!step.op) {
@@ -127,22 +155,21 @@ void ChannelArithmetic::run_block(int64_t begin, std::span<double> block, std::o
     const auto combine = [&](auto f) {
       for_each_run(step, begin, static_cast<int64_t>(block.size()),
                    [&](int64_t first, int64_t run, const double* number) {
-                     double* const values = block.data() + first;
-                     for (int64_t i = 0; i < run; ++i) values[i] = f(values[i], number[step.inner == 1 ? i : 0]);
+                     join(block.data() + first, run, number, step.inner == 1 ? 1 : 0, f);
                    });
     };
     switch (*step.op) {
       case ElementwiseOp::add:
-        combine([](double x, double y) { return x + y; });
+        combine([](const auto& x, const auto& y) { return x + y; });
         break;
       case ElementwiseOp::sub:
-        combine([](double x, double y) { return x - y; });
+        combine([](const auto& x, const auto& y) { return x - y; });
         break;
       case ElementwiseOp::mul:
-        combine([](double x, double y) { return x * y; });
+        combine([](const auto& x, const auto& y) { return x * y; });
         break;
       default:
-        combine([](double x, double y) { return x / y; });
+        combine([](const auto& x, const auto& y) { return x / y; });
     }
     round_block(step.type, block);
   }
