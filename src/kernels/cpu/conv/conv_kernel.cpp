@@ -85,7 +85,8 @@ void DirectConv::run(const Launch& launch) const {
   auto* zeros = reinterpret_cast<float*>(launch.workspace + tap_bytes());
   std::memset(zeros, 0, static_cast<size_t>(zero_bytes()));
   const BoundEpilogue epilogue = bind_epilogue(epilogue_, operands, out, 1);
-  const PixelRows source(geometry, config_, needs_, taps, zeros, x.as<float>(), out, epilogue, operands);
+  const OutputRows rows(geometry, out, epilogue, operands);
+  const PixelRows source(geometry, config_, needs_, taps, zeros, x.as<float>(), rows);
   gemm::GemmProblem problem;
   problem.rows = geometry.rows();
   problem.row_unit = config_.row_aligned ? geometry.out[2] : 0;

@@ -32,6 +32,19 @@ bool Geometry::padded() const {
   return false;
 }
 
+gemm::RowMap<1> Geometry::first_taps() const {
+  gemm::RowMap<1> map;
+  map.streams = 1;
+  map.add_dim(batch);
+  map.set_stride(0, 0, batch_stride);
+  for (int d = 0; d < 3; ++d) {
+    map.add_dim(out[d]);
+    map.set_stride(0, 1 + d, in_stride[d] * shape.stride[d]);
+  }
+  map.collapse();
+  return map;
+}
+
 Geometry geometry_of(const ConvShape& shape, const TensorArg& x, const TensorArg& out) {
   Geometry g;
   g.batch = x.dims[0];
@@ -95,18 +108,60 @@ void write_taps(const Geometry& g, const ConvConfig& config, Tap* taps) {
   }
 }
 
+OutputRows::OutputRows(const Geometry& geometry, const TensorArg& out, const BoundEpilogue& epilogue,
+                       std::span<const TensorArg> operands)
+    : out_(out.data), out_size_(size_of(out.dtype)), epilogue_(epilogue) {
+  for (int i = 0; i < epilogue.count; ++i)
+    if (epilogue.operands[i].varies_by_row) varying_[map_.streams++] = i;
+  ++map_.streams;
+  map_.add_dim(geometry.batch);
+  for (int64_t size : geometry.out) map_.add_dim(size);
+  const int missing = 3 - geometry.shape.spatial;
+  for (int d = 0; d < out.rank; ++d) {
+    if (d == 1) continue;
+    const int dim = d == 0 ? 0 : d - 1 + missing;
+    map_.set_stride(0, dim, out.strides[d]);
+    for (int s = 1; s < map_.streams; ++s)
+      map_.set_stride(s, dim, broadcast_stride(operands[static_cast<size_t>(varying_[s - 1])], d));
+  }
+  map_.collapse();
+}
+
+void OutputRows::fill(int64_t first, int count, int at, TileRows& where) const {
+  // Alone in its loop, the usual case is a few instructions a row.
+  if (map_.streams == 1)
+    return map_.fill(first, count,
+                     [out = out_, to = where.out + at, size = static_cast<int64_t>(out_size_)](
+                         int, int row, int64_t offset) { to[row] = element_at(out, offset, size); });
+  map_.fill(first, count, [&](int stream, int row, int64_t offset) {
+    if (stream == 0) {
+      where.out[at + row] = element_at(out_, offset, out_size_);
+    } else {
+      const EpilogueOperand& operand = epilogue_.operands[varying_[stream - 1]];
+      where.operand[varying_[stream - 1]][at + row] = element_at(operand.data, offset, operand.size);
+    }
+  });
+}
+
+void OutputRows::skip(float* unused, int begin, int end, TileRows& where) const {
+  std::fill(where.out + begin, where.out + end, unused);
+  for (int s = 1; s < map_.streams; ++s) {
+    auto& rows = where.operand[varying_[s - 1]];
+    std::fill(rows + begin, rows + end, epilogue_.operands[varying_[s - 1]].data);
+  }
+}
+
 PixelRows::PixelRows(const Geometry& geometry, const ConvConfig& config, const Needs& needs, const Tap* taps,
-                     const float* zeros, const float* x, const TensorArg& out, const BoundEpilogue& epilogue,
-                     std::span<const TensorArg> operands)
+                     const float* zeros, const float* x, const OutputRows& out)
     : geometry_(geometry),
       planar_(config.algorithm == Algorithm::planar),
+      contiguous_(geometry.contiguous()),
       needs_(needs),
       taps_(taps),
       zeros_(zeros),
       x_(x),
-      out_(out.data),
-      out_size_(size_of(out.dtype)),
-      epilogue_(epilogue) {
+      out_(out),
+      x_map_(geometry.first_taps()) {
   const ConvShape& shape = geometry.shape;
   for (int d = 0; d < 3; ++d) {
     x_ -= shape.pad[d] * geometry.in_stride[d];
@@ -114,29 +169,6 @@ PixelRows::PixelRows(const Geometry& geometry, const ConvConfig& config, const N
     const int64_t last = geometry.in[d] - 1 - (shape.kernel[d] - 1) * shape.dilation[d] + shape.pad[d];
     inner_end_[d] = last < 0 ? 0 : last / shape.stride[d] + 1;
   }
-  x_map_.streams = 1;
-  for (int i = 0; i < epilogue.count; ++i)
-    if (epilogue.operands[i].varies_by_row) varying_[out_map_.streams++] = i;
-  ++out_map_.streams;
-  x_map_.add_dim(geometry.batch);
-  out_map_.add_dim(geometry.batch);
-  x_map_.set_stride(0, 0, geometry.batch_stride);
-  for (int d = 0; d < 3; ++d) {
-    x_map_.add_dim(geometry.out[d]);
-    out_map_.add_dim(geometry.out[d]);
-    x_map_.set_stride(0, 1 + d, geometry.in_stride[d] * shape.stride[d]);
-  }
-  const int missing = 3 - shape.spatial;
-  for (int d = 0; d < out.rank; ++d) {
-    if (d == 1) continue;
-    const int dim = d == 0 ? 0 : d - 1 + missing;
-    out_map_.set_stride(0, dim, out.strides[d]);
-    for (int s = 1; s < out_map_.streams; ++s)
-      out_map_.set_stride(s, dim, broadcast_stride(operands[static_cast<size_t>(varying_[s - 1])], d));
-  }
-  x_map_.collapse();
-  out_map_.collapse();
-  contiguous_ = x_map_.even() && !geometry.padded();
 }
 
 // True when every tap of every pixel lies inside of x.
@@ -178,21 +210,7 @@ bool PixelRows::find_pixels(int64_t first, Pixels& pixels) const {
 }
 
 TileTaps PixelRows::fill(int64_t first, int count, TileScratch& scratch) const {
-  // Alone in its loop, the usual case is a few instructions a row.
-  if (out_map_.streams == 1)
-    out_map_.fill(first, count,
-                  [&, out = scratch.where.out, size = static_cast<int64_t>(out_size_)](int, int row, int64_t offset) {
-                    out[row] = element_at(out_, offset, size);
-                  });
-  else
-    out_map_.fill(first, count, [&](int stream, int row, int64_t offset) {
-      if (stream == 0) {
-        scratch.where.out[row] = element_at(out_, offset, out_size_);
-      } else {
-        const EpilogueOperand& operand = epilogue_.operands[varying_[stream - 1]];
-        scratch.where.operand[varying_[stream - 1]][row] = element_at(operand.data, offset, operand.size);
-      }
-    });
+  out_.fill(first, count, 0, scratch.where);
   if (contiguous_) {
     x_map_.fill(first, count, [&](int, int row, int64_t offset) { scratch.a_rows[row] = x_ + offset; });
     return {scratch.a_rows, taps_};

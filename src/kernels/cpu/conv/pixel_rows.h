@@ -17,6 +17,9 @@ struct Geometry {
 
   int64_t rows() const { return batch * out[0] * out[1] * out[2]; }
   bool padded() const;  // some tap of some pixel lies outside of x
+  gemm::RowMap<1> first_taps() const;
+  // The first taps are evenly spaced and no tap lies outside of x.
+  bool contiguous() const { return first_taps().even() && !padded(); }
 };
 Geometry geometry_of(const ConvShape& shape, const TensorArg& x, const TensorArg& out);
 
@@ -34,17 +37,34 @@ int64_t tap_offset(const ConvShape& shape, const TensorArg& weights, int64_t tap
 gemm::Needs needs_of(const ConvShape& shape, const ConvConfig& config);
 void write_taps(const Geometry& geometry, const ConvConfig& config, gemm::Tap* taps);
 
+// Where output pixels go, and what the epilogue adds to them.
+class OutputRows {
+ public:
+  OutputRows(const Geometry& geometry, const TensorArg& out, const BoundEpilogue& epilogue,
+             std::span<const TensorArg> operands);
+
+  // Of pixels [first, first + count), in the tile's rows from `at` on.
+  void fill(int64_t first, int count, int at, TileRows& where) const;
+  // Rows [begin, end) of the tile are no pixels: results go to `unused`, which has room for one row.
+  void skip(float* unused, int begin, int end, TileRows& where) const;
+
+ private:
+  void* out_;
+  size_t out_size_;  // of an element
+  const BoundEpilogue& epilogue_;
+  gemm::RowMap<1 + kMaxEpilogueOperands> map_;  // of the result and of the operands that vary by row
+  int varying_[kMaxEpilogueOperands] = {};      // those operands
+};
+
 class PixelRows final : public gemm::RowSource {
  public:
   // `zeros` holds as many zeros as x has channels, or the kernel columns if that is more.
   PixelRows(const Geometry& geometry, const ConvConfig& config, const gemm::Needs& needs, const gemm::Tap* taps,
-            const float* zeros, const float* x, const TensorArg& out, const BoundEpilogue& epilogue,
-            std::span<const TensorArg> operands);
+            const float* zeros, const float* x, const OutputRows& out);
 
   // Taps that lie outside of x for all pixels of a tile are summed like others, for products with zeros that are no
   // zeros when they are multiplied.
   void keep_outside() { keeps_outside_ = true; }
-
   gemm::TileTaps fill(int64_t first, int count, gemm::TileScratch& scratch) const override;
 
  private:
@@ -62,18 +82,14 @@ class PixelRows final : public gemm::RowSource {
   const Geometry& geometry_;
   bool planar_;
   bool keeps_outside_ = false;
-  bool contiguous_;                                 // the first taps are evenly spaced and no tap lies outside of x
+  const bool contiguous_;
   std::array<int64_t, 3> inner_begin_, inner_end_;  // the output pixels whose taps all lie inside of x
   const gemm::Needs needs_;
   const gemm::Tap* taps_;
   const float* zeros_;
   const float* x_;  // of the first tap of the first pixel
-  void* out_;
-  size_t out_size_;  // of an element
-  const BoundEpilogue& epilogue_;
+  const OutputRows& out_;
   gemm::RowMap<1> x_map_;
-  gemm::RowMap<1 + kMaxEpilogueOperands> out_map_;  // of the result and of the operands that vary by row
-  int varying_[kMaxEpilogueOperands] = {};          // those operands
 };
 
 }  // namespace lathe::cpu::conv

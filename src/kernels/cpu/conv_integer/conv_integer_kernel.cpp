@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <utility>
 
-#include "kernels/cpu/conv/pixel_rows.h"
+#include "kernels/cpu/conv/even_rows.h"
 #include "kernels/cpu/conv_integer/conv_integer.h"
 #include "kernels/cpu/gemm/integer_epilogue.h"
 #include "kernels/cpu/gemm/integer_panels.h"
@@ -32,12 +33,7 @@ class ConvInteger final : public Kernel {
 
   Result<> check(std::span<const TensorArg> inputs, std::span<const TensorArg> outputs) const override;
   size_t workspace_bytes(std::span<const TensorArg> inputs, std::span<const TensorArg> outputs,
-                         int threads) const override {
-    const Geometry geometry = geometry_for(in_fours(inputs[0]), outputs[0]);
-    return start_bytes() +
-           gemm::scratch_bytes(config_.blocking, geometry.rows(), panels().k, needs_of(geometry.shape, config_)) *
-               static_cast<size_t>(threads);
-  }
+                         int threads) const override;
   void run(const Launch& launch) const override;
 
  private:
@@ -45,7 +41,14 @@ class ConvInteger final : public Kernel {
     return {shape_.volume() * shape_.group_inputs(), shape_.group_outputs(), config_.blocking.width};
   }
   static size_t rounded(int64_t bytes) { return static_cast<size_t>((bytes + 63) / 64 * 64); }
-  Geometry geometry_for(const TensorArg& x, const TensorArg& out) const;
+  // How a launch reads x: as it lies, or a copy.
+  struct Reading {
+    Geometry geometry;
+    std::optional<EvenImage> image;
+    gemm::Needs needs;
+    int64_t rows;
+  };
+  void read(const TensorArg& x, const TensorArg& weights, const TensorArg& out, Reading& reading) const;
   size_t tap_bytes() const { return rounded(needs_of(shape_, config_).taps * static_cast<int64_t>(sizeof(gemm::Tap))); }
   size_t zero_bytes() const { return rounded(shape_.in_channels * 4); }
   size_t packed_at() const {
@@ -85,13 +88,28 @@ Result<> ConvInteger::check(std::span<const TensorArg> inputs, std::span<const T
 }
 
 // Where the pixels of a kernel's row lie one after the other, the row is one tap of as many channels more.
-Geometry ConvInteger::geometry_for(const TensorArg& x, const TensorArg& out) const {
-  Geometry geometry = geometry_of(shape_, x, out);
+void ConvInteger::read(const TensorArg& x, const TensorArg& weights, const TensorArg& out, Reading& reading) const {
+  Geometry& geometry = reading.geometry = geometry_of(shape_, x, out);
   ConvShape& shape = geometry.shape;
-  if (shape.groups != 1 || shape.dilation[2] != 1 || geometry.in_stride[2] != shape.in_channels || geometry.padded())
-    return geometry;
-  shape.in_channels *= std::exchange(shape.kernel[2], 1);
-  return geometry;
+  const bool pads = std::ranges::all_of(shape.pad, [](int64_t pad) { return pad >= 0; });
+  if (gemm::has_matrix_tiles() && weights.dtype != DType::u8 && pads && !geometry.contiguous()) {
+    reading.image.emplace(geometry);
+    reading.needs = reading.image->needs(config_);
+    reading.rows = reading.image->rows();
+    return;
+  }
+  if (shape.groups == 1 && shape.dilation[2] == 1 && geometry.in_stride[2] == shape.in_channels && !geometry.padded())
+    shape.in_channels *= std::exchange(shape.kernel[2], 1);
+  reading.needs = needs_of(shape, config_);
+  reading.rows = geometry.rows();
+}
+
+size_t ConvInteger::workspace_bytes(std::span<const TensorArg> inputs, std::span<const TensorArg> outputs,
+                                    int threads) const {
+  Reading reading;
+  read(in_fours(inputs[0]), inputs[1], outputs[0], reading);
+  return start_bytes() + rounded(reading.image ? reading.image->floats() * 4 : 0) +
+         gemm::scratch_bytes(config_.blocking, reading.rows, panels().k, reading.needs) * static_cast<size_t>(threads);
 }
 
 // Weights [O, C / groups, kernel...], and 128 times their sums behind them.
@@ -121,10 +139,10 @@ void ConvInteger::run(const Launch& launch) const {
   const TensorArg x = in_fours(launch.inputs[0]), &out = launch.outputs[0];
   if (out.volume() == 0) return;
   const auto operands = launch.inputs.subspan(2);
-  const Geometry geometry = geometry_for(x, out);
-  const gemm::Needs needs = needs_of(geometry.shape, config_);
+  Reading reading;
+  read(x, launch.inputs[1], out, reading);
+  const Geometry& geometry = reading.geometry;
   auto* taps = reinterpret_cast<gemm::Tap*>(launch.workspace);
-  write_taps(geometry, config_, taps);
   auto* zeros = reinterpret_cast<float*>(launch.workspace + tap_bytes());
   std::memset(zeros, 0, zero_bytes());
   const int32_t* packed = packed_ ? launch.inputs[1].as<int32_t>() : pack(launch);
@@ -132,22 +150,35 @@ void ConvInteger::run(const Launch& launch) const {
   gemm::IntegerEpilogue epilogue =
       gemm::bind_integer_epilogue(program_, operands, out, 1, flipped, launch.workspace + tap_bytes() + zero_bytes());
   if (launch.inputs[1].dtype == DType::u8) epilogue.row_factor = 128;
-  PixelRows source(geometry, config_, needs, taps, zeros, x.as<float>(), out, epilogue.middle, operands);
-  if (flipped) source.keep_outside();  // where they are 128, which the sums of the weights take off
+  const OutputRows rows(geometry, out, epilogue.middle, operands);
+  std::byte* next = launch.workspace + start_bytes();
+  std::optional<PixelRows> pixels;
+  std::optional<EvenRows> steps;
   gemm::GemmProblem problem;
-  problem.rows = geometry.rows();
-  problem.row_unit = config_.row_aligned ? geometry.out[2] : 0;
+  if (reading.image) {
+    auto* copy = reinterpret_cast<float*>(next);
+    next += rounded(reading.image->floats() * 4);
+    reading.image->write_taps(config_, taps);
+    reading.image->copy(x.as<float>(), copy, launch.pool);
+    problem.source = &steps.emplace(*reading.image, copy, taps, rows);
+  } else {
+    write_taps(geometry, config_, taps);
+    pixels.emplace(geometry, config_, reading.needs, taps, zeros, x.as<float>(), rows);
+    if (flipped) pixels->keep_outside();  // where they are 128, which the sums of the weights take off
+    problem.source = &*pixels;
+    problem.row_unit = config_.row_aligned && !gemm::has_matrix_tiles() ? geometry.out[2] : 0;
+  }
+  problem.rows = reading.rows;
   problem.groups = shape_.groups;
   problem.group_input = geometry.shape.group_inputs();
   problem.panels = panels();
   problem.packed = reinterpret_cast<const float*>(packed);
   problem.taps = taps;
-  problem.needs = needs;
+  problem.needs = reading.needs;
   problem.blocking = config_.blocking;
   problem.epilogue = &epilogue.middle;
   problem.integers = &epilogue;
-  problem.source = &source;
-  gemm::run_problem(problem, launch.workspace + start_bytes(), launch.pool);
+  gemm::run_problem(problem, next, launch.pool);
 }
 
 }  // namespace

@@ -203,6 +203,8 @@ void run_panels_alone(const GemmProblem& problem, int64_t first, int64_t last, s
   Worker(problem, scratch).run({0, problem.rows, first, last});
 }
 
+bool has_matrix_tiles() { return matrix() != nullptr; }
+
 const TileTable& pair_tiles() {
   static const TileTable& vectors = LATHE_ISA_SELECT(pair_tile_table)(multiplies_bf16());
   return matrix() ? matrix()->pairs : vectors;

@@ -101,6 +101,8 @@ class MatrixSetup {
   void (*const leave_)();
   int rows_ = 0;
 };
+// Whether products of 8-bit integers are taken in matrix registers, unless A's rows have factors (row_factor).
+bool has_matrix_tiles();
 // Tiles of products of bf16 on this machine.
 const TileTable& pair_tiles();
 // Columns of the widest tile, at least a panel's.
