@@ -145,16 +145,32 @@ struct BytePacking {
       : zero(broadcast_int(zero * 0x10001)),
         least(broadcast_int(static_cast<int32_t>(static_cast<uint32_t>(least) * 0x1010101))),
         most(broadcast_int(static_cast<int32_t>(static_cast<uint32_t>(most) * 0x1010101))),
-        flip(broadcast_int(flip)){}
+        flip(broadcast_int(flip)),
 #else
-      : zero(broadcast_int(zero)), least(broadcast_int(least)), most(broadcast_int(most)), flip(broadcast_int(flip)) {
-  }
+      : zero(broadcast_int(zero)), least(broadcast_int(least)), most(broadcast_int(most)), flip(broadcast_int(flip)),
 #endif
-        IntVec zero,
-        least,
-        most,
-        flip;
+        is_plain(zero == 0 && least == 0 && most == 255 && flip == 0) {
+  }
+  IntVec zero, least, most, flip;
+  bool is_plain;  // clip(level, 0, 255)
 };
+
+#if defined(LATHE_ISA_LEVEL_avx512)
+// The bytes of four vectors of levels, in turns.
+LATHE_INLINE __m512i pack_in_turns(const IntVec (&levels)[4], const BytePacking& packing) {
+  const auto of = [](IntVec v) { return reinterpret_cast<__m512i>(v); };
+  __m512i low = _mm512_packs_epi32(of(levels[0]), of(levels[1])), high = _mm512_packs_epi32(of(levels[2]), of(levels[3]));
+  if (packing.is_plain) return _mm512_packus_epi16(low, high);
+  low = _mm512_adds_epi16(low, of(packing.zero));
+  high = _mm512_adds_epi16(high, of(packing.zero));
+  __m512i bytes = _mm512_packus_epi16(low, high);
+  bytes = _mm512_max_epu8(_mm512_min_epu8(bytes, of(packing.most)), of(packing.least));
+  return _mm512_xor_si512(bytes, of(packing.flip));
+}
+LATHE_INLINE __m512i in_a_row(__m512i bytes) {
+  return _mm512_permutexvar_epi32(_mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15), bytes);
+}
+#endif
 
 #if defined(LATHE_ISA_LEVEL_avx512)
 LATHE_INLINE void store_narrow(std::byte* to, __m512i bytes, int n) {
@@ -184,14 +200,8 @@ LATHE_INLINE void store_narrow(std::byte* to, __m512i bytes, int n) {
 template <ByteOrder kOrder = ByteOrder::in_a_row, bool kNarrow = false>
 LATHE_INLINE void store_packed(void* to, const IntVec (&levels)[4], int n, const BytePacking& packing) {
 #if defined(LATHE_ISA_LEVEL_avx512)
-  const auto of = [](IntVec v) { return reinterpret_cast<__m512i>(v); };
-  const __m512i low = _mm512_adds_epi16(_mm512_packs_epi32(of(levels[0]), of(levels[1])), of(packing.zero));
-  const __m512i high = _mm512_adds_epi16(_mm512_packs_epi32(of(levels[2]), of(levels[3])), of(packing.zero));
-  __m512i bytes = _mm512_packus_epi16(low, high);
-  bytes = _mm512_max_epu8(_mm512_min_epu8(bytes, of(packing.most)), of(packing.least));
-  const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-  bytes = _mm512_xor_si512(bytes, of(packing.flip));
-  if constexpr (kOrder == ByteOrder::in_a_row) bytes = _mm512_permutexvar_epi32(order, bytes);
+  __m512i bytes = pack_in_turns(levels, packing);
+  if constexpr (kOrder == ByteOrder::in_a_row) bytes = in_a_row(bytes);
   if (n == 64)
     _mm512_storeu_si512(to, bytes);
   else if (n == 32)

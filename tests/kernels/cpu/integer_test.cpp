@@ -35,7 +35,7 @@ void expect_products(const Form& form, const Levels& out, const std::vector<Leve
 TEST(GemmInteger, RandomShapes) {
   for (int i = 0; i < 300 && !::testing::Test::HasFailure(); ++i) {
     const Form& form = forms()[static_cast<size_t>(i) % forms().size()];
-    const int64_t b = pick(1, 2), m = one_of<int64_t>({1, 3, 13, 14, 29, 50}), k = 4 * pick(1, 40),
+    const int64_t b = pick(1, 2), m = one_of<int64_t>({1, 3, 13, 14, 29, 33, 50, 71}), k = 4 * pick(1, 40),
                   n = one_of<int64_t>({1, 3, 16, 17, 31, 48, 65, 100});
     const int width = static_cast<int>(one_of<int64_t>({16, 32, 48, 64}));
     SCOPED_TRACE(fmt::format("{} x {} x {} x {} width {}", b, m, k, n, width));
@@ -98,7 +98,7 @@ TEST(GemmInteger, ComputedMatrices) {
   using Dims = std::vector<int64_t>;
   for (int i = 0; i < 400 && !::testing::Test::HasFailure(); ++i) {
     const Form& form = forms()[static_cast<size_t>(i) % forms().size()];
-    const int64_t batch = pick(1, 3), m = one_of<int64_t>({1, 3, 13, 14, 29, 50}), k = pick(1, 150),
+    const int64_t batch = pick(1, 3), m = one_of<int64_t>({1, 3, 13, 14, 29, 33, 50, 71}), k = pick(1, 150),
                   n = one_of<int64_t>({1, 3, 16, 17, 31, 48, 65, 100});
     const int width = static_cast<int>(one_of<int64_t>({16, 32, 48, 64}));
     const Levels a = random_matrices(one_of<Dims>({{batch}, {batch}, {1}, {}}), m, k);
@@ -136,12 +136,14 @@ TEST(ConvInteger, RandomShapes) {
     const int64_t channels = 4 * pick(1, 6), outputs = one_of<int64_t>({1, 5, 16, 33, 64});  // of a group
     shape.in_channels = channels / 4 * shape.groups;
     shape.out_channels = outputs * shape.groups;
-    std::array<int64_t, 3> in{1, pick(3, 9), pick(3, 9)}, size{1, 1, 1};
+    std::array<int64_t, 3> in{1, pick(5, 13), pick(5, 13)}, size{1, 1, 1};
     for (int d = 1; d < 3; ++d) {
       shape.kernel[d] = pick(1, 3);
-      shape.stride[d] = pick(1, 2);
-      shape.pad[d] = pick(0, shape.kernel[d] - 1);
-      size[d] = (in[d] + 2 * shape.pad[d] - shape.kernel[d]) / shape.stride[d] + 1;
+      shape.stride[d] = pick(1, 3);
+      shape.dilation[d] = pick(1, 2);
+      const int64_t reach = (shape.kernel[d] - 1) * shape.dilation[d];
+      shape.pad[d] = pick(0, reach);
+      size[d] = (in[d] + 2 * shape.pad[d] - reach - 1) / shape.stride[d] + 1;
     }
     const int64_t batch = pick(1, 2), depth = channels * shape.volume();
     SCOPED_TRACE(fmt::format("{} groups of {} to {}, {}x{} kernel", shape.groups, channels, outputs, shape.kernel[1],
@@ -179,8 +181,8 @@ TEST(ConvInteger, RandomShapes) {
           const int64_t oh = p / size[2], ow = p % size[2];
           int64_t sum = 0;
           for (int64_t t = 0; t < shape.volume(); ++t) {
-            const int64_t h = oh * shape.stride[1] - shape.pad[1] + t / shape.kernel[2],
-                          w = ow * shape.stride[2] - shape.pad[2] + t % shape.kernel[2];
+            const int64_t h = oh * shape.stride[1] - shape.pad[1] + t / shape.kernel[2] * shape.dilation[1],
+                          w = ow * shape.stride[2] - shape.pad[2] + t % shape.kernel[2] * shape.dilation[2];
             if (h < 0 || w < 0 || h >= in[1] || w >= in[2]) continue;
             for (int64_t c = 0; c < channels; ++c)
               sum += static_cast<int64_t>(x.at({n, o / outputs * channels + c, h, w})) * weight(o, t, c);

@@ -101,6 +101,7 @@ void ConvInteger::read(const TensorArg& x, const TensorArg& weights, const Tenso
   if (shape.groups == 1 && shape.dilation[2] == 1 && geometry.in_stride[2] == shape.in_channels && !geometry.padded())
     shape.in_channels *= std::exchange(shape.kernel[2], 1);
   reading.needs = needs_of(shape, config_);
+  reading.needs.is_narrow = true;
   reading.rows = geometry.rows();
 }
 

@@ -6,6 +6,7 @@
 #include "kernels/cpu/cpu_tactic.h"
 #include "kernels/cpu/gemm/gemm.h"
 #include "kernels/cpu/gemm/integer_tactic.h"
+#include "kernels/cpu/gemm/tile_cost_tactic.h"
 #include "kernels/match_tactic.h"
 #include "kernels/pack_tactic.h"
 
@@ -22,7 +23,9 @@ std::vector<Config> configs(const Problem& problem, const ConvShape& shape) {
   conv::ConvProblem p = conv_problem(problem, shape);
   p.is_narrow = true;
   std::vector<ConvConfig> choices = conv::candidates(p, problem.target.cores);
-  std::erase_if(choices, [](const ConvConfig& config) { return config.algorithm != conv::Algorithm::direct; });
+  std::erase_if(choices, [&](const ConvConfig& config) {
+    return config.algorithm != conv::Algorithm::direct || !gemm::has_whole_tiles(problem.target, config.blocking);
+  });
   const double packing = problem.inputs[1].constant ? 0 : packing_us(problem);
   return configs_of(choices, text_of,
                     [&](const ConvConfig& config) { return packing + conv::predicted_us(problem.target, p, config); });

@@ -26,10 +26,17 @@ constexpr int64_t kFloat = sizeof(float);
 int64_t list_bytes(const Needs& needs) { return needs.lists * kMaxTileRows * static_cast<int64_t>(sizeof(float*)); }
 int64_t tap_bytes(const Needs& needs) { return needs.taps * static_cast<int64_t>(sizeof(Tap)); }
 
+// What a tile's rows of A take that are copied: those of few taps alone, which mostly do not fill registers.
+int64_t gathered_stride(int64_t k) { return k <= 1024 ? round_up<int64_t>(k, 16) : 0; }
+int64_t gathered_floats(int64_t k, const Needs& needs) {
+  return matrix() && needs.is_narrow ? kMaxTileRows * gathered_stride(k) : 0;
+}
+
 // Partial sums of a row block, when there are several k blocks.
 int64_t partial_floats(const Blocking& blocking, int64_t rows, int64_t k) {
   if (blocking.k_block == 0 || blocking.k_block >= k) return 0;
-  return (blocking.row_block ? std::min(rows, blocking.row_block) : rows) * blocking.width;
+  const int64_t again = matrix() ? kMaxTileRows : 0;  // see Tile::skipped
+  return ((blocking.row_block ? std::min(rows, blocking.row_block) : rows) + again) * blocking.width;
 }
 
 // One thread's rows [first_row, last_row) x panels [first_panel, last_panel), panels counted over all groups.
@@ -50,11 +57,14 @@ class Worker {
     scratch_.a_rows = reinterpret_cast<const float**>(take(list_bytes(needs)));
     scratch_.taps = reinterpret_cast<Tap*>(take(tap_bytes(needs)));
     scratch_.edge = reinterpret_cast<float*>(take(needs.edge_floats * kFloat));
+    gathered_ = reinterpret_cast<float*>(take(gathered_floats(problem.panels.k, needs) * kFloat));
+    plan_gathering();
     partial_ = reinterpret_cast<float*>(scratch);
   }
 
   void run(const Share& share) {
-    if (problem_.blocking.row_block == kTileByTile && problem_.blocking.k_block == 0) return run_by_tiles(share);
+    if (gathers_ || (problem_.blocking.row_block == kTileByTile && problem_.blocking.k_block == 0))
+      return run_by_tiles(share);
     const int64_t block = problem_.blocking.row_block ? problem_.blocking.row_block : share.last_row;
     for (int64_t row = share.first_row; row < share.last_row; row += block) {
       rows_begin_ = row;
@@ -65,9 +75,27 @@ class Worker {
   }
 
  private:
-  // Where a tile's rows begin that is the i-th of `count` rows; most: of a tile.
-  int64_t row_of(int64_t i, int64_t tiles, int64_t count, int most) const {
-    return tiles_.has_whole_tiles ? std::min(count, i * most) : count * i / tiles;
+  // Rows of A whose taps do not fill registers are copied, where that is done once for all columns.
+  void plan_gathering() {
+    const Tap *taps = problem_.taps, *end = taps + problem_.needs.taps;
+    const int64_t k = problem_.panels.k, whole = k / 16 * 16;
+    gathers_ = tiles_.gather && gathered_floats(k, problem_.needs) > 0 && problem_.groups == 1 &&
+               problem_.blocking.k_block == 0 && std::any_of(taps, end, [](const Tap& tap) { return tap.depth % 16 != 0; });
+    const bool ends_last = problem_.integers && k > 16 && whole < k;  // as TileTable::gather says
+    gathered_count_ = ends_last ? 2 : 1;
+    gathered_taps_[0].depth = static_cast<int32_t>(ends_last ? whole : round_up<int64_t>(k, 16));
+    gathered_taps_[1] = {whole, k - 16, 16, 0};
+  }
+
+  // A tile's rows of those of a problem or a unit, and how many of them the tile before has.
+  struct Cut {
+    int64_t begin, end, skipped;
+  };
+  // The i-th tile of `count` rows.
+  Cut cut(int64_t i, int64_t tiles, int64_t count) const {
+    if (!tiles_.has_equal_tiles) return {count * i / tiles, count * (i + 1) / tiles, 0};
+    const int64_t size = ceil_div(count, tiles), begin = std::min(i * size, count - size);
+    return {begin, begin + size, i * size - begin};
   }
   int most_rows(int vectors) const { return tiles_.max_rows[vectors - 1]; }
 
@@ -79,8 +107,10 @@ class Worker {
     for (int64_t begin = share.first_row; begin < share.last_row; begin += unit) {
       const int64_t size = std::min(unit, share.last_row - begin), tiles = ceil_div<int64_t>(size, most);
       for (int64_t i = 0; i < tiles; ++i) {
-        rows_begin_ = begin + row_of(i, tiles, size, most);
-        rows_end_ = begin + row_of(i + 1, tiles, size, most);
+        const Cut rows = cut(i, tiles, size);
+        rows_begin_ = begin + rows.begin;
+        rows_end_ = begin + rows.end;
+        skipped_ = rows.skipped;
         for (int64_t panel = share.first_panel; panel < share.last_panel; ++panel) run_panel(panel, false);
       }
     }
@@ -133,28 +163,60 @@ class Worker {
     const int most = most_rows(vectors);
     const int64_t rows = rows_end_ - rows_begin_;
     const int64_t unit = problem_.row_unit ? std::min(problem_.row_unit, rows) : rows;
-    const int64_t per_unit = ceil_div(unit, most);
-    plan_prefetch(tile, upcoming, depth, per_unit * ceil_div(rows, unit));
+    plan_prefetch(tile, upcoming, depth, ceil_div(unit, most) * ceil_div(rows, unit));
     for (int64_t begin = rows_begin_; begin < rows_end_; begin += unit) {
-      const int64_t size = std::min(unit, rows_end_ - begin);
-      for (int64_t i = 0; i < per_unit; ++i) {
-        const int64_t row = begin + row_of(i, per_unit, size, most);
-        const int count = static_cast<int>(begin + row_of(i + 1, per_unit, size, most) - row);
-        if (count == 0) continue;
+      const int64_t size = std::min(unit, rows_end_ - begin), tiles = ceil_div<int64_t>(size, most);
+      for (int64_t i = 0; i < tiles; ++i) {
+        const Cut rows = cut(i, tiles, size);
+        const int64_t row = begin + rows.begin;
+        const int count = static_cast<int>(rows.end - rows.begin);
+        tile.skipped = static_cast<int>(skipped_ + rows.skipped);
         if (row != filled_row_ || count != filled_count_) {
           filled_ = problem_.source->fill(row, count, scratch_);
           filled_row_ = row;
           filled_count_ = count;
+          if (gathers_) gather(tile, count);
+          a_distance_ = tiles_.gather && (gathers_ || problem_.needs.lists == 1) ? distance(count) : 0;
+          if (tile.skipped > 0) skip_rows(tile.skipped, count);
         }
         tile.a_rows = filled_.a_rows;
+        tile.a_distance = a_distance_;
         tile.taps = filled_.taps + first_tap;
-        tile.tap_count = last_tap - first_tap;
+        tile.tap_count = gathers_ ? gathered_count_ : last_tap - first_tap;
         tile.rows = count;
-        tile.partial = partial_ + (row - rows_begin_) * tile.partial_stride;
+        tile.partial = partial_ + (row + rows.skipped - rows_begin_) * tile.partial_stride;
         tiles_.functions[vectors - 1][count - 1](tile);
         tile.prefetch += prefetch_step_;
       }
     }
+  }
+
+  // Of all rows of A; 0 where they differ.
+  int64_t distance(int count) const {
+    const auto to_next = [&](int r) {
+      return reinterpret_cast<intptr_t>(filled_.a_rows[r + 1]) - reinterpret_cast<intptr_t>(filled_.a_rows[r]);
+    };
+    if (count == 1) return 1;
+    bool is_even = true;
+    for (int r = 1; r + 1 < count; ++r) is_even &= to_next(r) == to_next(0);
+    return is_even ? to_next(0) : 0;
+  }
+
+  void gather(Tile tile, int count) {
+    tile.a_rows = filled_.a_rows;
+    tile.taps = filled_.taps;
+    tile.tap_count = problem_.needs.taps;
+    tile.rows = count;
+    const int64_t k = problem_.panels.k, stride = gathered_stride(k);
+    tiles_.gather(tile, gathered_, stride);
+    for (int r = 0; r < count; ++r) scratch_.a_rows[r] = gathered_ + r * stride;
+    filled_ = {scratch_.a_rows, gathered_taps_};
+  }
+
+  void skip_rows(int skipped, int count) {
+    const auto skip = [&](auto& rows) { std::copy(rows + skipped, rows + count, rows); };
+    skip(scratch_.where.out);
+    for (int i = 0; i < problem_.epilogue->count; ++i) skip(scratch_.where.operand[i]);
   }
 
   // Spreads the fetching of the next k block or panel evenly over the tiles of this one.
@@ -177,8 +239,13 @@ class Worker {
   TileTaps filled_{};
   int64_t filled_row_ = -1;
   int filled_count_ = 0;
+  bool gathers_ = false;
+  float* gathered_ = nullptr;
+  Tap gathered_taps_[2]{};
+  int gathered_count_ = 1;
+  int64_t a_distance_ = 0;
   float* partial_ = nullptr;
-  int64_t rows_begin_ = 0, rows_end_ = 0;
+  int64_t rows_begin_ = 0, rows_end_ = 0, skipped_ = 0;
   int64_t prefetch_step_ = 0;
 };
 
@@ -191,7 +258,7 @@ bool valid(const Blocking& blocking) {
 
 size_t scratch_bytes(const Blocking& blocking, int64_t rows, int64_t k, const Needs& needs) {
   return static_cast<size_t>(round_up(list_bytes(needs), 64) + round_up(tap_bytes(needs), 64) +
-                             round_up(needs.edge_floats * kFloat, 64) +
+                             round_up(needs.edge_floats * kFloat, 64) + gathered_floats(k, needs) * kFloat +
                              round_up(partial_floats(blocking, rows, k) * kFloat, 64));
 }
 

@@ -59,8 +59,12 @@ double predicted_us(const Problem& problem, const gemm::GemmShape& shape, const 
 
 std::vector<Config> configs(const Problem& problem, const gemm::GemmShape& shape) {
   const char* type = rounds(problem) ? " bf16" : "";
+  std::vector<gemm::Blocking> choices = gemm::candidates(shape, problem.target.cores);
+  std::erase_if(choices, [&](const gemm::Blocking& choice) {
+    return rounds(problem) && !gemm::has_whole_tiles(problem.target, choice);
+  });
   return configs_of(
-      gemm::candidates(shape, problem.target.cores),
+      choices,
       [&](const gemm::Blocking& blocking) { return gemm::to_text(blocking) + type; },
       [&](const gemm::Blocking& blocking) { return predicted_us(problem, shape, blocking); });
 }

@@ -54,10 +54,13 @@ struct Pairs {
   }
 };
 
+// Rows of a tile's first register of A: a product takes about as many clocks as A has rows, and no less than nine.
+constexpr int first_rows(int rows) { return rows <= kMatrixRegisterRows ? rows : (rows + 1) / 2; }
+
 // What LDTILECFG reads (Intel's manual, volume 1, chapter 18). Registers of A and of sums have the tile's rows.
 struct alignas(64) Configuration {
   explicit Configuration(int rows) {
-    const int first = rows < kMatrixRegisterRows ? rows : kMatrixRegisterRows, second = rows - first;
+    const int first = first_rows(rows), second = rows - first;
     for (int i = 0; i < 8; ++i) bytes[i] = 64;
     for (int j = 0; j < 2; ++j) {
       heights[j] = heights[kA] = static_cast<uint8_t>(first);
@@ -70,7 +73,7 @@ struct alignas(64) Configuration {
   uint8_t heights[16] = {};
 };
 
-// Loading it clears the registers and takes a hundred clocks, so that a thread does so where the rows change.
+// Loading it clears the registers and takes two hundred clocks, so that a thread does so where the rows change.
 LATHE_INLINE void configure(const Tile& tile) {
   if (*tile.configured == tile.rows) return;
   const Configuration configuration(tile.rows);
@@ -88,18 +91,15 @@ class Rows {
   // Before its first load().
   LATHE_INLINE void enter(const Tap& tap) {
     const float* const* rows = rows_of(tap);
+    stride_ = tile_.a_distance;
+    if (stride_ != 0) return;
     stride_ = count_ > 1 ? distance(rows) : 0;
-    is_even_ = true;
     for (int r = 2; r < count_; ++r) is_even_ &= distance(rows + r - 1) == stride_;
   }
-  // Elements [at, at + 16) along K of the tap that was entered: a register takes rows in equal distances.
-  template <int kNumber>
-  LATHE_INLINE void load(const Tap& tap, int64_t at) const {
-    if (is_even_)
-      load_matrix<kNumber>(rows_of(tap)[0] + offset_of(tap) + at, stride_);
-    else
-      load_parts<kNumber>(tap, at, kDepth);
-  }
+  // Of the tap that was entered: a register takes rows in equal distances.
+  bool is_even() const { return is_even_; }
+  LATHE_INLINE const float* begin(const Tap& tap) const { return rows_of(tap)[0] + offset_of(tap); }
+  LATHE_INLINE int64_t stride() const { return stride_; }
   // `count` elements from `at` on, of this tap and those behind it, and zeros. Nothing else is read.
   template <int kNumber>
   LATHE_INLINE void load_parts(const Tap& tap, int64_t at, int64_t count) const {
@@ -152,44 +152,58 @@ LATHE_INLINE void load_columns(const float* b, int64_t stride) {
   if constexpr (kWidth == 2) load_matrix<kB + 1>(b + kDepth, stride);
 }
 
-// `count` of B's rows from `k` on. Behind them a register holds further rows of the panel, or zeros: A has zeros there.
+// B's rows from `k` on. Behind those that A is multiplied by a register holds further rows of the panel, or zeros: A has
+// zeros there.
 template <int kWidth>
-LATHE_INLINE void load_rows(const Tile& tile, int64_t k, int64_t count) {
+LATHE_INLINE void load_rows(const Tile& tile, int64_t k) {
   const float* b = tile.b + k * tile.b_stride;
   if (k + kDepth <= tile.b_rows) return load_columns<kWidth>(b, tile.b_stride * 4);
-  alignas(64) float copies[kDepth * kWidth * kDepth] = {};
-  for (int64_t i = 0; i < count; ++i) LATHE_UNROLL
-  for (int v = 0; v < kWidth; ++v) store(copies + (i * kWidth + v) * kDepth, load(b + i * tile.b_stride + v * kDepth));
+  alignas(64) float copies[kDepth * kWidth * kDepth];
+  for (int64_t i = 0; i < kDepth; ++i) LATHE_UNROLL
+  for (int v = 0; v < kWidth; ++v)
+    store(copies + (i * kWidth + v) * kDepth, k + i < tile.b_rows ? load(b + i * tile.b_stride + v * kDepth) : zero());
   load_columns<kWidth>(copies, kWidth * 64);
 }
 
 // Taps whose rows of B follow each other are one run, however deep each is: registers take 16 of it at a time.
 template <class Products, int kHeight, int kWidth>
 LATHE_INLINE const Tap* multiply_run(const Tile& tile, const Tap* tap, const Tap* end, const char*& prefetched) {
-  Rows first(tile, 0, kHeight == 2 ? kMatrixRegisterRows : tile.rows),
-      second(tile, kMatrixRegisterRows, tile.rows - kMatrixRegisterRows);
+  Rows first(tile, 0, first_rows(tile.rows)), second(tile, first_rows(tile.rows), tile.rows - first_rows(tile.rows));
   const Tap* last = tap;
-  int64_t depth = tap->depth;
-  for (; last + 1 < end && last[1].depth > 0 && last[1].k == last->k + last->depth; ++last) depth += last[1].depth;
-  const Tap* entered = nullptr;
-  int64_t at = 0;  // in the tap
-  for (int64_t k = tap->k, rest = depth; rest > 0; k += kDepth, rest -= kDepth, at += kDepth) {
+  int64_t rest = tap->depth;
+  for (; last + 1 < end && last[1].depth > 0 && last[1].k == last->k + last->depth; ++last) rest += last[1].depth;
+  int64_t entered = -1;  // list
+  int64_t at = 0;        // in the tap
+  const int lines = 4 * tile.prefetch_lines;
+  for (int64_t k = tap->k; rest > 0;) {
     for (; at >= tap->depth; ++tap) at -= tap->depth;
-    load_rows<kWidth>(tile, k, rest);
-    if (at + kDepth <= tap->depth) {
-      if (entered != tap) {
-        first.enter(*tap);
-        if constexpr (kHeight == 2) second.enter(*tap);
-        entered = tap;
-      }
-      first.load<kA>(*tap, at);
-      if constexpr (kHeight == 2) second.load<kA + 1>(*tap, at);
-    } else {
+    if (entered != tap->list) {
+      first.enter(*tap);
+      if constexpr (kHeight == 2) second.enter(*tap);
+      entered = tap->list;
+    }
+    int64_t steps = std::min(tap->depth - at, tile.b_rows - k) / kDepth;
+    const bool is_even = first.is_even() && (kHeight == 1 || second.is_even());
+    if (steps == 0 || !is_even) {
+      steps = 1;
+      load_rows<kWidth>(tile, k);
       first.load_parts<kA>(*tap, at, std::min<int64_t>(rest, kDepth));
       if constexpr (kHeight == 2) second.load_parts<kA + 1>(*tap, at, std::min<int64_t>(rest, kDepth));
+      multiply_registers<Products, kHeight, kWidth>();
+    } else {
+      const float *a = first.begin(*tap) + at, *b = tile.b + k * tile.b_stride;
+      [[maybe_unused]] const float* below = kHeight == 2 ? second.begin(*tap) + at : nullptr;
+      for (int64_t i = 0; i < steps; ++i, b += kDepth * tile.b_stride) {
+        load_columns<kWidth>(b, tile.b_stride * 4);
+        load_matrix<kA>(a + i * kDepth, first.stride());
+        if constexpr (kHeight == 2) load_matrix<kA + 1>(below + i * kDepth, second.stride());
+        for (int line = 0; line < lines; ++line, prefetched += 64) prefetch_l2(prefetched);
+        multiply_registers<Products, kHeight, kWidth>();
+      }
     }
-    for (int i = 0; i < 4 * tile.prefetch_lines; ++i, prefetched += 64) prefetch_l2(prefetched);
-    multiply_registers<Products, kHeight, kWidth>();
+    k += steps * kDepth;
+    rest -= steps * kDepth;
+    at += steps * kDepth;
   }
   return last + 1;
 }
@@ -201,33 +215,34 @@ LATHE_INLINE void multiply(const Tile& tile) {
     tap = tap->depth == 0 ? tap + 1 : multiply_run<Products, kHeight, kWidth>(tile, tap, end, prefetched);
 }
 
-// `stride` in floats.
+// Where a tile's sums are, or what they begin with; strides from row to row, in bytes.
 template <int kHeight, int kWidth>
-LATHE_INLINE void load_sums(const float* from, int64_t stride) {
-  load_matrix<0>(from, stride * 4);
-  if constexpr (kWidth == 2) load_matrix<1>(from + kDepth, stride * 4);
-  from += kMatrixRegisterRows * stride;
-  if constexpr (kHeight == 2) load_matrix<2>(from, stride * 4);
-  if constexpr (kHeight == 2 && kWidth == 2) load_matrix<3>(from + kDepth, stride * 4);
+LATHE_INLINE void load_sums(const Tile& tile, const float* from, int64_t stride) {
+  load_matrix<0>(from, stride);
+  if constexpr (kWidth == 2) load_matrix<1>(from + kDepth, stride);
+  from += first_rows(tile.rows) * stride / 4;
+  if constexpr (kHeight == 2) load_matrix<2>(from, stride);
+  if constexpr (kHeight == 2 && kWidth == 2) load_matrix<3>(from + kDepth, stride);
 }
 template <int kHeight, int kWidth>
-LATHE_INLINE void store_sums(float* to, int64_t stride) {
-  store_matrix<0>(to, stride * 4);
-  if constexpr (kWidth == 2) store_matrix<1>(to + kDepth, stride * 4);
-  to += kMatrixRegisterRows * stride;
-  if constexpr (kHeight == 2) store_matrix<2>(to, stride * 4);
-  if constexpr (kHeight == 2 && kWidth == 2) store_matrix<3>(to + kDepth, stride * 4);
+LATHE_INLINE void store_sums(const Tile& tile, float* to, int64_t stride) {
+  store_matrix<0>(to, stride);
+  if constexpr (kWidth == 2) store_matrix<1>(to + kDepth, stride);
+  to += first_rows(tile.rows) * stride / 4;
+  if constexpr (kHeight == 2) store_matrix<2>(to, stride);
+  if constexpr (kHeight == 2 && kWidth == 2) store_matrix<3>(to + kDepth, stride);
 }
 
 template <class Products, int kHeight, int kWidth>
 LATHE_INLINE void sum_products(const Tile& tile, float* to, int64_t stride) {
-  if (tile.load_partial) {
-    load_sums<kHeight, kWidth>(tile.partial, tile.partial_stride);
-  } else {
+  if (tile.load_partial)
+    load_sums<kHeight, kWidth>(tile, tile.partial, tile.partial_stride * 4);
+  else if constexpr (std::is_same_v<Products, Pairs>)
     clear_matrix<0>(), clear_matrix<1>(), clear_matrix<2>(), clear_matrix<3>();
-  }
+  else  // a row for all rows
+    load_sums<kHeight, kWidth>(tile, reinterpret_cast<const float*>(tile.integers->start + tile.column), 0);
   multiply<Products, kHeight, kWidth>(tile);
-  store_sums<kHeight, kWidth>(to, stride);
+  store_sums<kHeight, kWidth>(tile, to, stride * 4);
 }
 
 // Sums of the last block of K go to `sums`, others to where partial ones are.
@@ -244,25 +259,41 @@ LATHE_INLINE void sum_tile(const Tile& tile, float* sums) {
 
 // T: see FoldedLevels.
 template <bool kHasBetween, class T, int kWidth>
-LATHE_INLINE void finish_levels(const Tile& tile, const int32_t* sums, const int32_t* zeros) {
+LATHE_INLINE void finish_levels(const Tile& tile, const int32_t* sums) {
   const gemm::IntegerEpilogue& integers = *tile.integers;
   const FoldedLevels<kHasBetween, T> level(integers.folded);
   Vec scale[kWidth], offset[kWidth];
-  IntVec zero[kWidth];
   LATHE_UNROLL
   for (int v = 0; v < kWidth; ++v) {
-    const int64_t column = tile.column + v * kLanes;
-    scale[v] = load(integers.scale + column);
-    offset[v] = load(integers.folded.offset + column);
-    zero[v] = load_int(zeros + column);
+    scale[v] = load(integers.scale + tile.column + v * kLanes);
+    offset[v] = load(integers.folded.offset + tile.column + v * kLanes);
   }
-  for (int r = 0; r < tile.rows; ++r) {
-    IntVec levels[4] = {};
+  const auto mask = static_cast<__mmask32>((uint64_t{1} << tile.columns) - 1);
+  // The bytes of so many rows are a vector. The last rows are taken again where there are fewer.
+  constexpr int kTogether = 4 / kWidth;
+  const int rows = tile.rows - tile.skipped;
+  for (int r = 0; r < rows; r += kTogether) {
+    IntVec levels[4];
     LATHE_UNROLL
-    for (int v = 0; v < kWidth; ++v)
-      levels[v] = level(load_int(sums + (r * kWidth + v) * kLanes) - zero[v], scale[v], offset[v],
-                        residuals_at<T>(integers, *tile.where, r, tile.column + v * kLanes), kLanes);
-    store_packed(reinterpret_cast<std::byte*>(tile.where->out[r]) + tile.column, levels, tile.columns, level.packing);
+    for (int i = 0; i < kTogether; ++i) {
+      const int row = std::min(r + i, rows - 1);
+      LATHE_UNROLL
+      for (int v = 0; v < kWidth; ++v)
+        levels[i * kWidth + v] =
+            level(load_int(sums + (row * kWidth + v) * kLanes), scale[v], offset[v],
+                  residuals_at<T>(integers, *tile.where, row, tile.column + v * kLanes), kLanes);
+    }
+    const __m512i bytes = in_a_row(pack_in_turns(levels, level.packing));
+    const auto store_row = [&]<int kPart>() {
+      auto* out = reinterpret_cast<std::byte*>(tile.where->out[std::min(r + kPart, rows - 1)]) + tile.column;
+      if constexpr (kWidth == 2)
+        _mm256_mask_storeu_epi8(out, mask, _mm512_extracti64x4_epi64(bytes, kPart));
+      else
+        _mm_mask_storeu_epi8(out, static_cast<__mmask16>(mask), _mm512_extracti32x4_epi32(bytes, kPart));
+    };
+    store_row.template operator()<0>();
+    store_row.template operator()<1>();
+    if constexpr (kWidth == 1) store_row.template operator()<2>(), store_row.template operator()<3>();
   }
 }
 
@@ -275,19 +306,15 @@ void run_integers(const Tile& tile) {
   else
     sum_tile<UnsignedBytes, kWidth>(tile, reinterpret_cast<float*>(sums));
   if (tile.store_partial) return;
-  const int32_t* zeros = integers.flip ? integers.signed_zero : integers.zero;
+  int32_t* finished = sums + tile.skipped * kWidth * kLanes;
   if (integers.folded.offset) {
-    if (integers.residual < 0 && !integers.has_between) return finish_levels<false, void, kWidth>(tile, sums, zeros);
+    if (integers.residual < 0 && !integers.has_between) return finish_levels<false, void, kWidth>(tile, finished);
     const bool is_usual = integers.residual >= 0 && integers.has_between && tile.columns == kWidth * kLanes &&
                           integers.program->operand_types[static_cast<size_t>(integers.residual)] == DType::u8;
-    if (is_usual) return finish_levels<true, uint8_t, kWidth>(tile, sums, zeros);
+    if (is_usual) return finish_levels<true, uint8_t, kWidth>(tile, finished);
   }
-  for (int r = 0; r < tile.rows; ++r) LATHE_UNROLL
-  for (int v = 0; v < kWidth; ++v) {
-    int32_t* sum = sums + (r * kWidth + v) * kLanes;
-    store_int(sum, load_int(sum) - load_int(zeros + tile.column + v * kLanes));
-  }
-  finish_integers(integers, *tile.where, sums, kWidth * kLanes, tile.rows, tile.column, tile.columns);
+  finish_integers(integers, *tile.where, finished, kWidth * kLanes, tile.rows - tile.skipped, tile.column,
+                  tile.columns);
 }
 
 template <int kWidth>
@@ -295,15 +322,49 @@ void run_pairs(const Tile& tile) {
   alignas(64) float sums[2 * kMatrixRegisterRows * kWidth * kDepth];
   sum_tile<Pairs, kWidth>(tile, sums);
   if (!tile.store_partial)
-    finish_tile(*tile.epilogue, *tile.where, sums, kWidth * kDepth, tile.rows, tile.column, tile.columns);
+    finish_tile(*tile.epilogue, *tile.where, sums + tile.skipped * kWidth * kDepth, kWidth * kDepth,
+                tile.rows - tile.skipped, tile.column, tile.columns);
+}
+
+// 16 elements at a time, of as many taps as those are of. Behind integers there are no zeros, but in front of what does
+// not fill the last 16: B's rows are then those that end with its last, where else they would have to be copied. Of
+// floats, such rows might be no numbers.
+void gather(const Tile& tile, float* to, int64_t stride) {
+  struct Part {
+    const float* const* rows;
+    int64_t offset;
+    __mmask16 lanes;
+  };
+  int64_t at = 0, rest = 0;  // in the tap; of all taps
+  for (int64_t i = 0; i < tile.tap_count; ++i) rest += tile.taps[i].depth;
+  const bool ends_last = tile.integers && rest > kDepth;
+  for (const Tap *tap = tile.taps, *end = tap + tile.tap_count; tap < end; to += kDepth, rest -= kDepth) {
+    Part parts[kDepth];
+    int count = 0;
+    for (int64_t done = ends_last && rest < kDepth ? kDepth - rest : 0; done < kDepth && tap < end;) {
+      const int64_t begin = done;
+      done = std::min<int64_t>(done + tap->depth - at, kDepth);
+      parts[count++] = {tile.a_rows + tap->list * tile.rows, tap->a_offset + at - begin,
+                        static_cast<__mmask16>((1u << done) - (1u << begin))};
+      at += done - begin;
+      if (at == tap->depth) ++tap, at = 0;
+    }
+    for (int r = 0; r < tile.rows; ++r) {
+      __m512 elements = _mm512_maskz_loadu_ps(parts[0].lanes, parts[0].rows[r] + parts[0].offset);
+      for (int p = 1; p < count; ++p)
+        elements = _mm512_mask_loadu_ps(elements, parts[p].lanes, parts[p].rows[r] + parts[p].offset);
+      _mm512_store_ps(to + r * stride, elements);
+    }
+  }
 }
 
 TileTable table_of(const gemm::TileFunction (&functions)[2]) {
   TileTable table{};
   table.lanes = kLanes;
   table.vectors = 2;
-  table.has_whole_tiles = true;
+  table.has_equal_tiles = true;
   table.leave = leave;
+  table.gather = gather;
   for (int v = 0; v < 2; ++v) {
     table.max_rows[v] = gemm::kMatrixTileRows[v];
     std::fill_n(table.functions[v], table.max_rows[v], functions[v]);

@@ -43,6 +43,8 @@ struct Tile {
   int64_t b_rows;  // of the panel, from its first: where `b` may be read. Vectors' tiles do not look at it, nor at:
   // How many rows the thread's matrix registers are set up for; 0 = they are not.
   int* configured;
+  int64_t a_distance;  // bytes from each row of A to the next; 0 = who sums is to look
+  int skipped;  // rows at the beginning that the tile before has finished; `where` begins behind them
 };
 
 using TileFunction = void (*)(const Tile& tile);
@@ -62,8 +64,11 @@ struct TileTable {
   int vectors;                    // the widest tile
   int max_rows[kMaxTileVectors];  // by vectors
   TileFunction functions[kMaxTileVectors][kMaxTileRows];
-  bool has_whole_tiles;  // rows are cut into tiles of max_rows and a rest, not evenly
+  bool has_equal_tiles;  // rows are cut into tiles of one size, the last of which takes some of the one before again
   void (*leave)();       // what a thread calls that has set `configured`; null where no tile does
+  // Copies the taps of each of the tile's rows, none of them empty, one behind the other to rows that are `stride`
+  // floats apart, with zeros up to the next 16. Null where tiles gain nothing.
+  void (*gather)(const Tile& tile, float* to, int64_t stride);
 };
 
 }  // namespace lathe::cpu::gemm

@@ -91,7 +91,7 @@ class GemmInteger final : public Kernel {
   }
   Needs needs(int64_t fours) const {
     const int64_t block = blocking_.k_block;
-    return {1, block && fours > block ? ceil_div(fours, block) : 1, 0};
+    return {1, block && fours > block ? ceil_div(fours, block) : 1, 0, true};
   }
   Layout layout(std::span<const TensorArg> inputs, const TensorArg& out, int threads) const;
   void multiply(const Launch& launch, const Product& product, const Layout& where) const;

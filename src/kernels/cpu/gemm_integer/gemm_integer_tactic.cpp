@@ -41,7 +41,9 @@ std::vector<Config> configs(const Problem& problem, const Sizes& sizes) {
     return gemm::predicted_us(problem.target, product) + (is_packed(problem) ? 0 : packing_us(problem));
   };
   const gemm::GemmShape shape{1, sizes.rows, sizes.n, ceil_div(sizes.k, 4)};
-  return configs_of(gemm::candidates(shape, problem.target.cores), gemm::to_text, us);
+  std::vector<gemm::Blocking> choices = gemm::candidates(shape, problem.target.cores);
+  std::erase_if(choices, [&](const gemm::Blocking& choice) { return !gemm::has_whole_tiles(problem.target, choice); });
+  return configs_of(choices, gemm::to_text, us);
 }
 
 Result<Emission> emit(const Problem& problem, const Sizes& sizes, const Config& config) {
