@@ -147,7 +147,10 @@ struct BytePacking {
         most(broadcast_int(static_cast<int32_t>(static_cast<uint32_t>(most) * 0x1010101))),
         flip(broadcast_int(flip)),
 #else
-      : zero(broadcast_int(zero)), least(broadcast_int(least)), most(broadcast_int(most)), flip(broadcast_int(flip)),
+      : zero(broadcast_int(zero)),
+        least(broadcast_int(least)),
+        most(broadcast_int(most)),
+        flip(broadcast_int(flip)),
 #endif
         is_plain(zero == 0 && least == 0 && most == 255 && flip == 0) {
   }
@@ -159,7 +162,8 @@ struct BytePacking {
 // The bytes of four vectors of levels, in turns.
 LATHE_INLINE __m512i pack_in_turns(const IntVec (&levels)[4], const BytePacking& packing) {
   const auto of = [](IntVec v) { return reinterpret_cast<__m512i>(v); };
-  __m512i low = _mm512_packs_epi32(of(levels[0]), of(levels[1])), high = _mm512_packs_epi32(of(levels[2]), of(levels[3]));
+  __m512i low = _mm512_packs_epi32(of(levels[0]), of(levels[1])),
+          high = _mm512_packs_epi32(of(levels[2]), of(levels[3]));
   if (packing.is_plain) return _mm512_packus_epi16(low, high);
   low = _mm512_adds_epi16(low, of(packing.zero));
   high = _mm512_adds_epi16(high, of(packing.zero));

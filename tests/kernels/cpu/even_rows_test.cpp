@@ -10,28 +10,49 @@ namespace {
 
 using namespace lathe::cpu::testing;
 
+Geometry random_geometry() {
+  Geometry geometry;
+  ConvShape& shape = geometry.shape;
+  shape.spatial = 3;
+  shape.groups = pick(1, 2);
+  shape.in_channels = shape.groups * pick(1, 5);
+  shape.out_channels = 2 * shape.groups;
+  geometry.batch = pick(1, 3);
+  for (int d = 0; d < 3; ++d) {
+    shape.kernel[d] = pick(1, 3);
+    shape.stride[d] = pick(1, 3);
+    shape.dilation[d] = pick(1, 3);
+    const int64_t reach = (shape.kernel[d] - 1) * shape.dilation[d];
+    shape.pad[d] = pick(0, reach + 1);
+    geometry.in[d] = pick(1, 7) + std::max<int64_t>(0, reach - shape.pad[d]);
+    geometry.out[d] = (geometry.in[d] + shape.pad[d] + pick(0, reach) - reach - 1) / shape.stride[d] + 1;
+    geometry.out[d] = std::max<int64_t>(geometry.out[d], 1);
+  }
+  const int64_t pitch = shape.in_channels + pick(0, 2);
+  geometry.in_stride = {geometry.in[1] * geometry.in[2] * pitch, geometry.in[2] * pitch, pitch};
+  geometry.batch_stride = geometry.in[0] * geometry.in_stride[0] + pick(0, 3);
+  return geometry;
+}
+
+// What the k-th weight of a group's first output is multiplied by.
+float element_at(const Geometry& geometry, const std::vector<float>& x, int64_t pixel, int64_t k) {
+  const ConvShape& shape = geometry.shape;
+  int64_t position = k / shape.group_inputs(), from = k % shape.group_inputs();
+  for (int d : {2, 1, 0}) {
+    const int64_t in =
+        pixel % geometry.out[d] * shape.stride[d] - shape.pad[d] + position % shape.kernel[d] * shape.dilation[d];
+    if (in < 0 || in >= geometry.in[d]) return 0;
+    from += in * geometry.in_stride[d];
+    pixel /= geometry.out[d];
+    position /= shape.kernel[d];
+  }
+  return x[static_cast<size_t>(from + pixel * geometry.batch_stride)];
+}
+
 TEST(EvenRows, AreWhatTapsRead) {
   for (int i = 0; i < 300 && !::testing::Test::HasFailure(); ++i) {
-    ConvShape shape;
-    shape.groups = pick(1, 2);
-    shape.in_channels = shape.groups * pick(1, 5);
-    shape.out_channels = 2 * shape.groups;
-    Geometry geometry;
-    geometry.batch = pick(1, 3);
-    for (int d = 0; d < 3; ++d) {
-      shape.kernel[d] = pick(1, 3);
-      shape.stride[d] = pick(1, 3);
-      shape.dilation[d] = pick(1, 3);
-      const int64_t reach = (shape.kernel[d] - 1) * shape.dilation[d];
-      shape.pad[d] = pick(0, reach + 1);
-      geometry.in[d] = pick(1, 7) + std::max<int64_t>(0, reach - shape.pad[d]);
-      geometry.out[d] = (geometry.in[d] + shape.pad[d] + pick(0, reach) - reach - 1) / shape.stride[d] + 1;
-      geometry.out[d] = std::max<int64_t>(geometry.out[d], 1);
-    }
-    geometry.shape = shape;
-    const int64_t pitch = shape.in_channels + pick(0, 2);
-    geometry.in_stride = {geometry.in[1] * geometry.in[2] * pitch, geometry.in[2] * pitch, pitch};
-    geometry.batch_stride = geometry.in[0] * geometry.in_stride[0] + pick(0, 3);
+    const Geometry geometry = random_geometry();
+    const ConvShape& shape = geometry.shape;
     std::vector<float> x(static_cast<size_t>(geometry.batch * geometry.batch_stride));
     for (size_t at = 0; at < x.size(); ++at) x[at] = static_cast<float>(at + 1);
     ConvConfig config;
@@ -70,21 +91,9 @@ TEST(EvenRows, AreWhatTapsRead) {
         if (scratch.where.out[r] == unused.data()) continue;
         const int64_t pixel = (scratch.where.out[r] - out.data()) / shape.out_channels;
         EXPECT_EQ(pixel, pixels++);
-        int64_t at[3], p = pixel;
-        for (int d : {2, 1, 0}) at[d] = p % geometry.out[d], p /= geometry.out[d];
         for (const gemm::Tap& tap : taps)
-          for (int64_t c = 0; c < tap.depth; ++c) {
-            const int64_t k = tap.k + c, channel = k % shape.group_inputs();
-            int64_t position = k / shape.group_inputs(), from = p * geometry.batch_stride + channel;
-            bool is_inside = true;
-            for (int d : {2, 1, 0}) {
-              const int64_t in = at[d] * shape.stride[d] - shape.pad[d] + position % shape.kernel[d] * shape.dilation[d];
-              position /= shape.kernel[d];
-              is_inside &= in >= 0 && in < geometry.in[d];
-              from += in * geometry.in_stride[d];
-            }
-            EXPECT_EQ(tile.a_rows[r][tap.a_offset + c], is_inside ? x[static_cast<size_t>(from)] : 0.0f);
-          }
+          for (int64_t c = 0; c < tap.depth; ++c)
+            EXPECT_EQ(tile.a_rows[r][tap.a_offset + c], element_at(geometry, x, pixel, tap.k + c));
       }
     }
     EXPECT_EQ(pixels, geometry.rows());

@@ -80,7 +80,8 @@ class Worker {
     const Tap *taps = problem_.taps, *end = taps + problem_.needs.taps;
     const int64_t k = problem_.panels.k, whole = k / 16 * 16;
     gathers_ = tiles_.gather && gathered_floats(k, problem_.needs) > 0 && problem_.groups == 1 &&
-               problem_.blocking.k_block == 0 && std::any_of(taps, end, [](const Tap& tap) { return tap.depth % 16 != 0; });
+               problem_.blocking.k_block == 0 &&
+               std::any_of(taps, end, [](const Tap& tap) { return tap.depth % 16 != 0; });
     const bool ends_last = problem_.integers && k > 16 && whole < k;  // as TileTable::gather says
     gathered_count_ = ends_last ? 2 : 1;
     gathered_taps_[0].depth = static_cast<int32_t>(ends_last ? whole : round_up<int64_t>(k, 16));

@@ -64,8 +64,7 @@ std::vector<Config> configs(const Problem& problem, const gemm::GemmShape& shape
     return rounds(problem) && !gemm::has_whole_tiles(problem.target, choice);
   });
   return configs_of(
-      choices,
-      [&](const gemm::Blocking& blocking) { return gemm::to_text(blocking) + type; },
+      choices, [&](const gemm::Blocking& blocking) { return gemm::to_text(blocking) + type; },
       [&](const gemm::Blocking& blocking) { return predicted_us(problem, shape, blocking); });
 }
 

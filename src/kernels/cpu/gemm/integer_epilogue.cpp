@@ -178,7 +178,8 @@ IntegerEpilogue bind_integer_epilogue(const IntegerProgram& program, std::span<c
   std::fill_n(zero, room, 0);
   if (program.zero_operand >= 0) copy_columns(operand(program.zero_operand), column_dim, columns, zero);
   auto* start = reinterpret_cast<int32_t*>(scratch) + room * static_cast<int64_t>(3 + operands.size());
-  std::transform(zero, zero + room, start, [](int32_t z) { return static_cast<int32_t>(0 - static_cast<uint32_t>(z)); });
+  std::transform(zero, zero + room, start,
+                 [](int32_t z) { return static_cast<int32_t>(0 - static_cast<uint32_t>(z)); });
   bound.start = start;
   // Sums wrap as those of the products do.
   for (int64_t c = 0; flipped && c < columns; ++c)

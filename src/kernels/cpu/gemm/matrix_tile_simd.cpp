@@ -94,6 +94,7 @@ class Rows {
     stride_ = tile_.a_distance;
     if (stride_ != 0) return;
     stride_ = count_ > 1 ? distance(rows) : 0;
+    is_even_ = true;
     for (int r = 2; r < count_; ++r) is_even_ &= distance(rows + r - 1) == stride_;
   }
   // Of the tap that was entered: a register takes rows in equal distances.
@@ -104,25 +105,25 @@ class Rows {
   template <int kNumber>
   LATHE_INLINE void load_parts(const Tap& tap, int64_t at, int64_t count) const {
     alignas(64) float copies[kMatrixRegisterRows * kDepth];
-    int64_t done = 0;
-    for (const Tap* part = &tap; done < count; ++part, at = 0) {
-      const int64_t end = std::min(done + part->depth - at, count);
-      const auto mask = static_cast<__mmask16>((1u << end) - (1u << done));
-      const float* const* rows = rows_of(*part);
-      const int64_t offset = offset_of(*part) + at - done;
-      if (done == 0)
-        for (int r = 0; r < count_; ++r)
-          _mm512_store_ps(copies + r * kDepth, _mm512_maskz_loadu_ps(mask, rows[r] + offset));
-      else
-        for (int r = 0; r < count_; ++r)
-          _mm512_store_ps(copies + r * kDepth,
-                          _mm512_mask_loadu_ps(_mm512_load_ps(copies + r * kDepth), mask, rows[r] + offset));
-      done = end;
-    }
+    copy_parts(&tap, at, count, copies);
     load_matrix<kNumber>(copies, 64);
   }
 
  private:
+  // One function for all tiles: it is long.
+  __attribute__((noinline)) void copy_parts(const Tap* part, int64_t at, int64_t count, float* copies) const {
+    for (int64_t done = 0, end; done < count; ++part, at = 0, done = end) {
+      end = std::min(done + part->depth - at, count);
+      const auto mask = static_cast<__mmask16>((1u << end) - (1u << done));
+      const float* const* rows = rows_of(*part);
+      const int64_t offset = offset_of(*part) + at - done;
+      for (int r = 0; r < count_; ++r) {
+        float* row = copies + r * kDepth;
+        const __m512 before = done == 0 ? zero() : load(row);
+        _mm512_store_ps(row, _mm512_mask_loadu_ps(before, mask, rows[r] + offset));
+      }
+    }
+  }
   LATHE_INLINE const float* const* rows_of(const Tap& tap) const {
     return tile_.a_rows + tap.list * tile_.rows + first_;
   }
@@ -152,16 +153,19 @@ LATHE_INLINE void load_columns(const float* b, int64_t stride) {
   if constexpr (kWidth == 2) load_matrix<kB + 1>(b + kDepth, stride);
 }
 
-// B's rows from `k` on. Behind those that A is multiplied by a register holds further rows of the panel, or zeros: A has
-// zeros there.
+__attribute__((noinline)) void copy_rows(const Tile& tile, int64_t k, int width, float* to) {
+  const float* b = tile.b + k * tile.b_stride;
+  for (int64_t i = 0; i < kDepth; ++i, b += tile.b_stride)
+    for (int v = 0; v < width; ++v, to += kDepth) store(to, k + i < tile.b_rows ? load(b + v * kDepth) : zero());
+}
+
+// B's rows from `k` on. Behind those that A is multiplied by a register holds further rows of the panel, or zeros: A
+// has zeros there.
 template <int kWidth>
 LATHE_INLINE void load_rows(const Tile& tile, int64_t k) {
-  const float* b = tile.b + k * tile.b_stride;
-  if (k + kDepth <= tile.b_rows) return load_columns<kWidth>(b, tile.b_stride * 4);
+  if (k + kDepth <= tile.b_rows) return load_columns<kWidth>(tile.b + k * tile.b_stride, tile.b_stride * 4);
   alignas(64) float copies[kDepth * kWidth * kDepth];
-  for (int64_t i = 0; i < kDepth; ++i) LATHE_UNROLL
-  for (int v = 0; v < kWidth; ++v)
-    store(copies + (i * kWidth + v) * kDepth, k + i < tile.b_rows ? load(b + i * tile.b_stride + v * kDepth) : zero());
+  copy_rows(tile, k, kWidth, copies);
   load_columns<kWidth>(copies, kWidth * 64);
 }
 
@@ -279,9 +283,8 @@ LATHE_INLINE void finish_levels(const Tile& tile, const int32_t* sums) {
       const int row = std::min(r + i, rows - 1);
       LATHE_UNROLL
       for (int v = 0; v < kWidth; ++v)
-        levels[i * kWidth + v] =
-            level(load_int(sums + (row * kWidth + v) * kLanes), scale[v], offset[v],
-                  residuals_at<T>(integers, *tile.where, row, tile.column + v * kLanes), kLanes);
+        levels[i * kWidth + v] = level(load_int(sums + (row * kWidth + v) * kLanes), scale[v], offset[v],
+                                       residuals_at<T>(integers, *tile.where, row, tile.column + v * kLanes), kLanes);
     }
     const __m512i bytes = in_a_row(pack_in_turns(levels, level.packing));
     const auto store_row = [&]<int kPart>() {

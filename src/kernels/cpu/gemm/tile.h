@@ -44,7 +44,7 @@ struct Tile {
   // How many rows the thread's matrix registers are set up for; 0 = they are not.
   int* configured;
   int64_t a_distance;  // bytes from each row of A to the next; 0 = who sums is to look
-  int skipped;  // rows at the beginning that the tile before has finished; `where` begins behind them
+  int skipped;         // rows at the beginning that the tile before has finished; `where` begins behind them
 };
 
 using TileFunction = void (*)(const Tile& tile);

@@ -22,7 +22,8 @@ struct TiledProduct {
 };
 double predicted_us(const Target& target, const TiledProduct& product);
 
-// Whether blocks of the rows and panels are whole tiles of matrix registers, which have two by two, where there are some.
+// Whether blocks of the rows and panels are whole tiles of matrix registers, which have two by two, where there are
+// some.
 inline bool has_whole_tiles(const Target& target, const Blocking& blocking) {
   return target.products.matrix == 0 || (blocking.width != 48 && blocking.row_block != 48);
 }
