@@ -51,7 +51,8 @@ struct Operands {
   std::span<const TensorArg> inputs;  // constants (packed weights too) are inputs like any other
   std::span<const TensorArg> outputs;
   std::span<const int64_t> symbols;  // values of the plan's symbols, for the expressions of launches
-  // What prepare() works out of the symbols for enqueue(), which gets it back as it is; null = enqueue() does it anew.
+  // What prepare() works out of the symbols, for enqueue() of the same kernel, which was prepared with this list last;
+  // null = enqueue() does it anew.
   std::vector<int64_t>* numbers = nullptr;
 };
 

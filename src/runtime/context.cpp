@@ -17,6 +17,21 @@ size_t most_sizes(const plan::Plan& plan) {
   return std::clamp(kMostSteps / std::max<size_t>(plan.steps.size(), 1), kFewestSizes, kMostSizes);
 }
 
+// Shapes that are bound, unless an error or an exception keeps something from following them: then they are not.
+class Bound {
+ public:
+  explicit Bound(ShapeBinding& shapes) : shapes_(shapes) { shapes_.bind(); }
+  Bound(const Bound&) = delete;
+  ~Bound() {
+    if (!stays_) shapes_.unbind();
+  }
+  void stay() { stays_ = true; }
+
+ private:
+  ShapeBinding& shapes_;
+  bool stays_ = false;
+};
+
 }  // namespace
 
 Result<std::unique_ptr<Context>> Context::create(std::shared_ptr<const Engine> engine, MemoryPolicy policy,
@@ -86,12 +101,14 @@ Result<> Context::prepare() {
   LATHE_TRY(shapes_.read_inputs(staging_.addresses()));
   const KnownSizes::Entry* const known = known_.find(shapes_.symbols());
   if (!known) LATHE_TRY(shapes_.check_sizes());
-  shapes_.bind();
+  Bound bound(shapes_);
   staging_.check_overlaps_anew();
   kernels_.forget();
   execution_.use(kernels_.choose(shapes_.symbols()));
   if (graphs_ != GraphPolicy::of_each_run) replay_.forget();
-  return place(known);
+  LATHE_TRY(place(known));
+  bound.stay();
+  return {};
 }
 
 // Between two runs, of which each has one set of kernels.
@@ -99,8 +116,11 @@ Result<> Context::choose_kernels(const Queue& queue) {
   if (!kernels_.is_open()) return {};
   KernelChoice::Kernels chosen = kernels_.choose_for_run(shapes_.symbols(), queue.is_captured());
   if (chosen == execution_.specialized()) return {};
+  Bound bound(shapes_);
   execution_.use(std::move(chosen));
-  return place(known_.find(shapes_.symbols()));
+  LATHE_TRY(place(known_.find(shapes_.symbols())));
+  bound.stay();
+  return {};
 }
 
 // What plugins are told of sizes, they are told whenever these change.
@@ -111,13 +131,10 @@ Result<> Context::place(const KnownSizes::Entry* known) {
     memory_.use(known->memory);
     return {};
   }
-  Result<> placed = execution_.prepare();
-  if (placed) placed = memory_.place(shapes_, execution_.prepared()->scratch);
-  if (placed)
-    known_.keep(shapes_.symbols(), {kernels, execution_.prepared(), memory_.placement()});
-  else
-    shapes_.unbind();
-  return placed;
+  LATHE_TRY(execution_.prepare());
+  LATHE_TRY(memory_.place(shapes_, execution_.prepared()->scratch));
+  known_.keep(shapes_.symbols(), {kernels, execution_.prepared(), memory_.placement()});
+  return {};
 }
 
 Result<size_t> Context::memory_bytes() {

@@ -379,8 +379,6 @@ bool Engine::find_data_dependence(const plan::TensorDesc& tensor) const {
          depends(plan().tensors[plan().bindings[tensor.index].tensor].dims);
 }
 
-bool Engine::is_data_dependent(const Expr& number) const { return depends_on_data(number, plan().symbols); }
-
 // An operand is, or a number of its own: a kernel may write such a size into a tensor whose size is known.
 void Engine::find_data_dependent_steps() {
   data_dependent_steps_.clear();

@@ -94,7 +94,7 @@ class Engine {
 
   // Whether only running tells: a size, where a tensor lies, what a step needs.
   bool is_data_dependent(plan::TensorId id) const { return id != plan::kNoTensor && data_dependent_[id]; }
-  bool is_data_dependent(const Expr& number) const;
+  bool is_data_dependent(const Expr& number) const { return depends_on_data(number, plan().symbols); }
   bool is_data_dependent_step(size_t step) const { return data_dependent_steps_[step]; }
 
   int find_binding(std::string_view name) const;  // -1 = no such tensor

@@ -45,6 +45,7 @@ bool GraphMaker::start() {
   try {
     if (!thread_.joinable()) thread_ = std::thread([this] { work(); });
   } catch (const std::system_error&) {  // the caller is one
+  } catch (const std::bad_alloc&) {
   }
   return thread_.joinable();
 }

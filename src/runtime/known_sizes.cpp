@@ -8,6 +8,7 @@ KnownSizes::KnownSizes(size_t most, std::span<const Symbol> symbols) {
     if (symbols[id].source != SymbolSource::computed) inputs_.push_back(id);
   sizes_.resize(inputs_.size());
   keys_.hold_most(most, inputs_.size());
+  entries_.resize(most);
 }
 
 std::optional<size_t> KnownSizes::find_place(std::span<const int64_t> values) {
@@ -24,7 +25,6 @@ void KnownSizes::keep(std::span<const int64_t> values, Entry entry) {
   std::optional<size_t> place = find_place(values);
   if (!place) place = keys_.add(sizes_);
   if (!place) return;
-  if (*place >= entries_.size()) entries_.resize(*place + 1);
   entries_[*place] = std::move(entry);
 }
 

@@ -2,6 +2,25 @@
 #include "runtime/replay.h"
 
 namespace lathe {
+namespace {
+
+// A key goes again, by an error or an exception, unless its graph is there.
+class NewKey {
+ public:
+  NewKey(RecentKeys& keys, size_t place) : keys_(keys), place_(place) {}
+  NewKey(const NewKey&) = delete;
+  ~NewKey() {
+    if (!stays_) keys_.forget(place_);
+  }
+  void stay() { stays_ = true; }
+
+ private:
+  RecentKeys& keys_;
+  size_t place_;
+  bool stays_ = false;
+};
+
+}  // namespace
 
 Replay::Replay(Device& device, size_t addresses, size_t sizes) : device_(device), words_(addresses + sizes) {
   current_.reserve(words_);
@@ -49,19 +68,16 @@ Result<bool> Replay::capture(const std::function<Result<>(Queue&)>& work, std::s
   if (is_slow_) return false;
   coming_ = held_.add(current_);
   if (!coming_) return false;
-  Result<bool> recorded = record(*coming_, work);
-  if (recorded && *recorded) {
-    MadeGraph& made = *graphs_[*coming_];
-    made.keeps = std::move(keeps);
-    if (most_ > 1)
-      maker_.make(graphs_[*coming_]);
-    else if (const Result<> ready = made.graph->make_ready(); !ready)  // at once, as the run comes again and again
-      recorded = fail(ready.error());
-  }
-  if (!recorded || !*recorded) {
-    held_.forget(*coming_);
-    return recorded;
-  }
+  NewKey key(held_, *coming_);
+  LATHE_ASSIGN(const bool recorded, record(*coming_, work));
+  if (!recorded) return false;
+  MadeGraph& made = *graphs_[*coming_];
+  made.keeps = std::move(keeps);
+  if (most_ > 1)
+    maker_.make(graphs_[*coming_]);
+  else
+    LATHE_TRY(made.graph->make_ready());  // at once, as the run comes again and again
+  key.stay();
   return is_ready(*coming_);
 }
 
@@ -71,10 +87,10 @@ Result<bool> Replay::record(size_t place, const std::function<Result<>(Queue&)>&
     LATHE_TRY(graphs_[place]->graph->record(work));
     return true;
   }
-  LATHE_ASSIGN(std::unique_ptr<CapturedGraph> graph, device_.record(work));
-  if (!graph) return false;
-  graphs_.push_back(std::make_shared<MadeGraph>());
-  graphs_.back()->graph = std::move(graph);
+  auto made = std::make_shared<MadeGraph>();
+  LATHE_ASSIGN(made->graph, device_.record(work));
+  if (!made->graph) return false;
+  graphs_.push_back(std::move(made));
   return true;
 }
 

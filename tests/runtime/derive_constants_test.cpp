@@ -178,13 +178,13 @@ TEST(DeriveConstants, RepeatsWithOtherWeights) {
     return operand.constant == 10 ? epsilon : dims;
   };
   const std::vector<ConstantStep> steps = *read_steps(plan.refit);
-  const auto random_weights = [&](int seed, double bias) {
+  const auto random_weights = [&](uint32_t seed, double bias) {
     std::vector<Tensor> weights;
     for (const plan::RefitWeights& each : plan.refit.weights) {
       weights.push_back(*Tensor::allocate(each.dtype, each.dims));
       std::vector<double> numbers(static_cast<size_t>(weights.back().volume()));
       for (double& number : numbers)
-        number = (seed = seed * 1103515245 % 30011) / 30011.0 * (weights.size() == 3 ? bias : 1);
+        number = (seed = seed * 1103515245u % 30011) / 30011.0 * (weights.size() == 3 ? bias : 1);
       from_doubles(numbers, weights.back());
     }
     return weights;

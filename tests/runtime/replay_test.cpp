@@ -27,6 +27,7 @@ class GraphDevice final : public null::NullDevice {
       return work(*device.queue);
     }
     Result<> make_ready() override {
+      ++device.begun;
       while (device.is_held) std::this_thread::yield();
       ++device.made;
       if (device.lacks_memory) throw std::bad_alloc();
@@ -44,7 +45,7 @@ class GraphDevice final : public null::NullDevice {
   std::unique_ptr<Queue> queue = *make_queue();
   bool has_graphs = true;
   int captures = 0, updates = 0, replayed = 0;
-  std::atomic<int> made = 0;
+  std::atomic<int> begun = 0, made = 0;
   std::atomic<bool> is_held = false, fails = false, lacks_memory = false;
 };
 
@@ -139,10 +140,11 @@ TEST_F(ReplayTest, AReplayThatGoesWaitsForItsGraph) {
     replay.hold_most(8);
     device_.is_held = true;
     for (int i = 0; i < 2; ++i) EXPECT_EQ(run(replay, 1), 0);
+    while (device_.begun == 0) std::this_thread::yield();
     releases = std::thread([&] { device_.is_held = false; });
   }
+  EXPECT_EQ(device_.made, 1);
   releases.join();
-  EXPECT_LE(device_.made, 1);
 }
 
 TEST_F(ReplayTest, AFailedCaptureHoldsNothing) {
@@ -155,6 +157,24 @@ TEST_F(ReplayTest, AFailedCaptureHoldsNothing) {
   EXPECT_EQ(run(replay, 2, kFails), 0);
   EXPECT_EQ(run(replay, 1), 0) << "the graph was to be of size 2, and is of none";
   EXPECT_EQ(run(replay, 1), 1);
+}
+
+// As where the host has no memory left: the run's own graph is not there, and no other one is taken for it.
+TEST_F(ReplayTest, ACaptureThatThrowsHoldsNothing) {
+  Replay replay(device_, 1, 1);
+  const auto throws = [&](int64_t size) {
+    replay.begin();
+    replay.add_address(&device_);
+    replay.add_sizes({{size}});
+    EXPECT_THROW((void)replay.hold([](Queue&) -> Result<> { throw std::bad_alloc(); }), std::bad_alloc);
+  };
+  EXPECT_EQ(run(replay, 1), 0);
+  throws(1);
+  EXPECT_EQ(run(replay, 1), 1) << "the first graph";
+  EXPECT_EQ(run(replay, 2), 0);
+  throws(2);
+  EXPECT_EQ(run(replay, 2), 1) << "captured anew";
+  EXPECT_EQ(device_.updates, 2) << "one of which has thrown";
 }
 
 TEST_F(ReplayTest, WithoutGraphsEachRunGoesStepByStep) {

@@ -107,7 +107,7 @@ class LaunchKernel::Numbers {
   }
   std::optional<int64_t> operator()(const Expr& number) {
     if (number.is_constant()) return number.as_constant();
-    if (is_kept_) return (*list_)[next_++];
+    if (is_kept_) return next_ < list_->size() ? std::optional((*list_)[next_++]) : std::nullopt;
     const std::optional<int64_t> value = number.evaluate(symbols_);
     if (value && list_) list_->push_back(*value);
     return value;

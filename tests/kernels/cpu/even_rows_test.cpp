@@ -64,6 +64,12 @@ TEST(EvenRows, AreWhatTapsRead) {
     image.copy(x.data(), copy.data(), pool_of(static_cast<int>(pick(1, 2))));
     std::vector<gemm::Tap> taps(static_cast<size_t>(needs.taps));
     image.write_taps(config, taps.data());
+    int64_t depth = 0;
+    for (const gemm::Tap& tap : taps) {
+      EXPECT_EQ(tap.k, depth);
+      depth += tap.depth;
+    }
+    EXPECT_EQ(depth, shape.volume() * shape.group_inputs());
     std::vector<float> out(static_cast<size_t>(geometry.rows() * shape.out_channels)), unused(8);
     TensorArg result;
     result.data = out.data();

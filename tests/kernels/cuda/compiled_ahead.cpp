@@ -100,7 +100,7 @@ void compile_ahead() {
   };
   {
     std::vector<std::jthread> threads;
-    for (size_t i = 0; i < std::min<size_t>(std::thread::hardware_concurrency(), groups.size()); ++i)
+    for (size_t i = 0; i < std::min<size_t>(std::max(1u, std::thread::hardware_concurrency()), groups.size()); ++i)
       threads.emplace_back(work);
   }
   for (size_t i = 0; i < groups.size(); ++i)
