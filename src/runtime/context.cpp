@@ -17,21 +17,6 @@ size_t most_sizes(const plan::Plan& plan) {
   return std::clamp(kMostSteps / std::max<size_t>(plan.steps.size(), 1), kFewestSizes, kMostSizes);
 }
 
-// Shapes that are bound, unless an error or an exception keeps something from following them: then they are not.
-class Bound {
- public:
-  explicit Bound(ShapeBinding& shapes) : shapes_(shapes) { shapes_.bind(); }
-  Bound(const Bound&) = delete;
-  ~Bound() {
-    if (!stays_) shapes_.unbind();
-  }
-  void stay() { stays_ = true; }
-
- private:
-  ShapeBinding& shapes_;
-  bool stays_ = false;
-};
-
 }  // namespace
 
 Result<std::unique_ptr<Context>> Context::create(std::shared_ptr<const Engine> engine, MemoryPolicy policy,
@@ -95,19 +80,18 @@ Result<> Context::set_output_allocator(size_t i, OutputAllocator allocator) {
   return {};
 }
 
-// Works out everything that follows from sizes, unless it is known already.
+// Works out everything that follows from sizes, unless it is known already. Shapes are bound when all of it is there.
 Result<> Context::prepare() {
   if (shapes_.is_bound(staging_.addresses())) return {};
   LATHE_TRY(shapes_.read_inputs(staging_.addresses()));
   const KnownSizes::Entry* const known = known_.find(shapes_.symbols());
   if (!known) LATHE_TRY(shapes_.check_sizes());
-  Bound bound(shapes_);
   staging_.check_overlaps_anew();
   kernels_.forget();
   execution_.use(kernels_.choose(shapes_.symbols()));
   if (graphs_ != GraphPolicy::of_each_run) replay_.forget();
   LATHE_TRY(place(known));
-  bound.stay();
+  shapes_.bind();
   return {};
 }
 
@@ -116,10 +100,10 @@ Result<> Context::choose_kernels(const Queue& queue) {
   if (!kernels_.is_open()) return {};
   KernelChoice::Kernels chosen = kernels_.choose_for_run(shapes_.symbols(), queue.is_captured());
   if (chosen == execution_.specialized()) return {};
-  Bound bound(shapes_);
+  shapes_.unbind();
   execution_.use(std::move(chosen));
   LATHE_TRY(place(known_.find(shapes_.symbols())));
-  bound.stay();
+  shapes_.bind();
   return {};
 }
 

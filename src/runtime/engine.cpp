@@ -52,7 +52,6 @@ Result<std::shared_ptr<const Engine>> Engine::load(std::span<const std::byte> by
   LATHE_TRY(engine->place_weights());
   LATHE_TRY(engine->check_values());
   LATHE_TRY(engine->choose_codes());
-  engine->find_data_dependent_steps();  // of other launches than before
   engine->block_symbols_ = plan::find_block_symbols(plan);
   engine->conditional_steps_ = plan::find_conditional_steps(plan);
   engine->conditional_tensors_ = plan::find_conditional_tensors(plan);

@@ -34,13 +34,22 @@ std::optional<size_t> RecentKeys::find(std::span<const int64_t> key) {
   return std::nullopt;
 }
 
-std::optional<size_t> RecentKeys::add(std::span<const int64_t> key) {
+std::optional<size_t> RecentKeys::vacate() {
   const auto oldest = std::ranges::min_element(used_);
   if (oldest == used_.end()) return std::nullopt;
-  const auto place = static_cast<size_t>(oldest - used_.begin());
+  *oldest = 0;
+  return static_cast<size_t>(oldest - used_.begin());
+}
+
+void RecentKeys::set(size_t place, std::span<const int64_t> key) {
   hashes_[place] = hash_of(key);
   used_[place] = ++clock_;
   std::ranges::copy(key, keys_.begin() + static_cast<std::ptrdiff_t>(place * numbers_));
+}
+
+std::optional<size_t> RecentKeys::add(std::span<const int64_t> key) {
+  const std::optional<size_t> place = vacate();
+  if (place) set(*place, key);
   return place;
 }
 

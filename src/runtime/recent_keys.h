@@ -21,9 +21,11 @@ class RecentKeys {
 
   // The place of the key, which is the latest from now on.
   std::optional<size_t> find(std::span<const int64_t> key);
-  // A place for a key that is not there: one that no key has, the first ones first, else that of the oldest. No place =
-  // none may be held.
-  std::optional<size_t> add(std::span<const int64_t> key);
+  // A place that no key has from now on: the first of those that none has, else that of the oldest. No place = none may
+  // be held. What belongs to a key can be made ready before the key is set there.
+  std::optional<size_t> vacate();
+  void set(size_t place, std::span<const int64_t> key);     // a key that is not there; the latest
+  std::optional<size_t> add(std::span<const int64_t> key);  // both
 
  private:
   size_t numbers_ = 0;

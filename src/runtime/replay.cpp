@@ -2,26 +2,6 @@
 #include "runtime/replay.h"
 
 namespace lathe {
-namespace {
-
-// A key goes again, by an error or an exception, unless its graph is there.
-class NewKey {
- public:
-  NewKey(RecentKeys& keys, size_t place) : keys_(keys), place_(place) {}
-  NewKey(const NewKey&) = delete;
-  ~NewKey() {
-    if (!stays_) keys_.forget(place_);
-  }
-  void stay() { stays_ = true; }
-
- private:
-  RecentKeys& keys_;
-  size_t place_;
-  bool stays_ = false;
-};
-
-}  // namespace
-
 Replay::Replay(Device& device, size_t addresses, size_t sizes) : device_(device), words_(addresses + sizes) {
   current_.reserve(words_);
   hold_most(1);
@@ -41,10 +21,14 @@ void Replay::forget() {
 
 void Replay::begin() {
   current_.clear();
+  coming_.reset();
   is_slow_ = maker_.is_busy();
 }
 
-bool Replay::find_coming() { return (coming_ = held_.find(current_)).has_value(); }
+bool Replay::find_coming() {
+  if (!coming_) coming_ = held_.find(current_);
+  return coming_.has_value();
+}
 
 bool Replay::has_coming() { return find_coming() && is_ready(*coming_); }
 
@@ -63,22 +47,23 @@ bool Replay::is_seen() {
   return false;
 }
 
-// Into a new graph, or the one that was not held for longest, unless the run is slow.
+// Into a new graph, or the one that was not held for longest, unless the run is slow. The run is held when its graph is
+// there, whatever fails or throws before.
 Result<bool> Replay::capture(const std::function<Result<>(Queue&)>& work, std::shared_ptr<const void> keeps) {
   if (is_slow_) return false;
-  coming_ = held_.add(current_);
-  if (!coming_) return false;
-  NewKey key(held_, *coming_);
-  LATHE_ASSIGN(const bool recorded, record(*coming_, work));
+  const std::optional<size_t> place = held_.vacate();
+  if (!place) return false;
+  LATHE_ASSIGN(const bool recorded, record(*place, work));
   if (!recorded) return false;
-  MadeGraph& made = *graphs_[*coming_];
+  MadeGraph& made = *graphs_[*place];
   made.keeps = std::move(keeps);
   if (most_ > 1)
-    maker_.make(graphs_[*coming_]);
+    maker_.make(graphs_[*place]);
   else
     LATHE_TRY(made.graph->make_ready());  // at once, as the run comes again and again
-  key.stay();
-  return is_ready(*coming_);
+  held_.set(*place, current_);
+  coming_ = place;
+  return is_ready(*place);
 }
 
 // False where the device has no graphs.

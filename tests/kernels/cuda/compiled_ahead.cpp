@@ -7,13 +7,13 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <map>
 #include <mutex>
 #include <set>
 #include <string>
 #include <thread>
 
+#include "base/for_each_in_threads.h"
 #include "emulated_compiler.h"
 #include "kernels/cuda/emulated_module.h"
 
@@ -94,15 +94,8 @@ void compile_ahead() {
   const std::vector<std::vector<std::string>> groups = groups_of(find_sources());
   const std::map<std::string, std::string> headers = header_texts();
   std::vector<std::vector<emulator::Compiled>> results(groups.size());
-  std::atomic<size_t> next{0};
-  const auto work = [&] {
-    for (size_t i; (i = next++) < groups.size();) results[i] = emulator::compile_together(groups[i], headers);
-  };
-  {
-    std::vector<std::jthread> threads;
-    for (size_t i = 0; i < std::min<size_t>(std::max(1u, std::thread::hardware_concurrency()), groups.size()); ++i)
-      threads.emplace_back(work);
-  }
+  for_each_in_threads(groups.size(), static_cast<int>(std::thread::hardware_concurrency()),
+                      [&](size_t i, size_t) { results[i] = emulator::compile_together(groups[i], headers); });
   for (size_t i = 0; i < groups.size(); ++i)
     for (size_t k = 0; k < groups[i].size(); ++k) {
       if (!results[i][k].ok) continue;  // the test that asks for it is told what the compiler says of it

@@ -82,9 +82,11 @@ class Worker {
     gathers_ = tiles_.gather && gathered_floats(k, problem_.needs) > 0 && problem_.groups == 1 &&
                problem_.blocking.k_block == 0 &&
                std::any_of(taps, end, [](const Tap& tap) { return tap.depth % 16 != 0; });
-    const bool ends_last = problem_.integers && k > 16 && whole < k;  // as TileTable::gather says
-    gathered_count_ = ends_last ? 2 : 1;
-    gathered_taps_[0].depth = static_cast<int32_t>(ends_last ? whole : round_up<int64_t>(k, 16));
+    // B's rows for what does not fill the last 16 are then those that end with its last, where else they would have to
+    // be copied. Rows before might be no numbers where they are floats, which zeros do not hide.
+    zeros_first_ = problem_.integers && k > 16 && whole < k;
+    gathered_count_ = zeros_first_ ? 2 : 1;
+    gathered_taps_[0].depth = static_cast<int32_t>(zeros_first_ ? whole : round_up<int64_t>(k, 16));
     gathered_taps_[1] = {whole, k - 16, 16, 0};
   }
 
@@ -209,7 +211,7 @@ class Worker {
     tile.tap_count = problem_.needs.taps;
     tile.rows = count;
     const int64_t k = problem_.panels.k, stride = gathered_stride(k);
-    tiles_.gather(tile, gathered_, stride);
+    tiles_.gather(tile, gathered_, stride, zeros_first_);
     for (int r = 0; r < count; ++r) scratch_.a_rows[r] = gathered_ + r * stride;
     filled_ = {scratch_.a_rows, gathered_taps_};
   }
@@ -240,7 +242,7 @@ class Worker {
   TileTaps filled_{};
   int64_t filled_row_ = -1;
   int filled_count_ = 0;
-  bool gathers_ = false;
+  bool gathers_ = false, zeros_first_ = false;
   float* gathered_ = nullptr;
   Tap gathered_taps_[2]{};
   int gathered_count_ = 1;

@@ -329,10 +329,8 @@ void run_pairs(const Tile& tile) {
                 tile.rows - tile.skipped, tile.column, tile.columns);
 }
 
-// 16 elements at a time, of as many taps as those are of. Behind integers there are no zeros, but in front of what does
-// not fill the last 16: B's rows are then those that end with its last, where else they would have to be copied. Of
-// floats, such rows might be no numbers.
-void gather(const Tile& tile, float* to, int64_t stride) {
+// 16 elements at a time, of as many taps as those are of.
+void gather(const Tile& tile, float* to, int64_t stride, bool zeros_first) {
   struct Part {
     const float* const* rows;
     int64_t offset;
@@ -340,11 +338,10 @@ void gather(const Tile& tile, float* to, int64_t stride) {
   };
   int64_t at = 0, rest = 0;  // in the tap; of all taps
   for (int64_t i = 0; i < tile.tap_count; ++i) rest += tile.taps[i].depth;
-  const bool ends_last = tile.integers && rest > kDepth;
   for (const Tap *tap = tile.taps, *end = tap + tile.tap_count; tap < end; to += kDepth, rest -= kDepth) {
     Part parts[kDepth];
     int count = 0;
-    for (int64_t done = ends_last && rest < kDepth ? kDepth - rest : 0; done < kDepth && tap < end;) {
+    for (int64_t done = zeros_first && rest < kDepth ? kDepth - rest : 0; done < kDepth && tap < end;) {
       const int64_t begin = done;
       done = std::min<int64_t>(done + tap->depth - at, kDepth);
       parts[count++] = {tile.a_rows + tap->list * tile.rows, tap->a_offset + at - begin,

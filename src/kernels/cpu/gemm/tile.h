@@ -67,8 +67,9 @@ struct TileTable {
   bool has_equal_tiles;  // rows are cut into tiles of one size, the last of which takes some of the one before again
   void (*leave)();       // what a thread calls that has set `configured`; null where no tile does
   // Copies the taps of each of the tile's rows, none of them empty, one behind the other to rows that are `stride`
-  // floats apart, with zeros up to the next 16. Null where tiles gain nothing.
-  void (*gather)(const Tile& tile, float* to, int64_t stride);
+  // floats apart, with zeros up to the next 16: behind what does not fill the last 16, or, `zeros_first`, in front of
+  // it. Null where tiles gain nothing.
+  void (*gather)(const Tile& tile, float* to, int64_t stride, bool zeros_first);
 };
 
 }  // namespace lathe::cpu::gemm
