@@ -1,14 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Times the refit of all weights of an engine on the CPU beside copying the same bytes, and prints a table.
+"""Times the refit of all weights of an engine beside copying the same bytes, and prints a table.
 
-  .venv/bin/python bench/refit.py [--rounds N] [--threads N]
+  .venv/bin/python bench/refit.py [--rounds N] [--threads N] [--device cpu|cuda] [--precision f32|f16|bf16]
 
-The copy is one of each array into memory that was written to before, by as many threads as the refit. Times are the least of the rounds, in which copies
-and refits alternate: of one thread the processor time, which other processes change less, of several the wall time. "unchecked" is a refit after set_weights_validation(False): nobody looks for numbers that a narrower type of the engine cannot hold.
+The copy is one of each array into memory that was written to before (cuda: from the host's memory, as the application has it, to the GPU's), by as many
+threads as the refit. The arrays are of f32, whatever the engine's precision is. Times are the least of the rounds, in which copies and refits alternate:
+of one thread on the CPU the processor time, which other processes change less, else the wall time. "unchecked" is a refit after
+set_weights_validation(False): nobody looks for numbers that a narrower type of the engine cannot hold. "first" is the first refit of the engine, once.
 """
 import argparse
 import concurrent.futures
+import ctypes
+import os
 import pathlib
 import subprocess
 import sys
@@ -18,7 +22,8 @@ import time
 import numpy as np
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "build/python"))
+BUILD = pathlib.Path(os.environ.get("LATHE_BUILD_DIR", ROOT / "build"))
+sys.path.insert(0, str(BUILD / "python"))
 import lathe.tensorrt as trt  # noqa: E402
 
 LOGGER = trt.Logger(trt.Logger.ERROR)
@@ -58,12 +63,18 @@ def resnet(network, folder, batch_norm):
     return parser
 
 
-def engine_of(make):
+PRECISIONS = {"f32": None, "f16": trt.float16, "bf16": trt.bfloat16}
+
+
+def engine_of(make, device, precision):
     builder = trt.Builder(LOGGER)
     network, config = builder.create_network(0), builder.create_builder_config()
     held = make(network)
     config.set_flag(trt.BuilderFlag.REFIT)
     config._build_budget = 0.0
+    config._target = device
+    if precision is not None:
+        config._set_precision(precision)
     plan = builder.build_serialized_network(network, config)
     del held
     return trt.Runtime(LOGGER).deserialize_cuda_engine(plan)
@@ -75,19 +86,42 @@ def seconds(work, clock):
     return clock() - begin
 
 
-def parts_of(arrays, threads):
-    """Views of the arrays in pieces, dealt to threads."""
-    pieces = [piece for each in arrays for piece in np.array_split(each, -(-each.nbytes // (1 << 20)))]
-    return [pieces[i::threads] for i in range(threads)] if threads > 1 else [arrays]
+class Host:
+    """Memory that engines on a CPU read."""
+    def __init__(self, arrays):
+        self.copies = [np.zeros_like(each) for each in arrays]
+
+    def copy(self, numbers, arrays):
+        for i in numbers:
+            np.copyto(self.copies[i], arrays[i])
 
 
-def copy_all(copies, arrays):
-    for to, each in zip(copies, arrays):
-        np.copyto(to, each)
+class Gpu:
+    """Memory of the first GPU, by the driver."""
+    def __init__(self, arrays):
+        self.driver, self.context, self.copies = ctypes.CDLL(os.environ.get("LATHE_CUDA_DRIVER", "libcuda.so.1")), ctypes.c_void_p(), []
+        self.driver.cuInit(0)
+        self.call("cuDevicePrimaryCtxRetain", ctypes.byref(self.context), 0)
+        self.call("cuCtxPushCurrent_v2", self.context)
+        for each in arrays:
+            self.copies.append(ctypes.c_uint64())
+            self.call("cuMemAlloc_v2", ctypes.byref(self.copies[-1]), ctypes.c_size_t(each.nbytes))
+        self.call("cuCtxPopCurrent_v2", ctypes.byref(ctypes.c_void_p()))
+
+    def call(self, name, *arguments):
+        if result := getattr(self.driver, name)(*arguments):
+            raise SystemExit(f"{name}: {result}")
+
+    def copy(self, numbers, arrays):
+        self.call("cuCtxPushCurrent_v2", self.context)
+        for i in numbers:
+            self.call("cuMemcpyHtoDAsync_v2", self.copies[i], ctypes.c_void_p(arrays[i].ctypes.data), ctypes.c_size_t(arrays[i].nbytes), None)
+        self.call("cuStreamSynchronize", None)
+        self.call("cuCtxPopCurrent_v2", ctypes.byref(ctypes.c_void_p()))
 
 
-def measure(engine, rounds, threads):
-    """Bytes, and the least seconds of a copy, a refit, and a refit that looks at no numbers."""
+def measure(engine, device, rounds, threads):
+    """Bytes, and the least seconds of a copy, a refit, and a refit that looks at no numbers; those of the first refit."""
     refitter = trt.Refitter(engine, LOGGER)
     refitter.max_threads = threads
     random = np.random.default_rng(1)
@@ -97,15 +131,16 @@ def measure(engine, rounds, threads):
         new[name] = np.abs(random.standard_normal(prototype.size, np.float32))  # variances among them
         if not refitter.set_named_weights(name, trt.Weights(new[name])):
             raise SystemExit(name)
-    arrays = list(new.values())
-    copies = [np.zeros_like(each) for each in arrays]
-    parts = list(zip(parts_of(copies, threads), parts_of(arrays, threads)))
+    # Of several threads each has pieces of the arrays, which are as large as one of them copies before the next begins.
+    arrays = list(new.values()) if threads == 1 else [piece for each in new.values()
+                                                      for piece in np.array_split(each, -(-each.nbytes // (1 << 20)))]
+    memory = (Gpu if device == "cuda" else Host)(arrays)
     pool = concurrent.futures.ThreadPoolExecutor(threads)
 
     def copy():
         if threads == 1:
-            return copy_all(copies, arrays)
-        for done in [pool.submit(copy_all, *part) for part in parts]:
+            return memory.copy(range(len(arrays)), arrays)
+        for done in [pool.submit(memory.copy, range(i, len(arrays), threads), arrays) for i in range(threads)]:
             done.result()
 
     def refit(checked):
@@ -113,28 +148,30 @@ def measure(engine, rounds, threads):
         if not refitter.refit_cuda_engine():
             raise SystemExit("refit failed")
     works = (copy, lambda: refit(True), lambda: refit(False))
-    for work in works:
-        work()
-    clock = time.thread_time if threads == 1 else time.perf_counter
+    first = [seconds(work, time.perf_counter) for work in works][1]
+    clock = time.thread_time if threads == 1 and device == "cpu" else time.perf_counter
     times = [[seconds(work, clock) for work in works] for _ in range(rounds)]
-    return sum(each.nbytes for each in copies), *(min(column) for column in zip(*times))
+    return sum(each.nbytes for each in arrays), *(min(column) for column in zip(*times)), first
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--threads", type=int, default=1, help="of the refit, and of the copy")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--precision", choices=PRECISIONS, default="f32", help="of the engine")
     arguments = parser.parse_args()
-    print("| network | MB | copy, ms | refit, ms | refit / copy | unchecked / copy |\n|---|--:|--:|--:|--:|--:|")
+    print("| network | precision | threads | MB | copy, ms | refit, ms | refit / copy | unchecked / copy | first, ms |\n|---|---|--:|--:|--:|--:|--:|--:|--:|")
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
         networks = {"ResNet-50": lambda network: resnet(network, folder, "fold"),
                     "ResNet-50 with batch normalisation": lambda network: resnet(network, folder, "keep"),
                     "transformer": transformer}
         for name, make in networks.items():
-            size, copied, refitted, unchecked = measure(engine_of(make), arguments.rounds, arguments.threads)
-            print(f"| {name} | {size / 1e6:.0f} | {copied * 1e3:.1f} | {refitted * 1e3:.1f} | {refitted / copied:.2f} | "
-                  f"{unchecked / copied:.2f} |", flush=True)
+            engine = engine_of(make, arguments.device, PRECISIONS[arguments.precision])
+            size, copied, refitted, unchecked, first = measure(engine, arguments.device, arguments.rounds, arguments.threads)
+            print(f"| {name} | {arguments.precision} | {arguments.threads} | {size / 1e6:.0f} | {copied * 1e3:.1f} | {refitted * 1e3:.1f} | "
+                  f"{refitted / copied:.2f} | {unchecked / copied:.2f} | {first * 1e3:.1f} |", flush=True)
 
 
 if __name__ == "__main__":

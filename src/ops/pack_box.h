@@ -17,9 +17,16 @@ struct PackingPart {
 // Whether what is written is to be read soon, or is more than caches hold, so that it goes past them.
 enum class Written : uint8_t { to_caches, past_caches };
 
+// What is read once a box is packed: memory is idle while a box is packed whose elements lie in a cache. As the box
+// reads byte i, byte i * scale from here on is fetched ahead.
+struct ReadNext {
+  const std::byte* from = nullptr;  // null = nothing is known; others may lie behind an array's end
+  int64_t scale = 1;
+};
+
 // Of a packing that was checked (check_packing()), of elements of `size` bytes: 1, 2, 4 or 8. Allocates nothing.
 void pack_box(const PackingBox& box, size_t size, const std::byte* from, std::byte* to, PackingPart part,
-              Written written);
+              Written written, ReadNext next = {});
 
 // What elements of f32 are multiplied by on their way, in f64, and rounded once: element i by numbers[i / each].
 struct ChannelFactors {

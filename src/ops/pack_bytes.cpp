@@ -127,6 +127,12 @@ Result<> check_packing(const Packing& packing, const Tensor& source) {
   return check_packing(packing, source.volume(), checked_volume(packing.dims).value_or(0));
 }
 
+bool is_dense(const Packing& packing) {
+  int64_t written = 0;
+  for (const PackingBox& box : packing.boxes) written += checked_volume(box.extents).value_or(0);
+  return written == checked_volume(packing.dims);
+}
+
 void pack_bytes(const Packing& packing, size_t size, const std::byte* from, std::byte* to, PackingPart part,
                 Written written) {
   for (const PackingBox& box : packing.boxes) pack_box(box, size, from, to, part, written);

@@ -12,7 +12,10 @@ Result<> check_packing(const Packing& packing, int64_t source, int64_t result);
 // Of all elements of a dense tensor, which are no parts of bytes.
 Result<> check_packing(const Packing& packing, const Tensor& source);
 
-// By a packing that was checked, of elements of `size` bytes. What is written to holds zeros.
+// Whether a packing that was checked leaves nothing between the elements that it writes.
+bool is_dense(const Packing& packing);
+
+// By a packing that was checked, of elements of `size` bytes. What is written to holds zeros, unless it is dense.
 void pack_bytes(const Packing& packing, size_t size, const std::byte* from, std::byte* to, PackingPart part = {},
                 Written written = Written::to_caches);
 

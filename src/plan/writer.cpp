@@ -36,9 +36,7 @@ struct Contents {
 };
 
 Result<> write_zeros(ByteSink& sink, uint64_t count) {
-  static constexpr std::array<std::byte, kWeightsAlignment> kZeros{};
-  LATHE_CHECK(count < kZeros.size());
-  return sink.write(std::span(kZeros).first(count));
+  return sink.write(std::vector<std::byte>(count));
 }
 
 enum class Pieces { kept, released };

@@ -90,17 +90,20 @@ void store_block(DType type, std::span<const double> block, std::byte* to) {
   });
 }
 
-void scale_run(const float* from, int64_t count, double factor, float* to) {
-  const Doubles factors = {factor, factor, factor, factor};
-  int64_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) {
-    const Floats scaled = __builtin_convertvector(__builtin_convertvector(load(from + i), Doubles) * factors, Floats);
-    __builtin_memcpy(to + i, &scaled, sizeof scaled);
-  }
-  for (; i < count; ++i) to[i] = static_cast<float>(from[i] * factor);
+}  // namespace
+
+bool holds_range(DType to, DType from) {
+  return to == from || to == DType::f64 || (to == DType::f32 && from != DType::f64) ||
+         (to == DType::bf16 && from == DType::f16);
 }
 
-}  // namespace
+Error ChannelArithmetic::OutOfRange::error() const {
+  return Error{ErrorCode::invalid_argument,
+               fmt::format("{} is out of the range of {}, in which the engine has the weights: scale them, build with "
+                           "more precision, or switch the check off by setWeightsValidation(false)",
+                           number, name_of(type)),
+               {}};
+}
 
 std::optional<ChannelStep> ChannelStep::of_cast(DType from, const CastAttrs& attributes) {
   if (!is_computed_type(from) || !is_computed_type(attributes.to)) return std::nullopt;
@@ -175,9 +178,14 @@ void ChannelArithmetic::run_block(int64_t begin, std::span<double> block, std::o
   }
 }
 
-bool ChannelArithmetic::is_scaling() const {
-  return source_.dtype() == DType::f32 && steps_.size() == 3 && !steps_[0].op && steps_[0].type == DType::f64 &&
+bool ChannelArithmetic::begins_with_scaling() const {
+  return source_.dtype() == DType::f32 && steps_.size() >= 3 && !steps_[0].op && steps_[0].type == DType::f64 &&
          steps_[1].op == ElementwiseOp::mul && !steps_[2].op && steps_[2].type == DType::f32 && steps_[1].inner > 1;
+}
+
+NarrowFloats ChannelArithmetic::narrowing() const {
+  if (steps_.empty() || steps_.back().op || source_.dtype() != DType::f32) return nullptr;
+  return steps_.size() == 1 || (steps_.size() == 4 && begins_with_scaling()) ? narrow_floats(type(), cpu::isa_level()) : nullptr;
 }
 
 std::optional<ChannelFactors> ChannelArithmetic::factors() const {
@@ -187,28 +195,40 @@ std::optional<ChannelFactors> ChannelArithmetic::factors() const {
 
 void ChannelArithmetic::scale(int64_t begin, int64_t count, float* to) const {
   const float* const from = source_.as<float>() + begin;
+  const ScaleFloats scale = scale_floats(cpu::isa_level());
   for_each_run(steps_[1], begin, count, [&](int64_t first, int64_t run, const double* number) {
-    scale_run(from + first, run, *number, to + first);
+    scale(from + first, run, *number, to + first);
   });
+}
+
+// Whether a number is large, or none that is finite.
+bool ChannelArithmetic::narrow(NarrowFloats narrow, int64_t begin, int64_t count, std::byte* to) const {
+  const float* const from = source_.as<float>() + begin;
+  if (steps_.size() == 1) return narrow(from, count, nullptr, to);
+  bool is_large = false;
+  for_each_run(steps_[1], begin, count, [&](int64_t first, int64_t run, const double* number) {
+    is_large |= narrow(from + first, run, number, to + first * size_of(type()));
+  });
+  return is_large;
 }
 
 void ChannelArithmetic::run(int64_t begin, int64_t count, std::byte* to, std::optional<OutOfRange>* found) const {
   if (!found && is_scaling()) return scale(begin, count, reinterpret_cast<float*>(to));
+  const NarrowFloats narrowing = this->narrowing();
   std::array<double, kBlock> block;
-  for (int64_t i = 0; i < count; i += kBlock) {
-    const std::span<double> values(block.data(), static_cast<size_t>(std::min(kBlock, count - i)));
-    run_block(begin + i, values, found);
-    store_block(type(), values, to + i * size_of(type()));
+  for (const int64_t end = begin + count; begin < end; begin += kBlock, to += kBlock * size_of(type())) {
+    const int64_t size = std::min(kBlock, end - begin);
+    if (narrowing && (!narrow(narrowing, begin, size, to) || !found)) continue;
+    const std::span<double> values(block.data(), static_cast<size_t>(size));
+    run_block(begin, values, found);
+    store_block(type(), values, to);
   }
 }
 
 std::optional<ChannelArithmetic::OutOfRange> ChannelArithmetic::find_out_of_range() const {
   std::optional<OutOfRange> found;
-  std::array<double, kBlock> block;
-  for (int64_t i = 0; i < volume() && !found; i += kBlock) {
-    const std::span<double> values(block.data(), static_cast<size_t>(std::min(kBlock, volume() - i)));
-    run_block(i, values, &found);
-  }
+  std::array<std::byte, kBlock * sizeof(double)> made;
+  for (int64_t i = 0; i < volume() && !found; i += kBlock) run(i, std::min(kBlock, volume() - i), made.data(), &found);
   return found;
 }
 

@@ -5,11 +5,15 @@
 
 #include <optional>
 
+#include "ops/float_blocks.h"
 #include "ops/op.h"
 #include "ops/pack_box.h"
 #include "ops/tensor.h"
 
 namespace lathe {
+
+// Whether finite numbers of a floating type stay finite in another.
+bool holds_range(DType to, DType from);
 
 // A number joins in for each channel, then the result is rounded to a type.
 struct ChannelStep {
@@ -41,10 +45,13 @@ class ChannelArithmetic {
   struct OutOfRange {
     double number;
     DType type;
+    Error error() const;
   };
   // Elements [begin, begin + count), of type(). Allocates nothing. `found`: null = nobody looks.
   void run(int64_t begin, int64_t count, std::byte* to, std::optional<OutOfRange>* found = nullptr) const;
   std::optional<OutOfRange> find_out_of_range() const;
+  // Whether its type holds all numbers of the source's, so that nobody need look.
+  bool holds_range() const { return lathe::holds_range(type(), source_.dtype()); }
 
   // Where all that it does is to multiply floats: by what, and whose. Hold while this does.
   std::optional<ChannelFactors> factors() const;
@@ -53,8 +60,11 @@ class ChannelArithmetic {
   void run_block(int64_t begin, std::span<double> block, std::optional<OutOfRange>* found) const;
   template <class F>
   static void for_each_run(const ChannelStep& step, int64_t begin, int64_t count, const F& f);
-  bool is_scaling() const;  // of floats by doubles, rounded once
+  bool begins_with_scaling() const;  // of floats by doubles, rounded once
+  bool is_scaling() const { return steps_.size() == 3 && begins_with_scaling(); }
   void scale(int64_t begin, int64_t count, float* to) const;
+  bool narrow(NarrowFloats narrow, int64_t begin, int64_t count, std::byte* to) const;
+  NarrowFloats narrowing() const;  // of floats, scaled or as they are; nullptr = it does something else
 
   Tensor source_;
   std::vector<ChannelStep> steps_;

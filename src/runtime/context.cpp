@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "device/forking_queue.h"
+#include "device/graph_memory.h"
 
 namespace lathe {
 namespace {
@@ -129,7 +130,27 @@ Result<size_t> Context::memory_bytes() {
 void Context::set_graphs(GraphPolicy policy) {
   graphs_ = policy;
   captures_ = policy != GraphPolicy::none;
-  if (policy == GraphPolicy::of_each_run) replay_.hold_most(most_sizes(engine_->plan()));
+  if (policy != GraphPolicy::of_each_run) return;
+  replay_.hold_most(most_sizes(engine_->plan()));
+  reserve_graphs();
+}
+
+// For as many as the profile has sizes, and are held. Where there is no memory, graphs are made as long as there is.
+void Context::reserve_graphs() const {
+  auto* const reserver = dynamic_cast<GraphReserver*>(&engine_->device());
+  if (!reserver || engine_->plan().symbols.empty() || !engine_->is_capturable()) return;
+  const size_t most = most_sizes(engine_->plan());
+  size_t sizes = 1;
+  for (const plan::SymbolProfile& symbol : engine_->plan().profiles[profile()].symbols)
+    sizes =
+        std::min(most, sizes * static_cast<size_t>(std::clamp<int64_t>(symbol.max - symbol.min + 1, 1, kMostSizes)));
+  const auto rehearse = [&](Queue& queue) -> Result<> {
+    for (const Engine::StepCode& step : engine_->code())
+      if (const auto* const kernel = dynamic_cast<const RehearsedKernel*>(step.kernel.get()))
+        LATHE_TRY(kernel->rehearse(queue));
+    return {};
+  };
+  (void)reserver->reserve_graphs(rehearse, sizes);
 }
 
 Result<bool> Context::is_capturable() {

@@ -58,7 +58,7 @@ class Context {
     replay_.forget();
   }
 
-  // Before the first run.
+  // Before the first run. GraphPolicy::of_each_run takes the memory that graphs of the profile's sizes need.
   void set_graphs(GraphPolicy policy);
   // Likewise. Nothing is specialised unless this says so.
   void set_specialization(SpecializationPolicy policy, Specializer::Client client) {
@@ -93,6 +93,7 @@ class Context {
   Result<> place(const KnownSizes::Entry* known);
   Result<> choose_kernels(const Queue& queue);
   Result<> execute(Queue& queue, Return returns);
+  void reserve_graphs() const;
   Result<> give_work(Queue& queue);
   Result<> run_steps(Queue& queue);
   void describe_run();

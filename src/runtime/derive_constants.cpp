@@ -29,24 +29,13 @@ size_t step_of(const std::vector<uint32_t>& firsts, uint32_t value) {
   return static_cast<size_t>(std::upper_bound(firsts.begin(), firsts.end(), value) - firsts.begin()) - 1;
 }
 
-bool holds_range_of(DType to, DType from) {
-  return to == from || to == DType::f64 || (to == DType::f32 && from != DType::f64) ||
-         (to == DType::bf16 && from == DType::f16);
-}
-
-tl::unexpected<Error> out_of_range(double number, DType type) {
-  return fail(ErrorCode::invalid_argument,
-              "{} is out of the range of {}, in which the engine has the weights: scale them, build with more "
-              "precision, or switch the check off by setWeightsValidation(false)",
-              number, name_of(type));
-}
-
 // Finite numbers stay finite.
 Result<> check_range(const Tensor& from, const Tensor& to) {
-  if (!is_floating(from.dtype()) || !is_floating(to.dtype()) || holds_range_of(to.dtype(), from.dtype())) return {};
+  if (!is_floating(from.dtype()) || !is_floating(to.dtype()) || holds_range(to.dtype(), from.dtype())) return {};
   const std::vector<double> before = to_doubles(from), after = to_doubles(to);
   for (size_t i = 0; i < before.size(); ++i)
-    if (std::isfinite(before[i]) && !std::isfinite(after[i])) return out_of_range(before[i], to.dtype());
+    if (std::isfinite(before[i]) && !std::isfinite(after[i]))
+      return fail(ChannelArithmetic::OutOfRange{before[i], to.dtype()}.error());
   return {};
 }
 
@@ -116,7 +105,7 @@ Result<> ConstantDeriver::evaluate(Evaluation& evaluation) const {
     }
     std::optional<ChannelArithmetic::OutOfRange> found;
     elements.run(0, elements.volume(), outputs[0].mutable_as<std::byte>(), check_ == RangeCheck::on ? &found : nullptr);
-    if (found) return out_of_range(found->number, found->type);
+    if (found) return fail(found->error());
     return {};
   }
   const std::vector<Tensor> tensors = sources_of(inputs);
@@ -291,13 +280,6 @@ Result<ConstantContent> ConstantDeriver::derive(uint32_t index) const {
   return content;
 }
 
-Result<> ConstantDeriver::check_range(const ConstantContent& content) const {
-  const ChannelArithmetic& elements = content.elements;
-  if (check_ == RangeCheck::off || holds_range_of(elements.type(), elements.source().dtype())) return {};
-  const auto found = elements.find_out_of_range();
-  return found ? out_of_range(found->number, found->type) : Result<>();
-}
-
 // Arithmetic of many elements is left to who puts them in place.
 Result<ConstantContent> ConstantDeriver::content_of(uint32_t number) const {
   const Packing* packing = nullptr;
@@ -311,7 +293,6 @@ Result<ConstantContent> ConstantDeriver::content_of(uint32_t number) const {
   if (content.elements.volume() < kManyElements) {
     LATHE_ASSIGN(content, done(number, values));
   }
-  LATHE_TRY(check_range(content));
   content.packing = packing;
   if (packing) LATHE_TRY(check_packing(*packing, content.elements.source()));
   return content;
@@ -331,10 +312,7 @@ Result<> ConstantDeriver::repeat(std::span<const Tensor> weights, RangeCheck che
     for (ConstantContent& input : evaluation.inputs) read_again(input);
     LATHE_TRY(evaluate(evaluation));
   }
-  for (ConstantContent& content : contents) {
-    read_again(content);
-    LATHE_TRY(check_range(content));
-  }
+  for (ConstantContent& content : contents) read_again(content);
   return {};
 }
 

@@ -41,7 +41,8 @@ class ConstantDeriver {
                   ReadConstant read, RangeCheck check);
 
   // The content of constant `index`, which is derived from weights that are all given. What is neither small nor
-  // computed in ways of its own lies where it was given.
+  // computed in ways of its own lies where it was given. Of arithmetic that is left to who puts the content in place,
+  // nobody has looked whether numbers are out of range.
   Result<ConstantContent> derive(uint32_t index) const;
 
   // Makes contents that it has given those that other weights would have. What was evaluated on the way is evaluated
@@ -63,7 +64,6 @@ class ConstantDeriver {
   Result<bool> defer(size_t step, Values& values) const;
   Result<> evaluate(Evaluation& evaluation) const;
   Result<Tensor> evaluate(ConstantContent content) const;
-  Result<> check_range(const ConstantContent& content) const;
   Result<ConstantContent> content_of(uint32_t number) const;
   bool take_shared(uint32_t value, Values& values) const;
   void put(uint32_t value, const ConstantContent& content, Values& values) const;

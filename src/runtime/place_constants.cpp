@@ -2,6 +2,7 @@
 #include "runtime/place_constants.h"
 
 #include <algorithm>
+#include <atomic>
 
 #include "base/divide.h"
 #include "base/for_each_in_threads.h"
@@ -10,6 +11,7 @@ namespace lathe {
 namespace {
 
 constexpr int64_t kPieceElements = 32 << 10;  // with what is computed of them, in a second-level cache
+constexpr int64_t kPartElements = 4 << 10;    // in a first-level cache
 
 // Elements from the first to the last that a box reads, but along one axis.
 struct Reach {
@@ -22,6 +24,51 @@ Reach reach_without(const PackingBox& box, size_t axis) {
     (span < 0 ? reach.low : reach.high) += span;
   }
   return reach;
+}
+
+// How far apart elements are along an axis; there are none of one.
+int64_t span_of(const PackingBox& box, size_t axis) {
+  return box.extents[axis] > 1 ? std::abs(box.from_strides[axis]) : -1;
+}
+
+// The one whose elements are farthest apart where they come from.
+size_t outer_axis(const PackingBox& box) {
+  size_t axis = 0;
+  for (size_t d = 1; d < box.extents.size(); ++d)
+    if (span_of(box, d) > span_of(box, axis)) axis = d;
+  return axis;
+}
+
+// Calls f(part, begin, count) for parts of the box along its outer axis that read about so many elements each: they are
+// among `count` elements from `begin` on, and part.from counts from there.
+template <class F>
+void cut(const PackingBox& box, int64_t elements, const F& f) {
+  const size_t axis = outer_axis(box);
+  const Reach reach = reach_without(box, axis);
+  const int64_t step = box.from_strides[axis], stride = std::abs(step), one = reach.high - reach.low + 1;
+  const int64_t at_once = stride == 0 ? box.extents[axis] : std::max<int64_t>(1, (elements - one) / stride);
+  PackingBox part = box;
+  for (int64_t i = 0; i < box.extents[axis]; i += at_once) {
+    part.extents[axis] = std::min(at_once, box.extents[axis] - i);
+    part.to = box.to + i * box.to_strides[axis];
+    const int64_t first = box.from + i * step, last = first + (part.extents[axis] - 1) * step;
+    const int64_t begin = std::min(first, last) + reach.low;
+    part.from = first - begin;
+    f(part, begin, std::max(first, last) + reach.high + 1 - begin);
+  }
+}
+
+// Parts of a piece go where nothing else of it does, if its outer axis is that of the result, too. Others would be
+// lines too few to be transposed.
+int64_t part_elements(const PackingBox& box) {
+  const int64_t step = std::abs(box.to_strides[outer_axis(box)]);
+  for (size_t d = 0; d < box.extents.size(); ++d)
+    if (box.extents[d] > 1 && std::abs(box.to_strides[d]) > step) return kPieceElements;
+  return kPartElements;
+}
+
+bool is_in_order(const PackingBox& box) {
+  return box.extents.size() == 1 && box.from == 0 && box.from_strides[0] == 1 && box.to_strides[0] == 1;
 }
 
 }  // namespace
@@ -38,43 +85,34 @@ std::optional<ChannelFactors> ConstantPlacer::factors_of(const Piece& piece) {
   return factors;
 }
 
-// Cuts the box along the axis whose elements are farthest apart.
 void ConstantPlacer::add_pieces(const ChannelArithmetic& arithmetic, const PackingBox& box, std::byte* to) {
-  const auto widest = std::ranges::max_element(box.from_strides, {}, [](int64_t stride) { return std::abs(stride); });
-  const auto axis = static_cast<size_t>(widest - box.from_strides.begin());
-  const Reach reach = reach_without(box, axis);
-  const int64_t stride = std::abs(*widest), one = reach.high - reach.low + 1;
-  const int64_t at_once = stride == 0 ? box.extents[axis] : std::max<int64_t>(1, (kPieceElements - one) / stride);
-  for (int64_t i = 0; i < box.extents[axis]; i += at_once) {
-    Piece piece{&arithmetic, 0, 0, box, to, std::nullopt};
-    const int64_t count = std::min(at_once, box.extents[axis] - i);
-    piece.box.extents[axis] = count;
-    piece.box.to += i * box.to_strides[axis];
-    const int64_t first = box.from + i * *widest, last = first + (count - 1) * *widest;
-    piece.begin = std::min(first, last) + reach.low;
-    piece.count = std::max(first, last) + reach.high + 1 - piece.begin;
-    piece.box.from = first - piece.begin;
+  cut(box, kPieceElements, [&](const PackingBox& part, int64_t begin, int64_t count) {
+    Piece piece{&arithmetic, begin, count, part, to, std::nullopt};
     piece.factors = factors_of(piece);
     pieces_.push_back(std::move(piece));
-  }
+  });
 }
 
 Result<ConstantPlacer> ConstantPlacer::create(std::span<const Place> places, int threads) {
   ConstantPlacer placer;
   placer.threads_ = std::max(threads, 1);
   placer.plain_.reserve(places.size());
-  for (const auto& [content, to] : places) {
+  for (const auto& [content, to, bytes, first] : places) {
+    if (bytes == 0) continue;
     const ChannelArithmetic& elements = content->elements;
-    const Packing* const packing = content->packing;
-    const Tensor& source = elements.source();
-    if (source.bytes() == 0) continue;
-    if (elements.steps() > 0)
-      placer.add_pieces(elements, packing ? *packing : no_packing(source.volume()), to);
-    else if (packing)
-      placer.copies_.push_back({packing, size_of(source.dtype()), source.raw().data(), to});
+    const bool is_computed = elements.steps() > 0;
+    // What is copied as it is may have elements of a few bits.
+    const size_t size = is_computed || content->packing ? size_of(elements.type()) : 1;
+    const Packing* packing = content->packing;
+    if (!packing) {
+      Packing& plain = placer.plain_.emplace_back(no_packing(static_cast<int64_t>(bytes / size)));
+      plain.boxes[0].from = static_cast<int64_t>(first / size);
+      packing = &plain;
+    }
+    if (is_computed)
+      placer.add_pieces(elements, *packing, to);
     else
-      placer.copies_.push_back(
-          {&placer.plain_.emplace_back(no_packing(static_cast<int64_t>(source.bytes()))), 1, source.raw().data(), to});
+      placer.copies_.push_back({packing, size, elements.source().raw().data(), to});
   }
   int64_t most = 0;
   for (const Piece& piece : placer.pieces_)
@@ -86,22 +124,41 @@ Result<ConstantPlacer> ConstantPlacer::create(std::span<const Place> places, int
   return placer;
 }
 
-void ConstantPlacer::run() {
+ConstantPlacer::Found ConstantPlacer::run(RangeCheck check) {
   uint64_t copied = 0, computed = 0;
   for (const PackingWork& copy : copies_) copied += copy.bytes();
   for (const Piece& piece : pieces_) computed += static_cast<uint64_t>(piece.count) * size_of(piece.arithmetic->type());
   pack_all(copies_, threads_, computed);
   const Written written = written_for(copied + computed);
+  std::atomic<Found> result = Found::none;
   for_each_in_threads(pieces_.size(), threads_, [&](size_t i, size_t thread) {
     const Piece& piece = pieces_[i];
     const ChannelArithmetic& arithmetic = *piece.arithmetic;
     if (piece.factors)
       return pack_box_scaled(piece.box, arithmetic.source().as<float>() + piece.begin,
                              reinterpret_cast<float*>(piece.to), *piece.factors, written);
-    std::byte* const made = static_cast<std::byte*>(scratch_[thread].mutable_data());
-    arithmetic.run(piece.begin, piece.count, made);
-    pack_box(piece.box, size_of(arithmetic.type()), made, piece.to, {}, written);
+    const Tensor& source = arithmetic.source();
+    const size_t size = size_of(arithmetic.type());
+    const auto from_size = static_cast<int64_t>(size_of(source.dtype()));
+    const bool stays = written == Written::to_caches && is_in_order(piece.box);
+    std::byte* const made =
+        stays ? piece.to + piece.box.to * static_cast<int64_t>(size) : scratch_[thread].mutable_as<std::byte>();
+    std::optional<ChannelArithmetic::OutOfRange> found;
+    const bool is_checked = check == RangeCheck::on && !arithmetic.holds_range();
+    const auto compute = [&](int64_t begin, int64_t count) {
+      arithmetic.run(piece.begin + begin, count, made, is_checked ? &found : nullptr);
+    };
+    if (stays)
+      compute(0, piece.count);
+    else
+      cut(piece.box, part_elements(piece.box), [&](const PackingBox& part, int64_t begin, int64_t count) {
+        compute(begin, count);
+        const std::byte* const next = source.raw().data() + (piece.begin + begin + count) * from_size;
+        pack_box(part, size, made, piece.to, {}, written, {next, from_size / static_cast<int64_t>(size)});
+      });
+    if (found) result = Found::out_of_range;
   });
+  return result;
 }
 
 }  // namespace lathe

@@ -4,6 +4,7 @@
 
 #include "ops/pack_bytes.h"
 #include "runtime/derive_constants.h"
+#include "runtime/range_check.h"
 
 namespace lathe {
 
@@ -12,11 +13,14 @@ class ConstantPlacer {
  public:
   struct Place {
     const ConstantContent* content;
-    std::byte* to;  // in its order, zeros between elements
+    std::byte* to;       // in its order, zeros between elements
+    uint64_t bytes;      // all, or some whole elements of those that stay in their order
+    uint64_t first = 0;  // of its bytes
   };
   // What the places refer to must outlive it.
   static Result<ConstantPlacer> create(std::span<const Place> places, int threads);
-  void run();
+  enum class Found : uint8_t { none, out_of_range };  // whether a number is that, where it is looked for
+  Found run(RangeCheck check = RangeCheck::off);
 
  private:
   // Elements that are computed and packed together, so that they are in a cache in between.

@@ -9,6 +9,11 @@
 #include "runtime/place_constants.h"
 
 namespace lathe {
+namespace {
+
+constexpr uint64_t kAlignment = 64;  // of constants
+
+}  // namespace
 
 Result<std::unique_ptr<Refittable>> Refittable::create(const plan::Plan& plan, std::shared_ptr<Device> device) {
   std::unique_ptr<Refittable> made(new Refittable(plan, std::move(device)));
@@ -18,7 +23,7 @@ Result<std::unique_ptr<Refittable>> Refittable::create(const plan::Plan& plan, s
   for (const plan::Constant& constant : plan.constants) {
     made->offsets_.push_back(end);
     made->present_.push_back(!constant.stripped);
-    end = round_up(end + constant.bytes, uint64_t{64});
+    end += round_up(constant.bytes, kAlignment);
   }
   LATHE_ASSIGN(made->memory_, made->device_->allocate(end));
   LATHE_ASSIGN(const std::unique_ptr<Queue> queue, made->device_->make_queue());
@@ -138,12 +143,33 @@ Result<> Refittable::derive(const std::vector<uint32_t>& constants, std::span<co
   return {};
 }
 
-// Where kernels read the host's memory. Nothing fails once the engine is touched.
-Result<> Refittable::place(const std::vector<uint32_t>& constants, std::span<const ConstantContent> contents,
-                           int threads) {
+// In the engine.
+std::vector<ConstantPlacer::Place> Refittable::places() const {
   std::vector<ConstantPlacer::Place> places;
-  for (size_t i = 0; i < constants.size(); ++i) places.push_back({&contents[i], constant(constants[i])});
-  LATHE_ASSIGN(ConstantPlacer placer, ConstantPlacer::create(places, threads));
+  for (size_t i = 0; i < derived_->constants.size(); ++i) {
+    const uint32_t index = derived_->constants[i];
+    places.push_back({&derived_->contents[i], constant(index), plan_.constants[index].bytes});
+  }
+  return places;
+}
+
+Result<> Refittable::check_ranges(int threads) const {
+  const auto& [deriver, constants, contents] = *derived_;
+  std::vector<std::optional<ChannelArithmetic::OutOfRange>> found(contents.size());
+  for_each_in_threads(contents.size(), threads, [&](size_t i, size_t) {
+    if (!contents[i].elements.holds_range()) found[i] = contents[i].elements.find_out_of_range();
+  });
+  for (size_t i = 0; i < found.size(); ++i)
+    if (found[i])
+      return fail(with_context(found[i]->error(), fmt::format("constant '{}'", plan_.constants[constants[i]].name)));
+  return {};
+}
+
+// Where kernels read the host's memory. Nothing fails once the engine is touched.
+Result<> Refittable::place(RangeCheck check, int threads) {
+  if (check == RangeCheck::on) LATHE_TRY(check_ranges(threads));
+  const std::vector<uint32_t>& constants = derived_->constants;
+  LATHE_ASSIGN(ConstantPlacer placer, ConstantPlacer::create(places(), threads));
   const RefitGate::Lease lease = gate_.enter_refit();
   for (const uint32_t index : constants)  // what lies between elements stays zero later
     if (!present_[index] && plan_.constants[index].bytes > 0)
@@ -153,28 +179,51 @@ Result<> Refittable::place(const std::vector<uint32_t>& constants, std::span<con
   return {};
 }
 
-// Where they do not.
-Result<> Refittable::upload(const std::vector<uint32_t>& constants, std::span<const ConstantContent> contents,
-                            int threads) {
-  std::vector<Tensor> made(contents.size());
-  std::vector<ConstantPlacer::Place> places;
-  for (size_t i = 0; i < contents.size(); ++i) {
-    if (!contents[i].is_computed()) continue;
-    LATHE_ASSIGN(made[i], Tensor::allocate(DType::u8, {static_cast<int64_t>(plan_.constants[constants[i]].bytes)}));
-    if (contents[i].packing && made[i].bytes() > 0) std::memset(made[i].mutable_data(), 0, made[i].bytes());
-    places.push_back({&contents[i], made[i].mutable_as<std::byte>()});
+// Where they do not: numbers are looked at on the way, and runs wait for a copy within the device's memory alone.
+Result<> Refittable::upload(RangeCheck check, int threads) {
+  if (!uploader_) uploader_.emplace(*device_);
+  const std::vector<uint32_t>& constants = derived_->constants;
+  std::vector<uint64_t> offsets;
+  uint64_t end = 0;
+  for (const uint32_t index : constants) {
+    offsets.push_back(end);
+    end += round_up(plan_.constants[index].bytes, kAlignment);
   }
-  LATHE_ASSIGN(ConstantPlacer placer, ConstantPlacer::create(places, threads));
-  placer.run();
+  const Result<DeviceMemory> beside = device_->allocate(end);
+  if (!beside) return upload_in_place(check, threads);
+  std::vector<ConstantPlacer::Place> places = this->places();
+  for (size_t i = 0; i < places.size(); ++i) places[i].to = beside->data() + offsets[i];
+  LATHE_ASSIGN(const ConstantPlacer::Found found, uploader_->run(places, check, threads));
+  if (found != ConstantPlacer::Found::none) {
+    LATHE_TRY(check_ranges(threads));  // says where
+    return fail(ErrorCode::internal, "a number is out of range that is not found again");
+  }
   const RefitGate::Lease lease = gate_.enter_refit();
   set_present(constants, Present::no);  // after a failure, the constants are undefined
   LATHE_ASSIGN(const std::unique_ptr<Queue> queue, device_->make_queue());
   LATHE_TRY(device_->follow_all(*queue));
-  for (size_t i = 0; i < constants.size(); ++i) {
-    const Tensor& bytes = made[i].defined() ? made[i] : contents[i].elements.source();
-    if (bytes.bytes() > 0) LATHE_TRY(device_->upload(constant(constants[i]), bytes.data(), bytes.bytes(), *queue));
+  for (size_t first = 0, next = 0; first < constants.size(); first = next) {
+    do ++next;
+    while (next < constants.size() && constants[next] - constants[first] == next - first);
+    const uint64_t bytes = (next < constants.size() ? offsets[next] : end) - offsets[first];
+    LATHE_TRY(device_->copy({.to = constant(constants[first]), .from = beside->data() + offsets[first], .width = bytes},
+                            *queue));
   }
   LATHE_TRY(device_->wait(*queue));
+  set_present(constants, Present::yes);
+  return {};
+}
+
+// On a device without room for both.
+Result<> Refittable::upload_in_place(RangeCheck check, int threads) {
+  if (check == RangeCheck::on) LATHE_TRY(check_ranges(threads));
+  const std::vector<uint32_t>& constants = derived_->constants;
+  const RefitGate::Lease lease = gate_.enter_refit();
+  set_present(constants, Present::no);
+  LATHE_ASSIGN(const std::unique_ptr<Queue> queue, device_->make_queue());
+  LATHE_TRY(device_->follow_all(*queue));
+  LATHE_TRY(device_->wait(*queue));
+  LATHE_TRY(uploader_->run(places(), RangeCheck::off, threads));
   set_present(constants, Present::yes);
   return {};
 }
@@ -193,8 +242,7 @@ Result<> Refittable::refit(std::span<const Tensor> weights, RangeCheck check, in
   LATHE_TRY(check_given(weights, given));
   const std::vector<uint32_t> constants = affected(given);
   LATHE_TRY(derive(constants, weights, check, threads));
-  Result<> placed = device_->is_host() ? place(constants, derived_->contents, threads)
-                                       : upload(constants, derived_->contents, threads);
+  Result<> placed = device_->is_host() ? place(check, threads) : upload(check, threads);
   if (!derived_->deriver.is_repeatable()) derived_.reset();
   return placed;
 }

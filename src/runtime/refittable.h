@@ -12,6 +12,7 @@
 #include "plan/plan.h"
 #include "runtime/derive_constants.h"
 #include "runtime/refit_gate.h"
+#include "runtime/upload_constants.h"
 
 namespace lathe {
 
@@ -35,9 +36,10 @@ class Refittable {
   }
   bool is_complete() const { return complete_.load(std::memory_order_acquire); }
 
-  // Computes what is to be computed of the constants that follow from the weights given (undefined = not given), then
-  // waits for runs that have begun and puts the constants in place, each in its kernel's order. After a failure before
-  // that, the engine is as it was; after one of the device, it lacks the constants until another refit gives them.
+  // Computes the constants that follow from the weights given (undefined = not given), each in its kernel's order,
+  // waits for runs that have begun and puts them in place. A device gets them beside the old ones first, where it has
+  // room. After a failure before they are put in place, the engine is as it was; after one of the device, it lacks the
+  // constants until another refit gives them.
   Result<> refit(std::span<const Tensor> weights, RangeCheck check, int threads);
 
   // While this lives, constants do not change, and read() may be called.
@@ -50,8 +52,12 @@ class Refittable {
   Result<> check_given(std::span<const Tensor> weights, const std::vector<bool>& given) const;
   Result<> derive(const std::vector<uint32_t>& constants, std::span<const Tensor> weights, RangeCheck check,
                   int threads);
-  Result<> place(const std::vector<uint32_t>& constants, std::span<const ConstantContent> contents, int threads);
-  Result<> upload(const std::vector<uint32_t>& constants, std::span<const ConstantContent> contents, int threads);
+  // Of what was derived.
+  std::vector<ConstantPlacer::Place> places() const;
+  Result<> check_ranges(int threads) const;
+  Result<> place(RangeCheck check, int threads);
+  Result<> upload(RangeCheck check, int threads);
+  Result<> upload_in_place(RangeCheck check, int threads);
   enum class Present : uint8_t { no, yes };
   void set_present(const std::vector<uint32_t>& constants, Present present);
   Result<Tensor> operand(const plan::RefitOperand& operand) const;
@@ -74,6 +80,7 @@ class Refittable {
     std::vector<ConstantContent> contents;  // of these
   };
   std::unique_ptr<Derived> derived_;
+  std::optional<ConstantUploader> uploader_;  // of devices whose memory is not the host's, once it was needed
   mutable RefitGate gate_;
 };
 

@@ -101,6 +101,23 @@ TEST(ChannelArithmetic, TakesSeveralOpsAndRoundsInBetween) {
   }
 }
 
+// What weights of an engine of 16-bit floats are made by.
+TEST(ChannelArithmetic, NarrowsFloatsAsTheyAreAndScaled) {
+  std::mt19937 random(6);
+  for (const DType to : {DType::f16, DType::bf16})
+    for (const size_t axis : {0, 1, 2}) {
+      SCOPED_TRACE(fmt::format("{} {}", name_of(to), axis));
+      Chain chain(random_tensor(DType::f32, {11, 13, 17}, random));
+      chain.cast(to);
+      expect_evaluation(chain);
+      Chain folded = scaled(DType::f32, DType::f32, {11, 13, 17}, axis, random);
+      folded.cast(to);
+      expect_evaluation(folded);
+      EXPECT_FALSE(folded.arithmetic().holds_range());
+      EXPECT_FALSE(folded.arithmetic().find_out_of_range());
+    }
+}
+
 TEST(ChannelArithmetic, LeavesOtherOpsToTheirEvaluation) {
   const auto step = [](Op op, DType type, const Dims& operand) {
     ElementwiseAttrs attributes;
@@ -144,6 +161,31 @@ TEST(ChannelArithmetic, FindsNumbersThatATypeCannotHold) {
   EXPECT_EQ(narrow->type, DType::f16);
 }
 
+// Where a block has a number that is large, or was no finite one, each is looked at as its ops make it.
+TEST(ChannelArithmetic, FindsWhatScalingAndNarrowingMakesInfinite) {
+  const auto find = [](DType to, float number, double factor) {
+    std::vector<float> values(5000, 0.5f);
+    values[4711] = number;
+    values[4700] = INFINITY, values[4790] = NAN;
+    Chain chain(Tensor::from<float>({50, 100}, values));
+    chain.cast(DType::f64);
+    chain.combine(Op::mul, Tensor::from<double>({50, 1}, std::vector<double>(50, factor)));
+    chain.cast(DType::f32);
+    chain.cast(to);
+    return chain.arithmetic().find_out_of_range();
+  };
+  EXPECT_FALSE(find(DType::f16, 655.04f, 100));
+  EXPECT_FALSE(find(DType::bf16, 1e30f, 100));
+  const auto narrow = find(DType::f16, -660, 100);
+  ASSERT_TRUE(narrow);
+  EXPECT_EQ(narrow->number, -66000);
+  EXPECT_EQ(narrow->type, DType::f16);
+  const auto wide = find(DType::bf16, 3e38f, 2);
+  ASSERT_TRUE(wide);
+  EXPECT_EQ(wide->number, 2 * double{3e38f});
+  EXPECT_EQ(wide->type, DType::f32);
+}
+
 // However many channels make numbers larger, and whether the one with the large number does.
 TEST(ChannelArithmetic, LooksAtTheChannelsThatGrow) {
   for (const int growing : {0, 1, 20, 50})
@@ -185,15 +227,51 @@ TEST(ConstantPlacer, PacksWhatItComputes) {
           const ConstantContent computed{chain.arithmetic(), order};
           const ConstantContent copied{ChannelArithmetic(chain.result()), order};
           std::vector<std::byte> made(wanted.bytes()), copy(wanted.bytes());
-          Result<ConstantPlacer> placer = ConstantPlacer::create(
-              std::array{ConstantPlacer::Place{&computed, made.data()}, ConstantPlacer::Place{&copied, copy.data()}},
-              threads);
+          Result<ConstantPlacer> placer =
+              ConstantPlacer::create(std::array{ConstantPlacer::Place{&computed, made.data(), made.size()},
+                                                ConstantPlacer::Place{&copied, copy.data(), copy.size()}},
+                                     threads);
           ASSERT_TRUE(placer);
-          placer->run();
+          EXPECT_EQ(placer->run(RangeCheck::on), ConstantPlacer::Found::none);
           EXPECT_TRUE(std::ranges::equal(made, wanted.raw())) << name_of(to) << " " << taps << " " << threads;
           EXPECT_TRUE(std::ranges::equal(copy, wanted.raw()));
         }
       }
+}
+
+TEST(ConstantPlacer, PlacesPartsOfWhatStaysInItsOrder) {
+  std::mt19937 random(10);
+  Chain chain(random_tensor(DType::f32, {40'000}, random));
+  chain.cast(DType::bf16);
+  const ConstantContent computed{chain.arithmetic()}, copied{ChannelArithmetic(chain.result())};
+  const std::span<const std::byte> wanted = chain.result().raw();
+  for (const ConstantContent* content : {&computed, &copied}) {
+    std::vector<std::byte> made(wanted.size());
+    for (uint64_t first = 0, bytes = 0; first < made.size(); first += bytes) {
+      bytes = std::min<uint64_t>(33'334, made.size() - first);
+      Result<ConstantPlacer> placer =
+          ConstantPlacer::create(std::array{ConstantPlacer::Place{content, made.data() + first, bytes, first}}, 1);
+      ASSERT_TRUE(placer);
+      placer->run();
+    }
+    EXPECT_TRUE(std::ranges::equal(made, wanted));
+  }
+}
+
+TEST(ConstantPlacer, LooksForNumbersOutOfRangeWhereItIsAsked) {
+  std::vector<float> values(100'000, 1);
+  values[77'777] = 1e5f;
+  Chain chain(Tensor::from<float>({100'000}, values));
+  chain.cast(DType::f16);
+  const ConstantContent content{chain.arithmetic()};
+  std::vector<std::byte> made(chain.result().bytes());
+  for (const int threads : {1, 3}) {
+    Result<ConstantPlacer> placer =
+        ConstantPlacer::create(std::array{ConstantPlacer::Place{&content, made.data(), made.size()}}, threads);
+    ASSERT_TRUE(placer);
+    EXPECT_EQ(placer->run(RangeCheck::off), ConstantPlacer::Found::none);
+    EXPECT_EQ(placer->run(RangeCheck::on), ConstantPlacer::Found::out_of_range);
+  }
 }
 
 }  // namespace

@@ -83,4 +83,23 @@ Result<> CudaGraph::make_ready() {
   return made;
 }
 
+Result<> reserve_graphs(const std::shared_ptr<PrimaryContext>& context, const std::function<Result<>(Queue&)>& work,
+                        size_t graphs) {
+  std::vector<CUgraphExec> executables;
+  executables.reserve(graphs);
+  LATHE_ASSIGN(const std::unique_ptr<Stream> stream, Stream::create_for_capture(context));
+  LATHE_ASSIGN(const QueueTurn turn, QueueTurn::take(*stream));
+  LATHE_ASSIGN(const CUgraph recorded, graph_of(*stream, work));
+  const Driver& driver = context->driver();
+  Result<> result;
+  while (result && executables.size() < graphs) {
+    CUgraphExec executable = nullptr;
+    result = context->check(driver.cuGraphInstantiate(&executable, recorded, 0), "taking memory for captured work");
+    if (result) executables.push_back(executable);
+  }
+  for (CUgraphExec executable : executables) driver.cuGraphExecDestroy(executable);
+  driver.cuGraphDestroy(recorded);
+  return result;
+}
+
 }  // namespace lathe::cuda

@@ -32,4 +32,8 @@ class CudaGraph : public CapturedGraph {
   CUgraphExec executable_ = nullptr;
 };
 
+// Has the driver take the memory of so many graphs of `work`, which are made and go again.
+Result<> reserve_graphs(const std::shared_ptr<PrimaryContext>& context, const std::function<Result<>(Queue&)>& work,
+                        size_t graphs);
+
 }  // namespace lathe::cuda

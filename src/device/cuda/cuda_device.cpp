@@ -11,6 +11,7 @@
 #include "device/cuda/memory.h"
 #include "device/cuda/order_event.h"
 #include "device/cuda/timing.h"
+#include "device/graph_memory.h"
 #include "device/hardware.h"
 #include "device/pinned_memory.h"
 
@@ -40,7 +41,11 @@ struct SharedCode {
   Libraries libraries;
 };
 
-class CudaDevice final : public Device, public EventMaker, public HardwareDevice, public PinningDevice {
+class CudaDevice final : public Device,
+                         public EventMaker,
+                         public GraphReserver,
+                         public HardwareDevice,
+                         public PinningDevice {
  public:
   CudaDevice(std::shared_ptr<PrimaryContext> context, const Architecture& architecture)
       : context_(std::move(context)),
@@ -101,6 +106,9 @@ class CudaDevice final : public Device, public EventMaker, public HardwareDevice
                                                          std::shared_ptr<const void> owner) override;
   Result<std::unique_ptr<CapturedGraph>> capture(const std::function<Result<>(Queue&)>& work) override;
   Result<std::unique_ptr<CapturedGraph>> record(const std::function<Result<>(Queue&)>& work) override;
+  Result<> reserve_graphs(const std::function<Result<>(Queue&)>& work, size_t graphs) override {
+    return context_->driver().has_graphs() ? cuda::reserve_graphs(context_, work, graphs) : Result<>();
+  }
   Result<> follow_all(Queue& queue) override {
     LATHE_ASSIGN(const ContextScope scope, ContextScope::enter(*context_));
     context_->follow_all(stream_of(queue).handle());

@@ -289,6 +289,11 @@ Result<> LaunchKernel::enqueue_one(const Prepared& prepared, const Operands& ope
     }
   }
   if (prepared.call) return prepared.call->enqueue({values.args, launch.args.size()}, stream);
+  return start(prepared, blocks, parameters, stream);
+}
+
+Result<> LaunchKernel::start(const Prepared& prepared, const Grid& blocks, void** parameters, Stream& stream) {
+  const Launch& launch = prepared.launch;
   CUlaunchAttribute attributes[3] = {};
   CUlaunchConfig config{};
   config.gridDimX = static_cast<unsigned>(blocks[0]);
@@ -304,6 +309,16 @@ Result<> LaunchKernel::enqueue_one(const Prepared& prepared, const Operands& ope
   const CUresult result = context.driver().cuLaunchKernelEx(&config, prepared.function, parameters, nullptr);
   if (result == CUDA_SUCCESS) return {};
   return fail(stream.context().failure(result, fmt::format("starting the kernel '{}'", launch.entry)));
+}
+
+Result<> LaunchKernel::rehearse(Queue& queue) const {
+  CUtensorMap zeros{};  // the largest parameter
+  void* parameters[kMaxLaunchArgs];
+  std::ranges::fill(parameters, &zeros);
+  for (const Prepared& prepared : launches_)
+    if (!prepared.call)
+      LATHE_TRY(start(prepared, {cluster_of(prepared.launch), 1, 1}, parameters, static_cast<Stream&>(queue)));
+  return {};
 }
 
 }  // namespace lathe::cuda

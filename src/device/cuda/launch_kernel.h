@@ -10,11 +10,12 @@
 #include "device/cuda/module.h"
 #include "device/cuda/stream.h"
 #include "device/cuda/tensor_map.h"
+#include "device/graph_memory.h"
 #include "device/kernel.h"
 
 namespace lathe::cuda {
 
-class LaunchKernel : public Kernel {
+class LaunchKernel : public Kernel, public RehearsedKernel {
  public:
   // Checks all of `record` that does not depend on shapes, and loads its code.
   static Result<std::unique_ptr<Kernel>> create(const std::shared_ptr<PrimaryContext>& context, ModuleTable& modules,
@@ -22,6 +23,7 @@ class LaunchKernel : public Kernel {
 
   Result<size_t> prepare(const Operands& operands, int threads) const override;
   Result<> enqueue(const Operands& operands, std::byte* workspace, Queue& queue) const override;
+  Result<> rehearse(Queue& queue) const override;  // but for calls of libraries
 
  private:
   struct Prepared {
@@ -43,6 +45,7 @@ class LaunchKernel : public Kernel {
                                ModuleTable& modules, std::span<const std::span<const std::byte>> code);
   // Of numbers and workspaces; addresses are the caller's to add.
   static Result<> find_values(const Launch& launch, Numbers& numbers, Values& values);
+  static Result<> start(const Prepared& prepared, const Grid& blocks, void** parameters, Stream& stream);
   static Result<size_t> prepare_call(const Prepared& prepared, const Values& values);
   Result<> enqueue_one(const Prepared& prepared, const Operands& operands, Numbers& numbers, std::byte* workspace,
                        Stream& stream) const;

@@ -29,16 +29,19 @@ Packing panels_packing(const Panels& panels, std::span<const KAxis> k, int64_t c
 
 Packing pairs_packing(const Panels& panels, int64_t k, int64_t k_stride, int64_t column_stride) {
   Packing packing{{2 * panels.floats()}, {}};
-  for (const int64_t second : {0, 1}) {
-    const KAxis axis{(k + 1 - second) / 2, 2 * k_stride, 1};
-    if (axis.extent == 0) continue;
-    for (PackingBox& box : panels_packing(panels, {&axis, 1}, column_stride).boxes) {
-      box.from += second * k_stride;
-      box.to = 2 * box.to + second;
+  const auto add = [&](const KAxis& rows, int64_t first, int64_t count) {
+    for (PackingBox& box : panels_packing(panels, {&rows, 1}, column_stride).boxes) {
+      box.from += 2 * first * k_stride;
+      box.to = 2 * (box.to + first * box.to_strides[1]);
       for (int64_t& stride : box.to_strides) stride *= 2;
+      box.extents.push_back(count);
+      box.from_strides.push_back(k_stride);
+      box.to_strides.push_back(1);
       packing.boxes.push_back(std::move(box));
     }
-  }
+  };
+  if (k >= 2) add({k / 2, 2 * k_stride, 1}, 0, 2);
+  if (k % 2 == 1) add({1, 2 * k_stride, 1}, k / 2, 1);
   return packing;
 }
 

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copies new contents of constants to a device whose memory is not the host's, at about the pace of a plain copy: while
+// one part is copied, the next is computed and packed.
+#pragma once
+
+#include <array>
+
+#include "device/device.h"
+#include "runtime/place_constants.h"
+
+namespace lathe {
+
+// One thread at a time.
+class ConstantUploader {
+ public:
+  explicit ConstantUploader(Device& device) : device_(device) {}
+
+  // Returns when all is there, or a number was out of range: then some of it is. The places are whole constants in the
+  // device's memory. Memory of the host that the device copies from is kept for the next time, a few MB.
+  Result<ConstantPlacer::Found> run(std::span<const ConstantPlacer::Place> places, RangeCheck check, int threads);
+
+ private:
+  // Of a constant.
+  struct Part {
+    ConstantPlacer::Place in_buffer;
+    std::byte* to;  // in the device's memory
+  };
+  struct Buffer {
+    DeviceMemory memory;  // of the host
+    std::unique_ptr<Queue> queue;
+  };
+  Result<> prepare(uint64_t bytes);
+  Result<ConstantPlacer::Found> send_all(std::span<Part> parts, RangeCheck check, int threads);
+  Result<ConstantPlacer::Found> send(std::span<Part> parts, Buffer& buffer, RangeCheck check, int threads);
+
+  Device& device_;
+  std::array<Buffer, 2> buffers_;  // take turns
+};
+
+}  // namespace lathe
