@@ -23,8 +23,9 @@ using Clock = std::chrono::steady_clock;
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 struct StderrLog final : Log, nvinfer1::ILogger {
+  bool is_verbose = false;
   void write(lathe::Severity severity, std::string_view line) override {
-    if (severity <= lathe::Severity::warning)
+    if (is_verbose || severity <= lathe::Severity::warning)
       std::fprintf(stderr, "%.*s\n", static_cast<int>(line.size()), line.data());
   }
   void log(nvinfer1::ILogger::Severity severity, const char* message) noexcept override {
@@ -38,6 +39,7 @@ struct Options {
   size_t lengths = 200, runs = 100'000;
   double seconds = 30, budget = 10;
   int64_t fixed = 0;  // the engine is built for this length alone
+  bool is_verbose = false;
 };
 
 // Different lengths, in a random order.
@@ -107,6 +109,7 @@ Result<> write(const Options& options, const Engine& engine, const KernelCache& 
 
 Result<> measure(Options options) {
   static StderrLog log;  // outlives the engine
+  log.is_verbose = options.is_verbose;
   LATHE_ASSIGN(const std::vector<std::byte> plan, plan_of(options, log));
   const DeviceFamily* const family = find_family(options.target);
   if (!family) return fail(ErrorCode::invalid_argument, "there is no device '{}'", options.target);
@@ -153,6 +156,7 @@ int main(int argc, char** argv) {
   app.add_option("--runs", options.runs, "At most");
   app.add_option("--seconds", options.seconds, "To go on for");
   app.add_option("--budget", options.budget, "Seconds of tuning");
+  app.add_flag("--verbose", options.is_verbose, "Print what the runtime tells");
   app.add_option("--fixed", options.fixed, "Build the engine for this length alone, and run it");
   app.add_option("--plan", options.plan, "File of the plan: used where it is there, else written");
   app.add_option("--cache", options.cache, "File of a runtime cache: read where it is there, and written");

@@ -20,7 +20,7 @@ class RehearsedKernel {
   ~RehearsedKernel() = default;
 };
 
-// Implemented, beside Device, by devices whose driver does that.
+// Implemented, beside Device, by devices whose driver keeps the memory of destroyed graphs.
 class GraphReserver {
  public:
   // Takes the memory that so many graphs of `work` need, which the queue that it is given captures.

@@ -95,7 +95,7 @@ class LineTransposer {
       const std::byte* const source = from + line * writes_.from;
       std::byte* const result = to + line * kSize;
       const Change change = of_all.behind(line);
-      if (goes_by_tiles(lines))
+      if (goes_by_tiles(lines, change))
         run_tiles(source, result, lines, change);
       else if (lines < kLines)
         run_some(source, result, lines, 0, change);
@@ -124,8 +124,10 @@ class LineTransposer {
     for (int64_t line = 0; line < kLines; ++line) __builtin_prefetch(source + line * step, 0, 2);
   }
 
-  // Of what stays in caches, where places are evenly spaced.
-  bool goes_by_tiles(int64_t lines) const {
+  // Of what stays in caches, where places are evenly spaced, unless there are larger registers for it.
+  bool goes_by_tiles(int64_t lines, [[maybe_unused]] const Change& change) const {
+    if constexpr (std::is_same_v<Change, Scaled>)
+      if (change.transpose && lines == kLines && neighbours_.count() >= kLines) return false;
     return written_ == Written::to_caches && neighbours_.outer.extent == 1 && neighbours_.count() >= kSide &&
            lines % kSide == 0;
   }

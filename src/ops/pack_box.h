@@ -17,10 +17,10 @@ struct PackingPart {
 // Whether what is written is to be read soon, or is more than caches hold, so that it goes past them.
 enum class Written : uint8_t { to_caches, past_caches };
 
-// What is read once a box is packed: memory is idle while a box is packed whose elements lie in a cache. As the box
-// reads byte i, byte i * scale from here on is fetched ahead.
+// Memory to prefetch while a box is packed whose elements lie in a cache, so that memory is not idle: where the box reads
+// its byte i, byte i * scale from here on is prefetched.
 struct ReadNext {
-  const std::byte* from = nullptr;  // null = nothing is known; others may lie behind an array's end
+  const std::byte* from = nullptr;  // null = nothing; what lies behind an array's end may be named
   int64_t scale = 1;
 };
 

@@ -36,6 +36,7 @@ struct Contents {
 };
 
 Result<> write_zeros(ByteSink& sink, uint64_t count) {
+  LATHE_CHECK(count < kWeightsAlignment);
   return sink.write(std::vector<std::byte>(count));
 }
 

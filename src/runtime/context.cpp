@@ -142,8 +142,10 @@ void Context::reserve_graphs() const {
   const size_t most = most_sizes(engine_->plan());
   size_t sizes = 1;
   for (const plan::SymbolProfile& symbol : engine_->plan().profiles[profile()].symbols)
-    sizes =
-        std::min(most, sizes * static_cast<size_t>(std::clamp<int64_t>(symbol.max - symbol.min + 1, 1, kMostSizes)));
+    if (symbol.max > symbol.min) {
+      const uint64_t others = static_cast<uint64_t>(symbol.max) - static_cast<uint64_t>(symbol.min);
+      sizes = std::min(most, sizes * (1 + std::min<uint64_t>(others, kMostSizes)));
+    }
   const auto rehearse = [&](Queue& queue) -> Result<> {
     for (const Engine::StepCode& step : engine_->code())
       if (const auto* const kernel = dynamic_cast<const RehearsedKernel*>(step.kernel.get()))

@@ -39,27 +39,29 @@ size_t outer_axis(const PackingBox& box) {
   return axis;
 }
 
-// Calls f(part, begin, count) for parts of the box along its outer axis that read about so many elements each: they are
-// among `count` elements from `begin` on, and part.from counts from there.
+// Calls f(begin, count) for parts of the box along its outer axis that read at most so many elements each, or one step of
+// the axis. The box is the part meanwhile: what it reads lies among `count` elements from `begin` on, and box.from counts
+// from there. Allocates nothing.
 template <class F>
-void cut(const PackingBox& box, int64_t elements, const F& f) {
+void cut(PackingBox& box, int64_t elements, const F& f) {
   const size_t axis = outer_axis(box);
   const Reach reach = reach_without(box, axis);
   const int64_t step = box.from_strides[axis], stride = std::abs(step), one = reach.high - reach.low + 1;
-  const int64_t at_once = stride == 0 ? box.extents[axis] : std::max<int64_t>(1, (elements - one) / stride);
-  PackingBox part = box;
-  for (int64_t i = 0; i < box.extents[axis]; i += at_once) {
-    part.extents[axis] = std::min(at_once, box.extents[axis] - i);
-    part.to = box.to + i * box.to_strides[axis];
-    const int64_t first = box.from + i * step, last = first + (part.extents[axis] - 1) * step;
+  const int64_t at_once = stride == 0 ? box.extents[axis] : std::max<int64_t>(1, (elements - one) / stride + 1);
+  const int64_t from = box.from, to = box.to, extent = box.extents[axis];
+  for (int64_t i = 0; i < extent; i += at_once) {
+    box.extents[axis] = std::min(at_once, extent - i);
+    box.to = to + i * box.to_strides[axis];
+    const int64_t first = from + i * step, last = first + (box.extents[axis] - 1) * step;
     const int64_t begin = std::min(first, last) + reach.low;
-    part.from = first - begin;
-    f(part, begin, std::max(first, last) + reach.high + 1 - begin);
+    box.from = first - begin;
+    f(begin, std::max(first, last) + reach.high + 1 - begin);
   }
+  box.from = from, box.to = to, box.extents[axis] = extent;
 }
 
-// Parts of a piece go where nothing else of it does, if its outer axis is that of the result, too. Others would be
-// lines too few to be transposed.
+// A piece is cut into parts where its outer axis is that of the result, too. Along another axis, parts would have too few
+// of the lines that are transposed together: one channel each, say, of panels of 16.
 int64_t part_elements(const PackingBox& box) {
   const int64_t step = std::abs(box.to_strides[outer_axis(box)]);
   for (size_t d = 0; d < box.extents.size(); ++d)
@@ -86,7 +88,8 @@ std::optional<ChannelFactors> ConstantPlacer::factors_of(const Piece& piece) {
 }
 
 void ConstantPlacer::add_pieces(const ChannelArithmetic& arithmetic, const PackingBox& box, std::byte* to) {
-  cut(box, kPieceElements, [&](const PackingBox& part, int64_t begin, int64_t count) {
+  PackingBox part = box;
+  cut(part, kPieceElements, [&](int64_t begin, int64_t count) {
     Piece piece{&arithmetic, begin, count, part, to, std::nullopt};
     piece.factors = factors_of(piece);
     pieces_.push_back(std::move(piece));
@@ -128,11 +131,11 @@ ConstantPlacer::Found ConstantPlacer::run(RangeCheck check) {
   uint64_t copied = 0, computed = 0;
   for (const PackingWork& copy : copies_) copied += copy.bytes();
   for (const Piece& piece : pieces_) computed += static_cast<uint64_t>(piece.count) * size_of(piece.arithmetic->type());
-  pack_all(copies_, threads_, computed);
   const Written written = written_for(copied + computed);
   std::atomic<Found> result = Found::none;
-  for_each_in_threads(pieces_.size(), threads_, [&](size_t i, size_t thread) {
-    const Piece& piece = pieces_[i];
+  // The function takes memory: it is there before anything is written.
+  const std::function<void(size_t, size_t)> place = [&](size_t i, size_t thread) {
+    Piece& piece = pieces_[i];
     const ChannelArithmetic& arithmetic = *piece.arithmetic;
     if (piece.factors)
       return pack_box_scaled(piece.box, arithmetic.source().as<float>() + piece.begin,
@@ -151,13 +154,15 @@ ConstantPlacer::Found ConstantPlacer::run(RangeCheck check) {
     if (stays)
       compute(0, piece.count);
     else
-      cut(piece.box, part_elements(piece.box), [&](const PackingBox& part, int64_t begin, int64_t count) {
+      cut(piece.box, part_elements(piece.box), [&](int64_t begin, int64_t count) {
         compute(begin, count);
         const std::byte* const next = source.raw().data() + (piece.begin + begin + count) * from_size;
-        pack_box(part, size, made, piece.to, {}, written, {next, from_size / static_cast<int64_t>(size)});
+        pack_box(piece.box, size, made, piece.to, {}, written, {next, from_size / static_cast<int64_t>(size)});
       });
     if (found) result = Found::out_of_range;
-  });
+  };
+  pack_all(copies_, threads_, computed);
+  for_each_in_threads(pieces_.size(), threads_, place);
   return result;
 }
 

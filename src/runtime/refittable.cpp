@@ -9,12 +9,6 @@
 #include "runtime/place_constants.h"
 
 namespace lathe {
-namespace {
-
-constexpr uint64_t kAlignment = 64;  // of constants
-
-}  // namespace
-
 Result<std::unique_ptr<Refittable>> Refittable::create(const plan::Plan& plan, std::shared_ptr<Device> device) {
   std::unique_ptr<Refittable> made(new Refittable(plan, std::move(device)));
   LATHE_ASSIGN(made->sources_, find_sources(plan));
@@ -23,7 +17,7 @@ Result<std::unique_ptr<Refittable>> Refittable::create(const plan::Plan& plan, s
   for (const plan::Constant& constant : plan.constants) {
     made->offsets_.push_back(end);
     made->present_.push_back(!constant.stripped);
-    end += round_up(constant.bytes, kAlignment);
+    end += round_up(constant.bytes, ConstantUploader::kAlignment);
   }
   LATHE_ASSIGN(made->memory_, made->device_->allocate(end));
   LATHE_ASSIGN(const std::unique_ptr<Queue> queue, made->device_->make_queue());
@@ -118,7 +112,8 @@ Result<Tensor> Refittable::operand(const plan::RefitOperand& operand) const {
 
 Result<> Refittable::derive(const std::vector<uint32_t>& constants, std::span<const Tensor> weights, RangeCheck check,
                             int threads) {
-  if (derived_ && derived_->constants == constants && derived_->deriver.repeat(weights, check, derived_->contents))
+  if (derived_ && derived_->deriver.is_repeatable() && derived_->constants == constants &&
+      derived_->deriver.repeat(weights, check, derived_->contents))
     return {};
   derived_.reset();  // what fails then fails anew, and says where
   const auto read = [this](const plan::RefitOperand& each) { return operand(each); };
@@ -187,10 +182,11 @@ Result<> Refittable::upload(RangeCheck check, int threads) {
   uint64_t end = 0;
   for (const uint32_t index : constants) {
     offsets.push_back(end);
-    end += round_up(plan_.constants[index].bytes, kAlignment);
+    end += round_up(plan_.constants[index].bytes, ConstantUploader::kAlignment);
   }
   const Result<DeviceMemory> beside = device_->allocate(end);
-  if (!beside) return upload_in_place(check, threads);
+  if (!beside && beside.error().code == ErrorCode::out_of_memory) return upload_in_place(check, threads);
+  if (!beside) return fail(beside.error());
   std::vector<ConstantPlacer::Place> places = this->places();
   for (size_t i = 0; i < places.size(); ++i) places[i].to = beside->data() + offsets[i];
   LATHE_ASSIGN(const ConstantPlacer::Found found, uploader_->run(places, check, threads));
@@ -198,10 +194,10 @@ Result<> Refittable::upload(RangeCheck check, int threads) {
     LATHE_TRY(check_ranges(threads));  // says where
     return fail(ErrorCode::internal, "a number is out of range that is not found again");
   }
-  const RefitGate::Lease lease = gate_.enter_refit();
-  set_present(constants, Present::no);  // after a failure, the constants are undefined
   LATHE_ASSIGN(const std::unique_ptr<Queue> queue, device_->make_queue());
+  const RefitGate::Lease lease = gate_.enter_refit();
   LATHE_TRY(device_->follow_all(*queue));
+  set_present(constants, Present::no);  // after a failure, the constants are undefined
   for (size_t first = 0, next = 0; first < constants.size(); first = next) {
     do ++next;
     while (next < constants.size() && constants[next] - constants[first] == next - first);
@@ -217,14 +213,15 @@ Result<> Refittable::upload(RangeCheck check, int threads) {
 // On a device without room for both.
 Result<> Refittable::upload_in_place(RangeCheck check, int threads) {
   if (check == RangeCheck::on) LATHE_TRY(check_ranges(threads));
-  const std::vector<uint32_t>& constants = derived_->constants;
-  const RefitGate::Lease lease = gate_.enter_refit();
-  set_present(constants, Present::no);
+  const std::vector<ConstantPlacer::Place> places = this->places();
+  LATHE_TRY(uploader_->prepare(places));
   LATHE_ASSIGN(const std::unique_ptr<Queue> queue, device_->make_queue());
+  const RefitGate::Lease lease = gate_.enter_refit();
   LATHE_TRY(device_->follow_all(*queue));
   LATHE_TRY(device_->wait(*queue));
-  LATHE_TRY(uploader_->run(places(), RangeCheck::off, threads));
-  set_present(constants, Present::yes);
+  set_present(derived_->constants, Present::no);
+  LATHE_TRY(uploader_->run(places, RangeCheck::off, threads));
+  set_present(derived_->constants, Present::yes);
   return {};
 }
 

@@ -2,21 +2,25 @@
 #include "runtime/specialization_gain.h"
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 
 #include "base/divide.h"
+#include "runtime/driver_turns.h"
 #include "runtime/shape_binding.h"
 #include "runtime/tensor_copy.h"
 
 namespace lathe {
 namespace {
 
-constexpr int kRepeats = 5, kRounds = 6;  // runs may be at work beside them: the least time of many counts
+constexpr int kRepeats = 4, kRounds = 6;  // runs may be at work beside them: the least time of many counts
 constexpr double kMostSeconds = 0.1;      // for all of it: GPUs take less, but a stand-in for one takes minutes
-constexpr int kRunsAtOnce = 4;            // so that what events take counts for little
+constexpr int kRunsAtOnce = 2;            // so that what events take counts for less
 constexpr size_t kAlignment = 256;
+constexpr size_t kZeros = size_t{1} << 20;  // at the start of the memory, from where the device copies them
 
-// A step's operands and workspace, each in memory of its own, which holds zeros.
+// A step's operands and workspace, each in memory of its own, which holds zeros and is kept from trial to trial: runs
+// wait for a driver that takes memory or gives it back.
 class TrialOperands {
  public:
   TrialOperands(const plan::Plan& plan, const plan::Step& step, std::span<const int64_t> symbols)
@@ -28,7 +32,7 @@ class TrialOperands {
     const std::span<const TensorArg> all = args_;
     return {all.first(inputs_), all.subspan(inputs_), symbols_};
   }
-  std::byte* workspace() const { return memory_.data(); }
+  std::byte* workspace() const { return workspace_; }
 
   Result<> resolve() {
     for (size_t i = 0; i < ids_.size(); ++i) {
@@ -37,7 +41,7 @@ class TrialOperands {
     }
     return {};
   }
-  Result<> place(size_t workspace, Device& device, Queue& queue) {
+  Result<> place(size_t workspace, Device& device, Queue& queue, DeviceMemory& memory) {
     std::vector<size_t> places(ids_.size());
     size_t end = round_up(workspace, kAlignment);
     for (size_t i = 0; i < ids_.size(); ++i) {
@@ -49,11 +53,18 @@ class TrialOperands {
     }
     if (end > SpecializationGain::kMostBytes)
       return fail(ErrorCode::out_of_memory, "a step with {} bytes of operands is not timed", end);
-    LATHE_ASSIGN(memory_, device.allocate(end));
-    const std::vector<std::byte> zeros(end);
-    LATHE_TRY(device.upload(memory_.data(), zeros.data(), end, queue));
+    if (memory.size() < kZeros + end) {
+      memory = {};
+      LATHE_ASSIGN(DeviceMemory taken, device.allocate(kZeros + std::bit_ceil(end)));
+      const std::vector<std::byte> zeros(kZeros);
+      LATHE_TRY(device.upload(taken.data(), zeros.data(), kZeros, queue));
+      memory = std::move(taken);
+    }
+    workspace_ = memory.data() + kZeros;
+    for (size_t i = 0; i < end; i += kZeros)
+      LATHE_TRY(device.copy({.to = workspace_ + i, .from = memory.data(), .width = std::min(kZeros, end - i)}, queue));
     for (size_t i = 0; i < ids_.size(); ++i)
-      if (ids_[i] != plan::kNoTensor) args_[i].data = memory_.data() + places[i];
+      if (ids_[i] != plan::kNoTensor) args_[i].data = workspace_ + places[i];
     return {};
   }
 
@@ -63,7 +74,7 @@ class TrialOperands {
   std::vector<TensorArg> args_;
   const size_t inputs_;
   std::span<const int64_t> symbols_;
-  DeviceMemory memory_;
+  std::byte* workspace_ = nullptr;
 };
 
 }  // namespace
@@ -92,21 +103,26 @@ bool SpecializationGain::is_decided(uint32_t module) const {
 
 Result<SpecializationGain::Times> SpecializationGain::measure(size_t step, const Kernel& kernel,
                                                               std::span<const uint32_t> modules,
-                                                              std::span<const int64_t> symbols) {
-  Result<Times> times = time(step, kernel, symbols);
+                                                              std::span<const int64_t> symbols,
+                                                              const std::function<void()>& between) {
+  Result<Times> times = time(step, kernel, symbols, between);
   const std::lock_guard lock(mutex_);
-  for (const uint32_t module : modules) times ? modules_[module].add(*times) : void(modules_[module] = kGains);
+  for (const uint32_t module : modules) times ? modules_[module].add(*times, kLeast) : void(modules_[module] = kGains);
   return times;
 }
 
 void SpecializationGain::note_run(const Times& times) {
-  const std::lock_guard lock(mutex_);
-  runs_.add(times);
+  DeviceMemory memory;  // of trials, if this was the last: it goes without the locks
+  const std::scoped_lock lock(timing_, mutex_);
+  runs_.add(times, kLeastOfRuns);
+  if (runs_.is_decided()) memory = std::move(memory_);
 }
 
 Result<SpecializationGain::Times> SpecializationGain::time(size_t step, const Kernel& kernel,
-                                                           std::span<const int64_t> symbols) {
+                                                           std::span<const int64_t> symbols,
+                                                           const std::function<void()>& between) {
   const std::lock_guard lock(timing_);
+  std::unique_lock driver(driver_turns());
   if (!queue_) {
     LATHE_ASSIGN(queue_, device_.make_queue());
   }
@@ -120,7 +136,7 @@ Result<SpecializationGain::Times> SpecializationGain::time(size_t step, const Ke
     LATHE_ASSIGN(const size_t bytes, each->prepare(trial.get(), device_.threads()));
     workspace = std::max(workspace, bytes);
   }
-  LATHE_TRY(trial.place(workspace, device_, *queue_));
+  LATHE_TRY(trial.place(workspace, device_, *queue_, memory_));
   double least[2] = {};
   const auto time_both = [&](int runs, int repeats) -> Result<> {
     for (const size_t i : {0, 1}) {
@@ -140,9 +156,14 @@ Result<SpecializationGain::Times> SpecializationGain::time(size_t step, const Ke
   const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   if (seconds * kRounds * kRepeats * kRunsAtOnce <= kMostSeconds) {
     std::ranges::fill(least, 0);
-    for (int round = 0; round < kRounds; ++round) LATHE_TRY(time_both(kRunsAtOnce, kRepeats));
+    for (int round = 0; round < kRounds; ++round) {
+      driver.unlock();
+      between();
+      driver.lock();
+      LATHE_TRY(time_both(kRunsAtOnce, kRepeats));
+    }
   }
-  LATHE_TRY(device_.wait(*queue_));  // before the memory goes
+  LATHE_TRY(device_.wait(*queue_));  // before the memory has other operands
   return Times{least[0], least[1]};
 }
 

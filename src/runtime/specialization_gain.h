@@ -19,8 +19,9 @@ class SpecializationGain {
  public:
   // The engine's kernel of a step of the plan.
   using OpenKernel = std::function<const Kernel*(size_t step)>;
-  static constexpr int kTrials = 5;                       // sets of sizes, of which most must be faster
-  static constexpr double kLeast = 1.05;                  // times as fast: less is noise, and not worth compiling
+  static constexpr int kTrials = 5;            // sets of sizes, of which most must be faster
+  static constexpr double kLeast = 1.05;       // times as fast: less is noise, and not worth compiling
+  static constexpr double kLeastOfRuns = 1.1;  // of all steps: trials find operands in caches, and gain more than runs
   static constexpr size_t kMostBytes = size_t{64} << 20;  // of a step's operands; larger ones are not timed
 
   // `open`: null = nothing is timed, and all modules may gain.
@@ -39,9 +40,11 @@ class SpecializationGain {
   bool may_any_gain() const;
   bool is_decided(uint32_t module) const;
   // Times the kernel of a step, whose code is of these modules, beside the open one, on memory of its own that holds
-  // zeros, with a queue of its own. Where that fails, the modules may gain.
-  Result<Times> measure(size_t step, const Kernel& kernel, std::span<const uint32_t> modules,
-                        std::span<const int64_t> symbols);
+  // zeros, with a queue of its own. Where that fails, the modules may gain. `between` lets runs through, which share
+  // the device with each of some rounds. The caller has no turn of the driver (driver_turns.h): each round takes one.
+  Result<Times> measure(
+      size_t step, const Kernel& kernel, std::span<const uint32_t> modules, std::span<const int64_t> symbols,
+      const std::function<void()>& between = [] {});
   // All steps that can be specialised, of one set of sizes.
   void note_run(const Times& times);
 
@@ -50,20 +53,22 @@ class SpecializationGain {
     int trials = 0, gains = 0;
     bool is_decided() const { return trials >= kTrials; }
     bool may_gain() const { return !is_decided() || 2 * gains > kTrials; }
-    void add(const Times& times) {
+    void add(const Times& times, double least) {
       if (is_decided()) return;
       ++trials;
-      gains += times.open >= kLeast * times.special;
+      gains += times.open >= least * times.special;
     }
   };
   static constexpr Verdict kGains{kTrials, kTrials};
-  Result<Times> time(size_t step, const Kernel& kernel, std::span<const int64_t> symbols);
+  Result<Times> time(size_t step, const Kernel& kernel, std::span<const int64_t> symbols,
+                     const std::function<void()>& between);
 
   const plan::Plan& plan_;
   Device& device_;
   const OpenKernel open_;
   std::mutex timing_;  // one step at a time: the queue is used by one thread, and times are of steps alone
   std::unique_ptr<Queue> queue_;
+  DeviceMemory memory_;       // of trials, until runs are decided
   mutable std::mutex mutex_;  // of what follows
   std::vector<Verdict> modules_;
   Verdict runs_;

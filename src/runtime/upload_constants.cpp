@@ -7,41 +7,67 @@
 namespace lathe {
 namespace {
 
-// Of a buffer, unless a packed constant has more. Smaller ones cost more copies, larger ones leave the processor's
+// Size of a buffer, unless a packed constant has more. Smaller ones cost more copies, larger ones leave the processor's
 // caches before the device has read them.
 constexpr uint64_t kBufferBytes = uint64_t{8} << 20;
-constexpr uint64_t kMostKept = uint64_t{16} << 20;
-constexpr uint64_t kAlignment = 64;
+// Of packed constants that have more, a copy that the driver takes in pieces is better than as much pinned memory.
+constexpr uint64_t kMostPinned = uint64_t{64} << 20;
+
+bool is_pinned(uint64_t bytes) { return bytes <= kMostPinned; }
+
+// What lies between packed elements is zero.
+void clear(const ConstantPlacer::Place& place) {
+  if (const Packing* const packing = place.content->packing; packing && !is_dense(*packing))
+    std::memset(place.to, 0, place.bytes);
+}
 
 }  // namespace
 
-Result<> ConstantUploader::prepare(uint64_t bytes) {
+Result<> ConstantUploader::prepare(std::span<const ConstantPlacer::Place> places) {
+  uint64_t bytes = kBufferBytes;
+  for (const ConstantPlacer::Place& place : places)
+    if (place.content->packing && is_pinned(place.bytes)) bytes = std::max(bytes, place.bytes);
   auto* const pinning = dynamic_cast<PinningDevice*>(&device_);
-  LATHE_CHECK(pinning != nullptr);
   for (Buffer& buffer : buffers_) {
     if (!buffer.queue) {
       LATHE_ASSIGN(buffer.queue, device_.make_queue());
     }
-    if (buffer.memory.size() >= bytes) continue;
+    if (!pinning || buffer.memory.size() >= bytes) continue;
     buffer.memory = {};
     LATHE_ASSIGN(buffer.memory, pinning->allocate_pinned(bytes));
   }
   return {};
 }
 
-// Computes and packs in the buffer what was sent from it before is done with.
+void ConstantUploader::release_large() {
+  for (Buffer& buffer : buffers_)
+    if (buffer.memory.size() > kBufferBytes) buffer.memory = {};
+}
+
+Result<ConstantPlacer::Found> ConstantUploader::send_unpinned(const Part& part, RangeCheck check, int threads) {
+  ConstantPlacer::Place place = part.in_buffer;
+  LATHE_ASSIGN(Tensor memory, Tensor::allocate(DType::u8, {static_cast<int64_t>(place.bytes)}));
+  place.to = memory.mutable_as<std::byte>();
+  clear(place);
+  LATHE_ASSIGN(ConstantPlacer placer, ConstantPlacer::create({&place, 1}, threads));
+  const ConstantPlacer::Found found = placer.run(check);
+  LATHE_TRY(device_.upload(part.to, memory.data(), place.bytes, *buffers_[0].queue));
+  return found;
+}
+
+// Waits until the device has read the buffer's previous contents, then computes and packs the parts there and queues
+// their copies.
 Result<ConstantPlacer::Found> ConstantUploader::send(std::span<Part> parts, Buffer& buffer, RangeCheck check,
                                                      int threads) {
+  if (buffer.memory.size() < parts[0].in_buffer.bytes) return send_unpinned(parts[0], check, threads);
   LATHE_TRY(device_.wait(*buffer.queue));
   std::vector<ConstantPlacer::Place> places;
   uint64_t offset = 0;
   for (Part& part : parts) {
-    ConstantPlacer::Place& in_buffer = part.in_buffer;
-    in_buffer.to = buffer.memory.data() + offset;
-    if (const Packing* const packing = in_buffer.content->packing; packing && !is_dense(*packing))
-      std::memset(in_buffer.to, 0, in_buffer.bytes);
-    places.push_back(in_buffer);
-    offset = round_up(offset + in_buffer.bytes, kAlignment);
+    part.in_buffer.to = buffer.memory.data() + offset;
+    clear(part.in_buffer);
+    places.push_back(part.in_buffer);
+    offset = round_up(offset + part.in_buffer.bytes, kAlignment);
   }
   LATHE_ASSIGN(ConstantPlacer placer, ConstantPlacer::create(places, threads));
   const ConstantPlacer::Found found = placer.run(check);
@@ -62,7 +88,7 @@ Result<ConstantPlacer::Found> ConstantUploader::send_all(std::span<Part> parts, 
     size_t count = 0;
     for (uint64_t bytes = 0; count < parts.size(); ++count) {
       bytes += round_up(parts[count].in_buffer.bytes, kAlignment);
-      if (count > 0 && bytes > kBufferBytes) break;
+      if (count > 0 && (bytes > kBufferBytes || buffers_[0].memory.size() == 0)) break;
     }
     LATHE_ASSIGN(const ConstantPlacer::Found found, send(parts.first(count), buffers_[turn % 2], check, threads));
     if (found != ConstantPlacer::Found::none) return found;
@@ -74,21 +100,19 @@ Result<ConstantPlacer::Found> ConstantUploader::send_all(std::span<Part> parts, 
 Result<ConstantPlacer::Found> ConstantUploader::run(std::span<const ConstantPlacer::Place> places, RangeCheck check,
                                                     int threads) {
   std::vector<Part> parts;
-  uint64_t most = 0;
   for (const ConstantPlacer::Place& place : places)
     for (uint64_t first = 0; first < place.bytes; first += parts.back().in_buffer.bytes) {
       const uint64_t left = place.bytes - first;
       const uint64_t bytes = place.content->packing ? left : std::min(left, kBufferBytes);
       parts.push_back({{place.content, nullptr, bytes, first}, place.to + first});
-      most = std::max(most, bytes);
     }
-  LATHE_TRY(prepare(std::max(most, kBufferBytes)));
-  Result<ConstantPlacer::Found> found = send_all(parts, check, threads);
-  for (Buffer& buffer : buffers_) {  // also after failures: the device reads what lies there until then
-    Result<> done = device_.wait(*buffer.queue);
-    if (found && !done) found = fail(std::move(done).error());
-    if (buffer.memory.size() > kMostKept) buffer.memory = {};
+  const Result<> prepared = prepare(places);
+  Result<ConstantPlacer::Found> found = prepared ? send_all(parts, check, threads) : fail(prepared.error());
+  for (const Buffer& buffer : buffers_) {  // also after failures: the device reads what lies there until then
+    const Result<> done = buffer.queue ? device_.wait(*buffer.queue) : Result<>();
+    if (found && !done) found = fail(done.error());
   }
+  release_large();
   return found;
 }
 

@@ -13,10 +13,13 @@ namespace lathe {
 // One thread at a time.
 class ConstantUploader {
  public:
+  static constexpr uint64_t kAlignment = 64;  // of constants in the device's memory
   explicit ConstantUploader(Device& device) : device_(device) {}
 
+  // Takes what run() needs of the host's memory for these places, unless there is enough.
+  Result<> prepare(std::span<const ConstantPlacer::Place> places);
   // Returns when all is there, or a number was out of range: then some of it is. The places are whole constants in the
-  // device's memory. Memory of the host that the device copies from is kept for the next time, a few MB.
+  // device's memory. 16 MB of pinned memory are kept for the next time; larger packed constants take more meanwhile.
   Result<ConstantPlacer::Found> run(std::span<const ConstantPlacer::Place> places, RangeCheck check, int threads);
 
  private:
@@ -29,7 +32,8 @@ class ConstantUploader {
     DeviceMemory memory;  // of the host
     std::unique_ptr<Queue> queue;
   };
-  Result<> prepare(uint64_t bytes);
+  void release_large();
+  Result<ConstantPlacer::Found> send_unpinned(const Part& part, RangeCheck check, int threads);
   Result<ConstantPlacer::Found> send_all(std::span<Part> parts, RangeCheck check, int threads);
   Result<ConstantPlacer::Found> send(std::span<Part> parts, Buffer& buffer, RangeCheck check, int threads);
 

@@ -76,6 +76,39 @@ TEST_F(StrategiesTest, SpecialisedKernelsKeepTheBits) {
 }
 
 // S224: of a new engine with the former one's cache.
+// Graphs of the sizes are made and go again, so that the driver has their memory before the first run.
+TEST_F(StrategiesTest, GraphsTakeTheirMemoryWithTheContext) {
+  for (const Graphs graphs : {Graphs::kDISABLED, Graphs::kWHOLE_GRAPH_CAPTURE}) {
+    const size_t before = fake_cuda_calls(), launches = fake_cuda_launches();
+    make_context(Specialization::kNONE, graphs);
+    size_t made = 0, gone = 0, launched = 0;
+    for (size_t i = before; i < fake_cuda_calls(); ++i) {
+      const std::string_view call = fake_cuda_call(i);
+      made += call.starts_with("cuGraphInstantiate");
+      gone += call == "cuGraphExecDestroy";
+      launched += call == "cuLaunchKernelEx";
+    }
+    const size_t sizes = graphs == Graphs::kDISABLED ? 0 : kMostRows;  // of the profile, from 1 on
+    EXPECT_EQ(made, sizes);
+    EXPECT_EQ(gone, sizes);
+    EXPECT_EQ(launched, sizes > 0 ? 2 : 0) << "two steps, captured once";
+    EXPECT_EQ(fake_cuda_launches(), launches) << "nothing has run";
+    EXPECT_EQ(fake_cuda_live("executable"), 0);
+    run(4, 4);
+  }
+}
+
+TEST_F(StrategiesTest, WithoutMemoryForThemGraphsAreMadeAsLongAsThereIs) {
+  for (const char* const function : {"cuGraphInstantiateWithFlags", "cuStreamEndCapture", "cuLaunchKernelEx"}) {
+    const size_t before = fake_cuda_failures();
+    fake_cuda_fail(function, 1, CUDA_ERROR_OUT_OF_MEMORY, 0);
+    make_context(Specialization::kNONE, Graphs::kWHOLE_GRAPH_CAPTURE);
+    EXPECT_EQ(fake_cuda_failures(), before + 1) << function;
+    EXPECT_EQ(fake_cuda_live("executable"), 0);
+    for (int round = 0; round < 3; ++round) run(4, 4);
+  }
+}
+
 TEST_F(StrategiesTest, ASecondStartCompilesNothing) {
   make_context(Specialization::kEAGER, Graphs::kDISABLED);
   for (const int64_t rows : {4, 7}) run(rows, 1);

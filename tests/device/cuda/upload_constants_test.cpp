@@ -11,8 +11,6 @@
 namespace lathe::cuda {
 namespace {
 
-constexpr CUresult kOutOfMemory = CUDA_ERROR_OUT_OF_MEMORY, kIllegalAddress = CUDA_ERROR_ILLEGAL_ADDRESS;
-
 class UploadTest : public FakeDeviceTest {
  protected:
   void SetUp() override {
@@ -52,8 +50,9 @@ class UploadTest : public FakeDeviceTest {
     Result<ConstantPlacer::Found> found;
     std::vector<std::vector<std::byte>> bytes;
   };
-  // The last constant first in memory, 64 bytes between each.
-  Uploaded upload(ConstantUploader& uploader, const std::vector<ConstantContent>& contents, RangeCheck check) {
+  enum class Order { same, backwards };  // of constants in the device's memory
+  Uploaded upload(ConstantUploader& uploader, const std::vector<ConstantContent>& contents, RangeCheck check,
+                  Order order = Order::same) {
     std::vector<ConstantPlacer::Place> places;
     uint64_t end = 0;
     for (const ConstantContent& content : contents) {
@@ -63,7 +62,8 @@ class UploadTest : public FakeDeviceTest {
     }
     const Result<DeviceMemory> memory = device_->allocate(end);
     std::byte* to = memory->data();
-    for (ConstantPlacer::Place& place : places) {
+    for (size_t i = 0; i < places.size(); ++i) {
+      ConstantPlacer::Place& place = places[order == Order::same ? i : places.size() - 1 - i];
       place.to = to;
       to += (place.bytes + 63) / 64 * 64;
     }
@@ -75,8 +75,9 @@ class UploadTest : public FakeDeviceTest {
     }
     return result;
   }
-  void expect_uploads(ConstantUploader& uploader, const std::vector<ConstantContent>& contents) {
-    const Uploaded uploaded = upload(uploader, contents, RangeCheck::on);
+  void expect_uploads(ConstantUploader& uploader, const std::vector<ConstantContent>& contents,
+                      Order order = Order::same) {
+    const Uploaded uploaded = upload(uploader, contents, RangeCheck::on, order);
     ASSERT_OK(uploaded.found);
     EXPECT_EQ(*uploaded.found, ConstantPlacer::Found::none);
     for (size_t i = 0; i < contents.size(); ++i)
@@ -106,10 +107,11 @@ TEST_F(UploadTest, ConstantsOfAllKinds) {
     return halves(std::move(source), packing);
   };
   ConstantUploader uploader(*device_);
-  for (int round = 0; round < 2; ++round)
+  for (const Order order : {Order::same, Order::backwards})
     expect_uploads(uploader,
                    {plain(7), plain(3'000'001), small(5'000'003), plain(1500, &swapped), small(2000, &spread),
-                    plain(3'000'000, &large), small(3'000'000, &large), plain(2000, &spread), small(1), plain(1)});
+                    plain(3'000'000, &large), small(3'000'000, &large), plain(2000, &spread), small(1), plain(1)},
+                   order);
 }
 
 TEST_F(UploadTest, NeighboursGoTogether) {
@@ -131,37 +133,36 @@ TEST_F(UploadTest, EndsAtNumbersOutOfRange) {
   EXPECT_TRUE(unchecked.bytes[0] == evaluated(contents[0]));
 }
 
-TEST_F(UploadTest, KeepsNoMoreThanAFewMegabytes) {
-  const Packing large{{3000, 4000}, {{0, 0, {4000, 3000}, {3000, 1}, {1, 4000}}}};  // 48 MB
+// Of 12 and 48 MB by larger buffers, which go again, of 96 MB by none.
+TEST_F(UploadTest, LargePackedConstants) {
   const auto pinned = [] { return calls_of("cuMemHostAlloc") - calls_of("cuMemFreeHost"); };
-  {
-    ConstantUploader uploader(*device_);
-    expect_uploads(uploader, {ConstantContent{ChannelArithmetic(numbers(100, 1))}});
-    EXPECT_EQ(pinned(), 2u);
-    expect_uploads(uploader, {ConstantContent{ChannelArithmetic(numbers(12'000'000, 1)), &large}});
-    EXPECT_EQ(pinned(), 0u);
+  ConstantUploader uploader(*device_);
+  expect_uploads(uploader, {ConstantContent{ChannelArithmetic(numbers(100, 1))}});
+  EXPECT_EQ(pinned(), 2u);
+  for (const int64_t columns : {1'000, 4'000, 8'000}) {
+    const Packing large{{3000, columns}, {{0, 0, {columns, 3000}, {3000, 1}, {1, columns}}}};
+    const size_t before = calls_of("cuMemHostAlloc");
+    expect_uploads(uploader, {ConstantContent{ChannelArithmetic(numbers(3000 * columns, 1)), &large}});
+    EXPECT_EQ(calls_of("cuMemHostAlloc") - before, 2u);
+    EXPECT_EQ(pinned(), columns == 8'000 ? 2u : 0u) << columns;
   }
-  EXPECT_EQ(pinned(), 0u);
 }
 
 // Each call that can fail.
 TEST_F(UploadTest, FailuresAreReportedAndTheNextUploadWorks) {
-  ConstantUploader uploader(*device_);
-  std::vector<ConstantContent> contents = {ConstantContent{ChannelArithmetic(numbers(3'000'000, 1))}};
-  for (const char* const function : {"cuMemHostAlloc", "cuStreamCreate", "cuMemcpyAsync"})
+  const std::vector<ConstantContent> contents = {ConstantContent{ChannelArithmetic(numbers(5'000'000, 1))}};
+  for (const char* const function : {"cuMemHostAlloc", "cuStreamCreate", "cuMemcpyAsync", "cuStreamSynchronize"})
     for (const size_t nth : {1, 2}) {
-      ConstantUploader fresh(*device_);
-      std::vector<ConstantPlacer::Place> places;
-      const Result<DeviceMemory> memory = device_->allocate(12'000'000);
-      places.push_back({contents.data(), memory->data(), 12'000'000});
+      SCOPED_TRACE(fmt::format("{} {}", function, nth));
+      ConstantUploader uploader(*device_);
+      const Result<DeviceMemory> memory = device_->allocate(20'000'000);
+      const ConstantPlacer::Place place{contents.data(), memory->data(), 20'000'000};
       const size_t before = fake_cuda_failures();
-      fake_cuda_fail(function, nth, kOutOfMemory, 0);
-      const Result<ConstantPlacer::Found> found = fresh.run(places, RangeCheck::on, 1);
-      EXPECT_EQ(fake_cuda_failures(), before + 1) << function;
-      EXPECT_FAILS(found, out_of_memory);
-      ASSERT_OK(fresh.run(places, RangeCheck::on, 1));
+      fake_cuda_fail(function, nth, CUDA_ERROR_OUT_OF_MEMORY, 0);
+      EXPECT_FAILS(uploader.run({&place, 1}, RangeCheck::on, 1), out_of_memory);
+      EXPECT_EQ(fake_cuda_failures(), before + 1);
+      expect_uploads(uploader, contents);
     }
-  expect_uploads(uploader, contents);
 }
 
 }  // namespace
