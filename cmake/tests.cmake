@@ -8,7 +8,7 @@ if(LATHE_SANITIZE)
   set(LATHE_TEST_SECONDS 3600)
 endif()
 # Suites that take longer than that minute, and in how many parts they are run: nvrtc becomes nvrtc_1_of_4 to nvrtc_4_of_4.
-set(LATHE_TEST_PARTS kernels_cuda 14 nvrtc 6 api_emulated_gpu 4 conformance_cli_test 2 emulated_gpu_cli_test 3 networks_cli_test 3)
+set(LATHE_TEST_PARTS kernels_cuda 9 nvrtc 6 api_emulated_gpu 4 conformance_cli_test 2 emulated_gpu_cli_test 3 networks_cli_test 3)
 
 # lathe_add_test(NAME COMMAND program argument... [ENVIRONMENT variable=value...]): the parts of one suite.
 function(lathe_add_test name)

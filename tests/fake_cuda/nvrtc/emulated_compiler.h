@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiles device code for the emulator with the host's compiler, into a shared object that is linked to the emulator.
-// Objects are kept in the build tree under a hash of all that they are made of.
+// Compiles device code for the emulator with the host's compiler, and many kernels at once with Clang where there is
+// one, into a shared object that is linked to the emulator. Objects are kept in the build tree under a hash of all that
+// they are made of.
 #pragma once
 
 #include <map>
