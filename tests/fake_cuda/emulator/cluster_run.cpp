@@ -47,6 +47,7 @@ std::string ClusterRun::prepare(const Launch& launch) {
   while (threads_.size() < count()) threads_.push_back(std::make_unique<Thread>());
   for (size_t i = 0; i < count(); ++i)
     if (!threads_[i]->stack.allocate()) return "no memory for stacks";
+  states_.resize(threads_.size());
   while (warps_.size() * kWarpSize < count()) warps_.push_back(std::make_unique<Warp>());
   error_.clear();
   waited_for_dependency_ = false;
@@ -95,7 +96,7 @@ void ClusterRun::start_thread(size_t index, const int (&first)[3]) {
                  {static_cast<int>(grid[0]), static_cast<int>(grid[1]), static_cast<int>(grid[2])},
                  rank,
                  blocks_[static_cast<size_t>(rank)]->shared.data()};
-  thread.state = Thread::ready;
+  states_[index] = State::ready;
   thread.waits_for = nullptr;
   thread.arrived = 0;
   thread.uncommitted.clear();
@@ -111,7 +112,7 @@ void ClusterRun::entry() {
   ClusterRun& run = *running;
   kCallers.at[run.launch_->arguments.size()](run.launch_->function, run.launch_->arguments.data());
   Thread& thread = *run.threads_[run.current_];
-  thread.state = Thread::done;
+  run.states_[run.current_] = State::done;
   switch_flow(thread.resume, run.scheduler_);
 }
 
@@ -121,12 +122,11 @@ void ClusterRun::run_threads(bool descending) {
     bool progress = false;
     for (size_t i = 0; i < count(); ++i) {
       current_ = descending ? count() - 1 - i : i;
-      Thread& thread = *threads_[current_];
-      if (thread.state != Thread::ready) continue;
+      if (states_[current_] != State::ready) continue;
       progress = true;
-      switch_flow(scheduler_, thread.resume);
+      switch_flow(scheduler_, threads_[current_]->resume);
       if (!error_.empty()) return;
-      if (thread.state != Thread::done) continue;
+      if (states_[current_] != State::done) continue;
       ++done;
       end_thread();
     }
@@ -151,7 +151,7 @@ std::string ClusterRun::describe_deadlock() const {
   std::string text = "threads wait for each other for ever:";
   const char* last = nullptr;
   for (size_t i = 0; i < count(); ++i) {
-    const char* what = threads_[i]->state == Thread::done ? "at the end" : threads_[i]->waits_for;
+    const char* what = states_[i] == State::done ? "at the end" : threads_[i]->waits_for;
     if (last && std::strcmp(last, what) == 0) continue;
     text += " from thread " + std::to_string(i) + " on " + what + ";";
     last = what;
@@ -161,7 +161,7 @@ std::string ClusterRun::describe_deadlock() const {
 
 void ClusterRun::wait(const char* what) {
   Thread& thread = *threads_[current_];
-  thread.state = Thread::waiting;
+  states_[current_] = State::waiting;
   thread.waits_for = what;
   switch_flow(thread.resume, scheduler_);
   thread.waits_for = nullptr;
@@ -172,7 +172,7 @@ void ClusterRun::barrier() {
   if (++block.arrived < launch_->block) return wait("in barrier");
   block.arrived = 0;
   const size_t first = current_ / launch_->block * launch_->block;
-  for (size_t i = 0; i < launch_->block; ++i) threads_[first + i]->state = Thread::ready;
+  for (size_t i = 0; i < launch_->block; ++i) states_[first + i] = State::ready;
 }
 
 void ClusterRun::cluster_arrive() {
@@ -183,7 +183,7 @@ void ClusterRun::cluster_arrive() {
   cluster_arrived_ = 0;
   ++cluster_rounds_;
   for (size_t i = 0; i < count(); ++i)
-    if (threads_[i]->waits_for == kInClusterWait) threads_[i]->state = Thread::ready;
+    if (threads_[i]->waits_for == kInClusterWait) states_[i] = State::ready;
 }
 
 void ClusterRun::cluster_wait() {
@@ -202,7 +202,7 @@ WarpExchange& ClusterRun::collect(const char* what, const void* value, size_t by
   Warp& warp = *warps_[current_ / kWarpSize];
   WarpExchange& exchange = warp.exchange[warp.generation & 1];
   if (warp.arrived == 0) warp.what = what;
-  if (std::strcmp(warp.what, what) != 0)
+  if (warp.what != what && std::strcmp(warp.what, what) != 0)
     fail(std::string("lanes of a warp are in different operations: ") + warp.what + " and " + what);
   if (bytes) std::memcpy(exchange.values + (current_ - first) * kSlotBytes, value, bytes);
   if (++warp.arrived < kWarpSize) {
@@ -212,7 +212,7 @@ WarpExchange& ClusterRun::collect(const char* what, const void* value, size_t by
   if (complete) complete(exchange);
   warp.arrived = 0;
   ++warp.generation;
-  for (size_t i = 0; i < kWarpSize; ++i) threads_[first + i]->state = Thread::ready;
+  for (size_t i = 0; i < kWarpSize; ++i) states_[first + i] = State::ready;
   return exchange;
 }
 
@@ -290,7 +290,7 @@ PhaseBarrier& ClusterRun::phase_barrier(void* barrier) {
 
 void ClusterRun::wake_phase_waiters() {
   for (size_t i = 0; i < count(); ++i)
-    if (threads_[i]->waits_for == kInPhaseWait) threads_[i]->state = Thread::ready;
+    if (threads_[i]->waits_for == kInPhaseWait) states_[i] = State::ready;
 }
 
 void ClusterRun::phase_barrier_init(void* barrier, int arrivals) {

@@ -101,11 +101,11 @@ class ClusterRun {
     const void* from;
     int bytes, valid;
   };
+  enum class State : unsigned char { ready, waiting, done };
   struct Thread {
     lathe_emulated_thread self;
     FiberStack stack;
     Resume resume{};
-    enum State { ready, waiting, done } state = done;
     const char* waits_for = nullptr;
     unsigned arrived = 0;  // how often at the cluster's barrier
     std::vector<Copy> uncommitted;
@@ -145,6 +145,7 @@ class ClusterRun {
   const Launch* launch_ = nullptr;
   std::vector<std::unique_ptr<Block>> blocks_;    // of the cluster
   std::vector<std::unique_ptr<Thread>> threads_;  // of all of them
+  std::vector<State> states_;  // of each thread: beside each other, for the scheduler goes through them
   std::vector<std::unique_ptr<Warp>> warps_;
   size_t current_ = 0;
   size_t cluster_arrived_ = 0;

@@ -23,6 +23,8 @@ struct Host {
   unsigned char signal_stack[kSignalStackBytes];
 };
 thread_local std::unique_ptr<Host> host;
+// What device code calls most goes by this pointer, which is read without a call.
+[[gnu::tls_model("initial-exec")]] thread_local ClusterRun* current = nullptr;
 
 struct sigaction previous[2];
 constexpr int kSignals[] = {SIGSEGV, SIGBUS};
@@ -45,6 +47,7 @@ void install_handler() {
 
 int launch(const Launch& what) {
   if (!host) host = std::make_unique<Host>();
+  current = &host->run;
   install_handler();
   stack_t stack = {}, before = {};
   stack.ss_sp = host->signal_stack;
@@ -60,6 +63,7 @@ int launch(const Launch& what) {
 }  // namespace
 }  // namespace emulator
 
+using emulator::current;
 using emulator::host;
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
@@ -77,54 +81,54 @@ EXPORT int lathe_emulate_launch(void* function, const unsigned grid[3], unsigned
 // Why the last launch of this host thread failed; "" when it did not.
 EXPORT const char* lathe_emulate_error() { return host ? host->error.c_str() : ""; }
 
-EXPORT const lathe_emulated_thread* lathe_emulated_self() { return &host->run.self(); }
-EXPORT void lathe_emulated_barrier() { host->run.barrier(); }
-EXPORT void lathe_emulated_cluster_arrive() { host->run.cluster_arrive(); }
-EXPORT void lathe_emulated_cluster_wait() { host->run.cluster_wait(); }
-EXPORT void lathe_emulated_fail(const char* message) { host->run.fail(message); }
-EXPORT void* lathe_emulated_peer(const void* shared, int rank) { return host->run.peer(shared, rank); }
+EXPORT const lathe_emulated_thread* lathe_emulated_self() { return &current->self(); }
+EXPORT void lathe_emulated_barrier() { current->barrier(); }
+EXPORT void lathe_emulated_cluster_arrive() { current->cluster_arrive(); }
+EXPORT void lathe_emulated_cluster_wait() { current->cluster_wait(); }
+EXPORT void lathe_emulated_fail(const char* message) { current->fail(message); }
+EXPORT void* lathe_emulated_peer(const void* shared, int rank) { return current->peer(shared, rank); }
 EXPORT const unsigned char* lathe_emulated_collect(const char* what, const void* value, unsigned bytes) {
-  return host->run.collect(what, value, bytes, nullptr).values;
+  return current->collect(what, value, bytes, nullptr).values;
 }
 EXPORT void lathe_emulated_mma(const char* shape, void* d, const unsigned* a, const unsigned* b) {
-  emulator::mma(host->run, shape, d, a, b);
+  emulator::mma(*current, shape, d, a, b);
 }
 EXPORT void lathe_emulated_sparse_mma(const char* shape, void* d, const unsigned* a, const unsigned* b, unsigned e) {
-  emulator::sparse_mma(host->run, shape, d, a, b, e);
+  emulator::sparse_mma(*current, shape, d, a, b, e);
 }
 EXPORT void lathe_emulated_wgmma(const char* type, int columns, bool keep, void* d, const unsigned* registers,
                                  emulator::PanelView a, emulator::PanelView b) {
-  host->run.multiply_async({type, columns, keep, d, a, b, host->run.self().thread, {}, emulator::wgmma}, registers);
+  current->multiply_async({type, columns, keep, d, a, b, current->self().thread, {}, emulator::wgmma}, registers);
 }
 EXPORT void lathe_emulated_phase_barrier_init(void* barrier, int arrivals) {
-  host->run.phase_barrier_init(barrier, arrivals);
+  current->phase_barrier_init(barrier, arrivals);
 }
 EXPORT void lathe_emulated_phase_barrier_arrive(void* barrier, int rank) {
-  host->run.phase_barrier_arrive(barrier, rank);
+  current->phase_barrier_arrive(barrier, rank);
 }
 EXPORT void lathe_emulated_phase_barrier_expect(void* barrier, int bytes) {
-  host->run.phase_barrier_expect(barrier, bytes);
+  current->phase_barrier_expect(barrier, bytes);
 }
 EXPORT void lathe_emulated_phase_barrier_wait(void* barrier, unsigned parity) {
-  host->run.phase_barrier_wait(barrier, parity);
+  current->phase_barrier_wait(barrier, parity);
 }
 EXPORT void lathe_emulated_copy_tensor(void* shared, const void* map, int rank, const int* at, void* barrier,
                                        unsigned peers) {
-  host->run.copy_tensor(shared, map, rank, at, barrier, peers);
+  current->copy_tensor(shared, map, rank, at, barrier, peers);
 }
-EXPORT void lathe_emulated_wgmma_commit() { host->run.multiply_async_commit(); }
-EXPORT void lathe_emulated_wgmma_wait(int pending) { host->run.multiply_async_wait(pending); }
-EXPORT void lathe_emulated_matrix_units_fence() { host->run.matrix_units_fence(); }
+EXPORT void lathe_emulated_wgmma_commit() { current->multiply_async_commit(); }
+EXPORT void lathe_emulated_wgmma_wait(int pending) { current->multiply_async_wait(pending); }
+EXPORT void lathe_emulated_matrix_units_fence() { current->matrix_units_fence(); }
 EXPORT void lathe_emulated_ldmatrix(unsigned* r, int count, bool transposed, const void* row) {
-  emulator::ldmatrix(host->run, r, count, transposed, row);
+  emulator::ldmatrix(*current, r, count, transposed, row);
 }
 EXPORT void lathe_emulated_copy_async(void* shared, const void* global, int bytes, int bytes_valid) {
-  host->run.copy_async(shared, global, bytes, bytes_valid);
+  current->copy_async(shared, global, bytes, bytes_valid);
 }
-EXPORT void lathe_emulated_copy_async_commit() { host->run.copy_async_commit(); }
-EXPORT void lathe_emulated_copy_async_wait(int pending) { host->run.copy_async_wait(pending); }
-EXPORT void lathe_emulated_dependency_wait() { host->run.dependency_wait(); }
+EXPORT void lathe_emulated_copy_async_commit() { current->copy_async_commit(); }
+EXPORT void lathe_emulated_copy_async_wait(int pending) { current->copy_async_wait(pending); }
+EXPORT void lathe_emulated_dependency_wait() { current->dependency_wait(); }
 EXPORT void lathe_emulated_misaligned(const void*, unsigned bytes) {
-  host->run.fail("access of " + std::to_string(bytes) + " bytes at an address that is no multiple of them");
+  current->fail("access of " + std::to_string(bytes) + " bytes at an address that is no multiple of them");
 }
 EXPORT long lathe_emulated_clock() { return std::chrono::steady_clock::now().time_since_epoch().count(); }

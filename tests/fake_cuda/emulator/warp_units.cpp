@@ -107,18 +107,19 @@ struct Shape {
   const char* name;
   int a_registers, b_registers;
   Complete complete;
+  bool of_integers = false;
 };
 constexpr Shape kShapes[] = {
     {"m16n8k16 f16", 4, 2, multiply<f16, float, 16>},
     {"m16n8k16 bf16", 4, 2, multiply<bf16, float, 16>},
     {"m16n8k8 f16", 2, 1, multiply<f16, float, 8>},
     {"m16n8k8 tf32", 4, 2, multiply<tf32, float, 8>},
-    {"m16n8k32 s8", 4, 2, multiply<int8, int, 32>},
+    {"m16n8k32 s8", 4, 2, multiply<int8, int, 32>, true},
     {"m16n8k32 e4m3", 4, 2, multiply<f8e4m3, float, 32>},
     {"m16n8k32 e5m2", 4, 2, multiply<f8e5m2, float, 32>},
     {"sparse m16n8k32 f16", 4, 4, multiply_sparse<f16, float, 32>},
     {"sparse m16n8k32 bf16", 4, 4, multiply_sparse<bf16, float, 32>},
-    {"sparse m16n8k64 s8", 4, 4, multiply_sparse<int8, int, 64>},
+    {"sparse m16n8k64 s8", 4, 4, multiply_sparse<int8, int, 64>, true},
 };
 
 bool ascend(unsigned e) {
@@ -129,10 +130,13 @@ bool ascend(unsigned e) {
 
 template <class Sum>
 void accumulate(Sum* d, const WarpExchange& exchange, int lane) {
-  Sum product[kM][kN];
-  std::memcpy(product, exchange.result, sizeof product);
   const int row = lane / 4, column = lane % 4 * 2;
-  for (int i = 0; i < 4; ++i) d[i] += product[row + i / 2 * 8][column + i % 2];
+  for (int i = 0; i < 4; ++i) {
+    Sum product;
+    std::memcpy(&product, exchange.result + static_cast<size_t>((row + i / 2 * 8) * kN + column + i % 2) * sizeof(Sum),
+                sizeof product);
+    d[i] += product;
+  }
 }
 
 constexpr size_t kRowBytes = 16;  // of an 8x8 matrix
@@ -162,7 +166,7 @@ void mma(ClusterRun& run, const char* shape, void* d, const unsigned* a, const u
   std::memcpy(fragments.b, b, static_cast<size_t>(known->b_registers) * 4);
   const WarpExchange& exchange = run.collect(shape, &fragments, sizeof fragments, known->complete);
   const int lane = run.self().thread % kWarpSize;
-  if (std::strstr(shape, " s8"))
+  if (known->of_integers)
     accumulate(static_cast<int*>(d), exchange, lane);
   else
     accumulate(static_cast<float*>(d), exchange, lane);
