@@ -6,16 +6,15 @@
 #include <chrono>
 
 #include "base/divide.h"
-#include "runtime/driver_turns.h"
 #include "runtime/shape_binding.h"
 #include "runtime/tensor_copy.h"
 
 namespace lathe {
 namespace {
 
-constexpr int kRepeats = 4, kRounds = 6;  // runs may be at work beside them: the least time of many counts
+constexpr int kRepeats = 5, kRounds = 6;  // runs may be at work beside them: the least time of many counts
 constexpr double kMostSeconds = 0.1;      // for all of it: GPUs take less, but a stand-in for one takes minutes
-constexpr int kRunsAtOnce = 2;            // so that what events take counts for less
+constexpr int kRunsAtOnce = 4;            // so that what events take counts for little
 constexpr size_t kAlignment = 256;
 constexpr size_t kZeros = size_t{1} << 20;  // at the start of the memory, from where the device copies them
 
@@ -103,9 +102,8 @@ bool SpecializationGain::is_decided(uint32_t module) const {
 
 Result<SpecializationGain::Times> SpecializationGain::measure(size_t step, const Kernel& kernel,
                                                               std::span<const uint32_t> modules,
-                                                              std::span<const int64_t> symbols,
-                                                              const std::function<void()>& between) {
-  Result<Times> times = time(step, kernel, symbols, between);
+                                                              std::span<const int64_t> symbols) {
+  Result<Times> times = time(step, kernel, symbols);
   const std::lock_guard lock(mutex_);
   for (const uint32_t module : modules) times ? modules_[module].add(*times, kLeast) : void(modules_[module] = kGains);
   return times;
@@ -119,10 +117,8 @@ void SpecializationGain::note_run(const Times& times) {
 }
 
 Result<SpecializationGain::Times> SpecializationGain::time(size_t step, const Kernel& kernel,
-                                                           std::span<const int64_t> symbols,
-                                                           const std::function<void()>& between) {
+                                                           std::span<const int64_t> symbols) {
   const std::lock_guard lock(timing_);
-  std::unique_lock driver(driver_turns());
   if (!queue_) {
     LATHE_ASSIGN(queue_, device_.make_queue());
   }
@@ -156,12 +152,7 @@ Result<SpecializationGain::Times> SpecializationGain::time(size_t step, const Ke
   const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   if (seconds * kRounds * kRepeats * kRunsAtOnce <= kMostSeconds) {
     std::ranges::fill(least, 0);
-    for (int round = 0; round < kRounds; ++round) {
-      driver.unlock();
-      between();
-      driver.lock();
-      LATHE_TRY(time_both(kRunsAtOnce, kRepeats));
-    }
+    for (int round = 0; round < kRounds; ++round) LATHE_TRY(time_both(kRunsAtOnce, kRepeats));
   }
   LATHE_TRY(device_.wait(*queue_));  // before the memory has other operands
   return Times{least[0], least[1]};

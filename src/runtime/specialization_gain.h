@@ -40,11 +40,9 @@ class SpecializationGain {
   bool may_any_gain() const;
   bool is_decided(uint32_t module) const;
   // Times the kernel of a step, whose code is of these modules, beside the open one, on memory of its own that holds
-  // zeros, with a queue of its own. Where that fails, the modules may gain. `between` lets runs through, which share
-  // the device with each of some rounds. The caller has no turn of the driver (driver_turns.h): each round takes one.
-  Result<Times> measure(
-      size_t step, const Kernel& kernel, std::span<const uint32_t> modules, std::span<const int64_t> symbols,
-      const std::function<void()>& between = [] {});
+  // zeros, with a queue of its own. Where that fails, the modules may gain.
+  Result<Times> measure(size_t step, const Kernel& kernel, std::span<const uint32_t> modules,
+                        std::span<const int64_t> symbols);
   // All steps that can be specialised, of one set of sizes.
   void note_run(const Times& times);
 
@@ -60,8 +58,7 @@ class SpecializationGain {
     }
   };
   static constexpr Verdict kGains{kTrials, kTrials};
-  Result<Times> time(size_t step, const Kernel& kernel, std::span<const int64_t> symbols,
-                     const std::function<void()>& between);
+  Result<Times> time(size_t step, const Kernel& kernel, std::span<const int64_t> symbols);
 
   const plan::Plan& plan_;
   Device& device_;

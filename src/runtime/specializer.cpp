@@ -12,7 +12,7 @@
 namespace lathe {
 namespace {
 
-constexpr size_t kMostThreads = 8;
+constexpr unsigned kMostThreads = 8;
 constexpr int kNiceness = 10;  // of threads, and of the compilers that they start: what the application does goes first
 
 bool is_for_want_of_compiler(const Error& error) {
@@ -97,7 +97,7 @@ Specializer::Kernels Specializer::begin(std::vector<int64_t> numbers, std::span<
   const auto job = std::make_shared<Job>(
       Job{kernels, client, {symbols.begin(), symbols.end()}, std::vector<DeviceCode>(steps_.num_sites())});
   sizes_.reserve(sizes_.size() + 1);
-  if (start_threads(client.wants_all ? kMostThreads : 1)) {
+  if (start_threads()) {
     jobs_.push_back(job);
     ++running_;
   } else {
@@ -124,13 +124,10 @@ void Specializer::drop_oldest() {
   done_.notify_all();
 }
 
-// So many, if they are allowed. One at first, and one more with each piece of work that is done while others wait: runs
-// of new sizes, which come first, are bound by the host, and threads and compilers that all start at once hold them up.
-// Nobody runs who waits for all kernels.
-bool Specializer::start_threads(size_t count) {
-  const size_t most = std::clamp<size_t>(static_cast<size_t>(allowed_cpus()) / 2, 1, kMostThreads);
+bool Specializer::start_threads() {
+  const unsigned wanted = std::clamp(static_cast<unsigned>(allowed_cpus()) / 2, 1U, kMostThreads);
   try {
-    while (threads_.size() < std::min(count, most)) threads_.emplace_back([this] { work(); });
+    while (threads_.size() < wanted) threads_.emplace_back([this] { work(); });
   } catch (const std::system_error&) {  // those that there are will do
   }
   return !threads_.empty();
@@ -175,7 +172,6 @@ void Specializer::work() {
     lock.lock();
     if (wanted) ++(code.bytes.empty() ? counts_.failed : counts_.made);
     job->code[site] = std::move(code);
-    if (!stops_ && !jobs_.empty()) start_threads(threads_.size() + 1);
     if (++job->done < steps_.num_sites()) continue;
     lock.unlock();
     finish(*job);
@@ -234,8 +230,7 @@ void Specializer::finish(Job& job) {
       turn.lock();
     };
     made = steps_.make_kernels(job.kernels->numbers_, code, between);
-    turn.unlock();
-    if (!job.client.wants_all) leave_out_slower(job, made);
+    if (!job.client.wants_all) leave_out_slower(job, made, between);
   } catch (const std::bad_alloc&) {
     note(job.client, {ErrorCode::out_of_memory, "there is no memory left", {}});
   }
@@ -259,7 +254,8 @@ void Specializer::finish(Job& job) {
 }
 
 // Steps without a kernel in the set run the engine's own. Those of the same code take the same time.
-void Specializer::leave_out_slower(const Job& job, std::span<std::unique_ptr<Kernel>> kernels) {
+void Specializer::leave_out_slower(const Job& job, std::span<std::unique_ptr<Kernel>> kernels,
+                                   const std::function<void()>& between) {
   std::vector<std::vector<uint32_t>> modules_of(kernels.size());
   std::vector<std::pair<std::vector<uint32_t>, SpecializationGain::Times>> timed;
   SpecializationGain::Times run;
@@ -273,7 +269,8 @@ void Specializer::leave_out_slower(const Job& job, std::span<std::unique_ptr<Ker
     } else if (std::ranges::all_of(modules, [&](uint32_t module) { return gain_.is_decided(module); })) {
       has_all = false;
     } else {
-      const auto times = gain_.measure(step, *kernels[step], modules, job.symbols, [this] { let_runs_go_on(); });
+      between();
+      const auto times = gain_.measure(step, *kernels[step], modules, job.symbols);
       has_all &= times.has_value();
       if (times)
         run += timed.emplace_back(modules, *times).second;

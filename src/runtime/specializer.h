@@ -92,13 +92,14 @@ class Specializer {
       : steps_(plan, device), gain_(plan, device, std::move(open)) {}
   Kernels begin(std::vector<int64_t> numbers, std::span<const int64_t> symbols, const Client& client);
   void drop_oldest();
-  bool start_threads(size_t count);
+  bool start_threads();
   void work();
   DeviceCode code_of(const Job& job, size_t site);
   void note(const Client& client, const Error& error);
   bool is_wanted(const Job& job, size_t site) const;
   void finish(Job& job);
-  void leave_out_slower(const Job& job, std::span<std::unique_ptr<Kernel>> kernels);
+  void leave_out_slower(const Job& job, std::span<std::unique_ptr<Kernel>> kernels,
+                        const std::function<void()>& between);
   void let_runs_go_on();
   void copy_code(const SpecializedKernels& kernels, KernelCache& to) const;
   Kernels evict();

@@ -10,6 +10,8 @@ namespace {
 // Size of a buffer, unless a packed constant has more. Smaller ones cost more copies, larger ones leave the processor's
 // caches before the device has read them.
 constexpr uint64_t kBufferBytes = uint64_t{8} << 20;
+// What a buffer keeps from one refit to the next: pinned memory takes as long as copying it.
+constexpr uint64_t kMostKept = uint64_t{16} << 20;
 // Of packed constants that have more, a copy that the driver takes in pieces is better than as much pinned memory.
 constexpr uint64_t kMostPinned = uint64_t{64} << 20;
 
@@ -41,7 +43,7 @@ Result<> ConstantUploader::prepare(std::span<const ConstantPlacer::Place> places
 
 void ConstantUploader::release_large() {
   for (Buffer& buffer : buffers_)
-    if (buffer.memory.size() > kBufferBytes) buffer.memory = {};
+    if (buffer.memory.size() > kMostKept) buffer.memory = {};
 }
 
 Result<ConstantPlacer::Found> ConstantUploader::send_unpinned(const Part& part, RangeCheck check, int threads) {

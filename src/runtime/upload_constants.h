@@ -19,7 +19,7 @@ class ConstantUploader {
   // Takes what run() needs of the host's memory for these places, unless there is enough.
   Result<> prepare(std::span<const ConstantPlacer::Place> places);
   // Returns when all is there, or a number was out of range: then some of it is. The places are whole constants in the
-  // device's memory. 16 MB of pinned memory are kept for the next time; larger packed constants take more meanwhile.
+  // device's memory. 16 to 32 MB of pinned memory are kept for the next time.
   Result<ConstantPlacer::Found> run(std::span<const ConstantPlacer::Place> places, RangeCheck check, int threads);
 
  private:

@@ -147,7 +147,7 @@ TEST_F(SpecializationGainTest, WhatTakesLongIsTimedOnce) {
     ASSERT_TRUE(times);
     EXPECT_EQ(times->open, 10);
     EXPECT_EQ(times->special, 9);
-    EXPECT_EQ(device_.timed, is_slow ? 4 : 52);
+    EXPECT_EQ(device_.timed, is_slow ? 4 : 64);
   }
 }
 
