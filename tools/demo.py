@@ -57,6 +57,7 @@ def show(images, labels, guesses, count=6):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="cpu", help="what to build for, as --target of lathe build: cpu, cuda")
+    parser.add_argument("--most", type=int, default=512, help="images of a batch that the engine is built for")
     parser.add_argument("--folder", type=pathlib.Path, default=ROOT / "data/demo", help="where its files go")
     arguments = parser.parse_args()
     device, work = arguments.device, arguments.folder.absolute()
@@ -64,9 +65,9 @@ def main():
     images, labels = export_images(work)
     engine = work / "digits.engine"
 
-    heading("1. Build: the trained network becomes an engine, for batches of 1 to 512")
+    heading(f"1. Build: the trained network becomes an engine, for batches of 1 to {arguments.most}")
     lathe("build", ROOT / "examples/digits/digits.onnx", "-o", engine, "--minShapes=image:1x1x8x8",
-          "--optShapes=image:1x1x8x8", "--maxShapes=image:512x1x8x8", *([] if on_cpu else [f"--target={device}"]))
+          "--optShapes=image:1x1x8x8", f"--maxShapes=image:{arguments.most}x1x8x8", *([] if on_cpu else [f"--target={device}"]))
 
     heading("2. Inspect: what was fused, and what it needs")
     lathe("inspect", engine)

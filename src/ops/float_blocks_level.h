@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Blocks of floats (float_blocks.cpp) at one level of instruction sets. Included within a namespace for each, in which
-// LATHE_LEVEL is the level's target, Factors one number in all lanes of a register, all() makes it, and scaled() multiplies
-// eight floats by it. There is no guard against that.
+// LATHE_LEVEL is the level's target, Factors one number in all lanes of a register, all() makes it, and scaled()
+// multiplies eight floats by it. There is no guard against that.
 
 LATHE_LEVEL [[gnu::always_inline]] inline __m128i narrow(__m256 values, Half) {
   return _mm256_cvtps_ph(values, _MM_FROUND_TO_NEAREST_INT);

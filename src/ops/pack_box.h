@@ -17,8 +17,8 @@ struct PackingPart {
 // Whether what is written is to be read soon, or is more than caches hold, so that it goes past them.
 enum class Written : uint8_t { to_caches, past_caches };
 
-// Memory to prefetch while a box is packed whose elements lie in a cache, so that memory is not idle: where the box reads
-// its byte i, byte i * scale from here on is prefetched.
+// Memory to prefetch while a box is packed whose elements lie in a cache, so that memory is not idle: where the box
+// reads its byte i, byte i * scale from here on is prefetched.
 struct ReadNext {
   const std::byte* from = nullptr;  // null = nothing; what lies behind an array's end may be named
   int64_t scale = 1;

@@ -185,7 +185,8 @@ bool ChannelArithmetic::begins_with_scaling() const {
 
 NarrowFloats ChannelArithmetic::narrowing() const {
   if (steps_.empty() || steps_.back().op || source_.dtype() != DType::f32) return nullptr;
-  return steps_.size() == 1 || (steps_.size() == 4 && begins_with_scaling()) ? narrow_floats(type(), cpu::isa_level()) : nullptr;
+  return steps_.size() == 1 || (steps_.size() == 4 && begins_with_scaling()) ? narrow_floats(type(), cpu::isa_level())
+                                                                             : nullptr;
 }
 
 std::optional<ChannelFactors> ChannelArithmetic::factors() const {

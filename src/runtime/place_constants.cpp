@@ -39,9 +39,9 @@ size_t outer_axis(const PackingBox& box) {
   return axis;
 }
 
-// Calls f(begin, count) for parts of the box along its outer axis that read at most so many elements each, or one step of
-// the axis. The box is the part meanwhile: what it reads lies among `count` elements from `begin` on, and box.from counts
-// from there. Allocates nothing.
+// Calls f(begin, count) for parts of the box along its outer axis that read at most so many elements each, or one step
+// of the axis. The box is the part meanwhile: what it reads lies among `count` elements from `begin` on, and box.from
+// counts from there. Allocates nothing.
 template <class F>
 void cut(PackingBox& box, int64_t elements, const F& f) {
   const size_t axis = outer_axis(box);
@@ -60,8 +60,8 @@ void cut(PackingBox& box, int64_t elements, const F& f) {
   box.from = from, box.to = to, box.extents[axis] = extent;
 }
 
-// A piece is cut into parts where its outer axis is that of the result, too. Along another axis, parts would have too few
-// of the lines that are transposed together: one channel each, say, of panels of 16.
+// A piece is cut into parts where its outer axis is that of the result, too. Along another axis, parts would have too
+// few of the lines that are transposed together: one channel each, say, of panels of 16.
 int64_t part_elements(const PackingBox& box) {
   const int64_t step = std::abs(box.to_strides[outer_axis(box)]);
   for (size_t d = 0; d < box.extents.size(); ++d)

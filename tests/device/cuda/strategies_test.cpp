@@ -75,7 +75,6 @@ TEST_F(StrategiesTest, SpecialisedKernelsKeepTheBits) {
   EXPECT_EQ(cached("compiled"), compiled) << "they are there";
 }
 
-// S224: of a new engine with the former one's cache.
 // Graphs of the sizes are made and go again, so that the driver has their memory before the first run.
 TEST_F(StrategiesTest, GraphsTakeTheirMemoryWithTheContext) {
   for (const Graphs graphs : {Graphs::kDISABLED, Graphs::kWHOLE_GRAPH_CAPTURE}) {
@@ -109,6 +108,7 @@ TEST_F(StrategiesTest, WithoutMemoryForThemGraphsAreMadeAsLongAsThereIs) {
   }
 }
 
+// S224: of a new engine with the former one's cache.
 TEST_F(StrategiesTest, ASecondStartCompilesNothing) {
   make_context(Specialization::kEAGER, Graphs::kDISABLED);
   for (const int64_t rows : {4, 7}) run(rows, 1);
