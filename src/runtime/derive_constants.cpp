@@ -97,7 +97,9 @@ ConstantDeriver::ConstantDeriver(const plan::Plan& plan, std::span<const Constan
       firsts_(first_outputs(plan.refit)) {}
 
 Result<> ConstantDeriver::evaluate(Evaluation& evaluation) const {
-  auto& [step, inputs, outputs] = evaluation;
+  const ConstantStep* const step = evaluation.step;
+  const std::vector<ConstantContent>& inputs = evaluation.inputs;
+  std::vector<Tensor>& outputs = evaluation.outputs;
   if (!step) {
     const ChannelArithmetic& elements = inputs[0].elements;
     if (!outputs[0].defined()) {
