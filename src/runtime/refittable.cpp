@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "base/divide.h"
 #include "base/for_each_in_threads.h"
@@ -178,17 +179,17 @@ Result<> Refittable::place(RangeCheck check, int threads) {
 Result<> Refittable::upload(RangeCheck check, int threads) {
   if (!uploader_) uploader_.emplace(*device_);
   const std::vector<uint32_t>& constants = derived_->constants;
-  std::vector<uint64_t> offsets;
-  uint64_t end = 0;
-  for (const uint32_t index : constants) {
-    offsets.push_back(end);
-    end += round_up(plan_.constants[index].bytes, ConstantUploader::kAlignment);
-  }
-  const Result<DeviceMemory> beside = device_->allocate(end);
+  std::vector<ConstantPlacer::Place> places = this->places();
+  const auto room = [](const ConstantPlacer::Place& place) {
+    return round_up(place.bytes, ConstantUploader::kAlignment);
+  };
+  uint64_t bytes = 0;
+  for (const ConstantPlacer::Place& place : places) bytes += room(place);
+  const Result<DeviceMemory> beside = device_->allocate(bytes);
   if (!beside && beside.error().code == ErrorCode::out_of_memory) return upload_in_place(check, threads);
   if (!beside) return fail(beside.error());
-  std::vector<ConstantPlacer::Place> places = this->places();
-  for (size_t i = 0; i < places.size(); ++i) places[i].to = beside->data() + offsets[i];
+  std::byte* end = beside->data();
+  for (ConstantPlacer::Place& place : places) place.to = std::exchange(end, end + room(place));
   LATHE_ASSIGN(const ConstantPlacer::Found found, uploader_->run(places, check, threads));
   if (found != ConstantPlacer::Found::none) {
     LATHE_TRY(check_ranges(threads));  // says where
@@ -201,9 +202,9 @@ Result<> Refittable::upload(RangeCheck check, int threads) {
   for (size_t first = 0, next = 0; first < constants.size(); first = next) {
     do ++next;
     while (next < constants.size() && constants[next] - constants[first] == next - first);
-    const uint64_t bytes = (next < constants.size() ? offsets[next] : end) - offsets[first];
-    LATHE_TRY(device_->copy({.to = constant(constants[first]), .from = beside->data() + offsets[first], .width = bytes},
-                            *queue));
+    std::byte* const from = places[first].to;
+    const auto width = static_cast<size_t>((next < places.size() ? places[next].to : end) - from);
+    LATHE_TRY(device_->copy({.to = constant(constants[first]), .from = from, .width = width}, *queue));
   }
   LATHE_TRY(device_->wait(*queue));
   set_present(constants, Present::yes);
