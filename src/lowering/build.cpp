@@ -161,6 +161,7 @@ void use_backend(const BackendBuild& backend, BuildOptions& options) {
   options.data_dependent = backend.data_dependent;
   options.traits = backend.traits;
   options.join_launches = backend.join_launches;
+  options.packing_source = backend.packing_source;
   options.tuner.target = backend.target;
   options.tuner.device = backend.device;
   options.tuner.compiler = backend.compiler.get();
@@ -208,7 +209,10 @@ Result<std::unique_ptr<BuiltPlan>> build_plan(SettledGraph settled, const BuildO
   LATHE_TRY(lower_graph(graph, profiles, tuner, options, *built));
   report_notes(context, log, built->report);
   log_editable_tactics(built->report, log);
-  if (options.refit.kind != plan::RefitKind::none) write_refit(*built, std::move(weights), options.refit);
+  if (options.refit.kind != plan::RefitKind::none) {
+    write_refit(*built, std::move(weights), options.refit);
+    LATHE_TRY(add_packing(*built, options, tuner.modules()));
+  }
   built->plan.target = options.target;
   built->plan.tuned_on = options.tuner.timing_key;
   built->plan.threads = static_cast<uint32_t>(options.tuner.target.least_cores);

@@ -54,6 +54,7 @@ struct BuildOptions {
   const std::string& code_for() const { return code_target.empty() ? target : code_target; }
   BackendTraits traits;
   JoinLaunches* join_launches = nullptr;  // for devices on which a launch costs something
+  std::string packing_source;             // as BackendBuild has it
   PassContext passes;                     // its arithmetic is that of the traits
   bool optimize = true;                   // false: no passes, no fusion: the network as it stands
   Progress progress;

@@ -6,6 +6,7 @@
 
 #include "base/divide.h"
 #include "ir/constants.h"
+#include "lowering/plan_code.h"
 
 namespace lathe {
 namespace {
@@ -246,6 +247,15 @@ void write_refit(BuiltPlan& built, std::vector<RefitWeights> weights, const Refi
   RefitWriter(built).write(built.derivations);
   if (options.strips) strip(built.plan);
   built.report.weights_bytes = built.plan.weights_bytes();
+}
+
+Result<> add_packing(BuiltPlan& built, const BuildOptions& options, Modules& modules) {
+  plan::Refit& refit = built.plan.refit;
+  const auto is_packing = [](const plan::RefitStep& step) { return step.op.empty(); };
+  if (options.packing_source.empty() || std::ranges::none_of(refit.steps, is_packing)) return {};
+  LATHE_ASSIGN(refit.code, PlanCode(built, options, modules).add(options.packing_source, /*is_open=*/false));
+  ++refit.code;
+  return {};
 }
 
 }  // namespace lathe

@@ -14,4 +14,7 @@ Result<std::vector<plan::RefitWeights>> mark_weights(ir::Graph& graph, const Ref
 // Records the derivations of the plan's constants; when stripping, drops the bytes of derived ones.
 void write_refit(BuiltPlan& built, std::vector<plan::RefitWeights> weights, const RefitOptions& options);
 
+// Where constants are packed anew, the plan gets the device's kernel for that, if there is one.
+Result<> add_packing(BuiltPlan& built, const BuildOptions& options, Modules& modules);
+
 }  // namespace lathe

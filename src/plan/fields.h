@@ -321,6 +321,7 @@ void fields(Io& io, T& plan) {
   io.tables(F::VT_REFIT_OPERANDS, plan.refit.operands);
   io.tables(F::VT_REFIT_STEPS, plan.refit.steps);
   io.tables(F::VT_HEADERS, plan.headers);
+  io.number(F::VT_REFIT_CODE, plan.refit.code);
 }
 
 }  // namespace lathe::plan

@@ -106,6 +106,8 @@ struct Refit {
   std::vector<RefitWeights> weights;
   std::vector<RefitOperand> operands;
   std::vector<RefitStep> steps;
+  // 1 + the code module whose kernel packs constants on a device (base/packing_table.inc); 0 = the host packs them.
+  uint32_t code = 0;
 };
 
 struct Binding {

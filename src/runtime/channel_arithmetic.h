@@ -4,6 +4,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 
 #include "ops/float_blocks.h"
 #include "ops/op.h"
@@ -36,7 +37,7 @@ class ChannelArithmetic {
   void set_source(Tensor source) { source_ = std::move(source); }  // of the same type and dims
   void add(ChannelStep step) { steps_.push_back(std::move(step)); }
 
-  size_t steps() const { return steps_.size(); }  // none = the source is the result
+  std::span<const ChannelStep> steps() const { return steps_; }  // none = the source is the result
   DType type() const { return steps_.empty() ? source_.dtype() : steps_.back().type; }
   int64_t volume() const { return source_.volume(); }
   const Tensor& source() const { return source_; }

@@ -162,7 +162,7 @@ Result<bool> ConstantDeriver::defer(size_t index, Values& values) const {
     LATHE_ASSIGN(operand, done(step.inputs[1], values));
   }
   LATHE_ASSIGN(ConstantContent content, value(step.inputs[0], values));
-  if (content.elements.steps() == kMostSteps) {
+  if (content.elements.steps().size() == kMostSteps) {
     LATHE_ASSIGN(content, done(step.inputs[0], values));
   }
   const DType type = content.elements.type();
@@ -241,7 +241,7 @@ Result<ConstantContent> ConstantDeriver::value(uint32_t number, const Values& va
 // The same without arithmetic.
 Result<ConstantContent> ConstantDeriver::done(uint32_t number, Values& values) const {
   LATHE_ASSIGN(ConstantContent content, value(number, values));
-  if (content.elements.steps() == 0) return content;
+  if (content.elements.steps().empty()) return content;
   LATHE_ASSIGN(Tensor made, evaluate(std::move(content)));
   content = content_with(std::move(made));
   put(number, content, values);

@@ -20,7 +20,7 @@ struct ConstantContent {
   const Packing* packing = nullptr;    // checked; null = they stay in their order
   uint32_t weights = plan::kNoTensor;  // by number: whose bytes the source is
 
-  bool is_computed() const { return elements.steps() > 0 || packing; }  // else the source has its bytes
+  bool is_computed() const { return !elements.steps().empty() || packing; }  // else the source has its bytes
 };
 
 // A step of a plan (plan::RefitStep) as it is evaluated.

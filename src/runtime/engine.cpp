@@ -175,7 +175,7 @@ Result<> Engine::choose_codes() {
     compiled_.push_back({i, own, bytes, key_of(own, target), {}});
   }
   has_kernels_ = compiled_.empty();
-  return {};
+  return has_kernels_ && refittable_ ? refittable_->take_code(module_bytes_) : Result<>();
 }
 
 Result<> Engine::make_evaluation(const plan::Step& step, StepCode& code) const {
@@ -355,7 +355,7 @@ Result<> Engine::make_kernels(KernelCache* cache) const {
     LATHE_ASSIGN(code_[i].kernel, make_kernel(i));
   }
   has_kernels_ = true;
-  return {};
+  return refittable_ ? refittable_->take_code(module_bytes_) : Result<>();
 }
 
 // A block whose bodies run as often as sizes and constants say.

@@ -103,7 +103,7 @@ Result<ConstantPlacer> ConstantPlacer::create(std::span<const Place> places, int
   for (const auto& [content, to, bytes, first] : places) {
     if (bytes == 0) continue;
     const ChannelArithmetic& elements = content->elements;
-    const bool is_computed = elements.steps() > 0;
+    const bool is_computed = !elements.steps().empty();
     // What is copied as it is may have elements of a few bits.
     const size_t size = is_computed || content->packing ? size_of(elements.type()) : 1;
     const Packing* packing = content->packing;

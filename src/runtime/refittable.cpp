@@ -46,6 +46,14 @@ Result<std::vector<std::byte>> Refittable::read(uint32_t index) const {
   return bytes;
 }
 
+Result<> Refittable::take_code(std::span<const std::span<const std::byte>> code) {
+  if (plan_.refit.code == 0) return {};
+  LATHE_ASSIGN(std::unique_ptr<Kernel> kernel, make_packing_kernel(*device_, code, plan_.refit.code - 1));
+  const std::lock_guard turn(refits_);
+  uploader_.set_packing(std::move(kernel));
+  return {};
+}
+
 std::string Refittable::names_of(const std::vector<bool>& weights) const {
   constexpr size_t kMost = 8;
   std::string names;
@@ -177,20 +185,20 @@ Result<> Refittable::place(RangeCheck check, int threads) {
 
 // Where they do not: numbers are looked at on the way, and runs wait for a copy within the device's memory alone.
 Result<> Refittable::upload(RangeCheck check, int threads) {
-  if (!uploader_) uploader_.emplace(*device_);
   const std::vector<uint32_t>& constants = derived_->constants;
   std::vector<ConstantPlacer::Place> places = this->places();
-  const auto room = [](const ConstantPlacer::Place& place) {
+  const auto aligned = [](const ConstantPlacer::Place& place) {
     return round_up(place.bytes, ConstantUploader::kAlignment);
   };
   uint64_t bytes = 0;
-  for (const ConstantPlacer::Place& place : places) bytes += room(place);
-  const Result<DeviceMemory> beside = device_->allocate(bytes);
+  for (const ConstantPlacer::Place& place : places) bytes += aligned(place);
+  const uint64_t room = uploader_.room_for(places);
+  const Result<DeviceMemory> beside = device_->allocate(bytes + room);
   if (!beside && beside.error().code == ErrorCode::out_of_memory) return upload_in_place(check, threads);
   if (!beside) return fail(beside.error());
   std::byte* end = beside->data();
-  for (ConstantPlacer::Place& place : places) place.to = std::exchange(end, end + room(place));
-  LATHE_ASSIGN(const ConstantPlacer::Found found, uploader_->run(places, check, threads));
+  for (ConstantPlacer::Place& place : places) place.to = std::exchange(end, end + aligned(place));
+  LATHE_ASSIGN(const ConstantPlacer::Found found, uploader_.run(places, check, threads, room > 0 ? end : nullptr));
   if (found != ConstantPlacer::Found::none) {
     LATHE_TRY(check_ranges(threads));  // says where
     return fail(ErrorCode::internal, "a number is out of range that is not found again");
@@ -215,13 +223,13 @@ Result<> Refittable::upload(RangeCheck check, int threads) {
 Result<> Refittable::upload_in_place(RangeCheck check, int threads) {
   if (check == RangeCheck::on) LATHE_TRY(check_ranges(threads));
   const std::vector<ConstantPlacer::Place> places = this->places();
-  LATHE_TRY(uploader_->prepare(places));
+  LATHE_TRY(uploader_.prepare(places));
   LATHE_ASSIGN(const std::unique_ptr<Queue> queue, device_->make_queue());
   const RefitGate::Lease lease = gate_.enter_refit();
   LATHE_TRY(device_->follow_all(*queue));
   LATHE_TRY(device_->wait(*queue));
   set_present(derived_->constants, Present::no);
-  LATHE_TRY(uploader_->run(places, RangeCheck::off, threads));
+  LATHE_TRY(uploader_.run(places, RangeCheck::off, threads));
   set_present(derived_->constants, Present::yes);
   return {};
 }

@@ -36,6 +36,9 @@ class Refittable {
   }
   bool is_complete() const { return complete_.load(std::memory_order_acquire); }
 
+  // `code`: the plan's, for this device. By the kernel that it has for it, the device packs constants from now on.
+  Result<> take_code(std::span<const std::span<const std::byte>> code);
+
   // Computes the constants that follow from the weights given (undefined = not given), each in its kernel's order,
   // waits for runs that have begun and puts them in place. A device gets them beside the old ones first, where it has
   // room. After a failure before they are put in place, the engine is as it was; after one of the device, it lacks the
@@ -46,7 +49,8 @@ class Refittable {
   RefitGate::Lease hold() const { return gate_.enter_run(); }
 
  private:
-  Refittable(const plan::Plan& plan, std::shared_ptr<Device> device) : plan_(plan), device_(std::move(device)) {}
+  Refittable(const plan::Plan& plan, std::shared_ptr<Device> device)
+      : plan_(plan), device_(std::move(device)), uploader_(*device_) {}
   std::vector<bool> needed(const std::vector<bool>& given) const;
   std::vector<uint32_t> affected(const std::vector<bool>& given) const;
   Result<> check_given(std::span<const Tensor> weights, const std::vector<bool>& given) const;
@@ -80,7 +84,7 @@ class Refittable {
     std::vector<ConstantContent> contents;  // of these
   };
   std::unique_ptr<Derived> derived_;
-  std::optional<ConstantUploader> uploader_;  // of devices whose memory is not the host's, once it was needed
+  ConstantUploader uploader_;  // of devices whose memory is not the host's
   mutable RefitGate gate_;
 };
 

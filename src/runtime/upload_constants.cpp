@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/upload_constants.h"
 
+#include <algorithm>
+
 #include "base/divide.h"
 #include "device/pinned_memory.h"
 
@@ -23,12 +25,42 @@ void clear(const ConstantPlacer::Place& place) {
     std::memset(place.to, 0, place.bytes);
 }
 
+const Tensor& weights_of(const ConstantPlacer::Place& place) { return place.content->elements.source(); }
+
+// Of a buffer, where the device packs: weights and what its kernel is told of them.
+uint64_t bytes_sent(const ConstantPlacer::Place& place) {
+  PackingTable::Extent table;
+  table.add(*place.content);
+  return round_up(weights_of(place).bytes(), ConstantUploader::kAlignment) + table.bytes();
+}
+
 }  // namespace
 
-Result<> ConstantUploader::prepare(std::span<const ConstantPlacer::Place> places) {
+uint64_t ConstantUploader::Part::bytes() const {
+  return round_up(packed ? bytes_sent(*packed) : in_buffer.bytes, kAlignment);
+}
+
+bool ConstantUploader::packs(const ConstantPlacer::Place& place, Packer packer) const {
+  return packer == Packer::device && PackingTable::takes(*place.content) && is_pinned(bytes_sent(place));
+}
+
+uint64_t ConstantUploader::buffer_bytes(std::span<const ConstantPlacer::Place> places, Packer packer) const {
   uint64_t bytes = kBufferBytes;
-  for (const ConstantPlacer::Place& place : places)
-    if (place.content->packing && is_pinned(place.bytes)) bytes = std::max(bytes, place.bytes);
+  for (const ConstantPlacer::Place& place : places) {
+    const uint64_t sent = packs(place, packer) ? bytes_sent(place) : place.bytes;
+    if (place.content->packing && is_pinned(sent)) bytes = std::max(bytes, round_up(sent, kAlignment));
+  }
+  return bytes;
+}
+
+uint64_t ConstantUploader::room_for(std::span<const ConstantPlacer::Place> places) const {
+  const auto is_packed = [&](const ConstantPlacer::Place& place) { return packs(place, Packer::device); };
+  if (!packing_ || !dynamic_cast<PinningDevice*>(&device_) || std::ranges::none_of(places, is_packed)) return 0;
+  return buffers_.size() * (buffer_bytes(places, Packer::device) + kAlignment);
+}
+
+Result<> ConstantUploader::prepare(std::span<const ConstantPlacer::Place> places, Packer packer) {
+  const uint64_t bytes = buffer_bytes(places, packer);
   auto* const pinning = dynamic_cast<PinningDevice*>(&device_);
   for (Buffer& buffer : buffers_) {
     if (!buffer.queue) {
@@ -37,6 +69,18 @@ Result<> ConstantUploader::prepare(std::span<const ConstantPlacer::Place> places
     if (!pinning || buffer.memory.size() >= bytes) continue;
     buffer.memory = {};
     LATHE_ASSIGN(buffer.memory, pinning->allocate_pinned(bytes));
+  }
+  return {};
+}
+
+// Each buffer gets so many bytes of the room, behind where the kernel says that a number was out of range.
+Result<> ConstantUploader::divide(std::byte* room, uint64_t bytes) {
+  constexpr int kNone = 0;
+  for (Buffer& buffer : buffers_) {
+    buffer.found = room;
+    buffer.room = room + kAlignment;
+    room = buffer.room + bytes;
+    LATHE_TRY(device_.upload(buffer.found, &kNone, sizeof kNone, *buffer.queue));
   }
   return {};
 }
@@ -67,6 +111,7 @@ Result<ConstantPlacer::Found> ConstantUploader::send(std::span<Part> parts, Buff
   uint64_t offset = 0;
   for (Part& part : parts) {
     part.in_buffer.to = buffer.memory.data() + offset;
+    if (part.packed) part.to = buffer.room + offset;
     clear(part.in_buffer);
     places.push_back(part.in_buffer);
     offset = round_up(offset + part.in_buffer.bytes, kAlignment);
@@ -82,14 +127,39 @@ Result<ConstantPlacer::Found> ConstantUploader::send(std::span<Part> parts, Buff
     const auto width = static_cast<size_t>(last.to - from.in_buffer.to) + last.bytes;
     LATHE_TRY(device_.copy({.to = from.to, .from = from.in_buffer.to, .width = width}, *buffer.queue));
   }
+  LATHE_TRY(pack(parts, offset, buffer, check));
   return found;
+}
+
+// What the device packs of parts whose weights it has when the queue comes here; its table lies behind them.
+Result<> ConstantUploader::pack(std::span<const Part> parts, uint64_t offset, Buffer& buffer, RangeCheck check) {
+  PackingTable::Extent extent;
+  for (const Part& part : parts)
+    if (part.packed) extent.add(*part.packed->content);
+  if (extent.boxes == 0) return {};
+  std::byte* const from = buffer.memory.data() + offset;
+  std::byte* const to = buffer.room + offset;
+  PackingTable table(extent, from, to, check);
+  for (const Part& part : parts)
+    if (part.packed) table.add(*part.packed->content, part.to, part.packed->to);
+  LATHE_TRY(device_.copy({.to = to, .from = from, .width = extent.bytes()}, *buffer.queue));
+  return table.launch(*packing_, buffer.found, *buffer.queue);
+}
+
+Result<ConstantPlacer::Found> ConstantUploader::found_by_device() {
+  for (const Buffer& buffer : buffers_) {
+    int found = 0;
+    LATHE_TRY(device_.download(&found, buffer.found, sizeof found, *buffer.queue));
+    if (found != 0) return ConstantPlacer::Found::out_of_range;
+  }
+  return ConstantPlacer::Found::none;
 }
 
 Result<ConstantPlacer::Found> ConstantUploader::send_all(std::span<Part> parts, RangeCheck check, int threads) {
   for (size_t turn = 0; !parts.empty(); ++turn) {
     size_t count = 0;
     for (uint64_t bytes = 0; count < parts.size(); ++count) {
-      bytes += round_up(parts[count].in_buffer.bytes, kAlignment);
+      bytes += parts[count].bytes();
       if (count > 0 && (bytes > kBufferBytes || buffers_[0].memory.size() == 0)) break;
     }
     LATHE_ASSIGN(const ConstantPlacer::Found found, send(parts.first(count), buffers_[turn % 2], check, threads));
@@ -100,20 +170,31 @@ Result<ConstantPlacer::Found> ConstantUploader::send_all(std::span<Part> parts, 
 }
 
 Result<ConstantPlacer::Found> ConstantUploader::run(std::span<const ConstantPlacer::Place> places, RangeCheck check,
-                                                    int threads) {
+                                                    int threads, std::byte* room) {
+  const Packer packer = room ? Packer::device : Packer::host;
+  std::vector<ConstantContent> weights;  // as they are, of what the device packs
+  weights.reserve(places.size());
   std::vector<Part> parts;
-  for (const ConstantPlacer::Place& place : places)
+  for (const ConstantPlacer::Place& place : places) {
+    if (packs(place, packer)) {
+      weights.push_back({ChannelArithmetic(weights_of(place)), nullptr});
+      parts.push_back({{&weights.back(), nullptr, weights_of(place).bytes()}, nullptr, &place});
+      continue;
+    }
     for (uint64_t first = 0; first < place.bytes; first += parts.back().in_buffer.bytes) {
       const uint64_t left = place.bytes - first;
       const uint64_t bytes = place.content->packing ? left : std::min(left, kBufferBytes);
       parts.push_back({{place.content, nullptr, bytes, first}, place.to + first});
     }
-  const Result<> prepared = prepare(places);
-  Result<ConstantPlacer::Found> found = prepared ? send_all(parts, check, threads) : fail(prepared.error());
+  }
+  Result<> ready = prepare(places, packer);
+  if (ready && room) ready = divide(room, buffer_bytes(places, packer));
+  Result<ConstantPlacer::Found> found = ready ? send_all(parts, check, threads) : fail(ready.error());
   for (const Buffer& buffer : buffers_) {  // also after failures: the device reads what lies there until then
     const Result<> done = buffer.queue ? device_.wait(*buffer.queue) : Result<>();
     if (found && !done) found = fail(done.error());
   }
+  if (room && check == RangeCheck::on && found && *found == ConstantPlacer::Found::none) found = found_by_device();
   release_large();
   return found;
 }

@@ -39,6 +39,7 @@ struct BackendBuild {
   std::string source_target;  // of images that are source; "" = plans have none
   BackendTraits traits;
   JoinLaunches* join_launches = nullptr;  // null = the device has none, or they cost nothing
+  std::string packing_source;             // of the kernel of base/packing_table.inc; "" = the host packs
   std::string no_tf32;  // why products of f32 cannot round to TF32, in words; "" = they can, or the backend has none
   // Why kernels make no use of zeros in weights, likewise.
   std::string no_sparsity = "no kernel of this device leaves out zeros of weights";

@@ -28,12 +28,14 @@ TEST(RefitPlans, AreWrittenAndReadBack) {
   for (const RefitKind kind : {RefitKind::all, RefitKind::individual, RefitKind::identical}) {
     OwnedPlan owned = refittable_plan();
     owned.plan.refit.kind = kind;
+    owned.plan.refit.code = static_cast<uint32_t>(owned.plan.codes.size());
     const auto bytes = write_plan(owned.plan);
     ASSERT_TRUE(bytes) << bytes.error().to_string();
     const auto loaded = read_plan(*bytes, nullptr);
     ASSERT_TRUE(loaded) << loaded.error().to_string();
     EXPECT_EQ(Flatten::plan(owned.plan), Flatten::plan(loaded->plan));
     EXPECT_EQ(loaded->plan.refit.kind, kind);
+    EXPECT_EQ(loaded->plan.refit.code, owned.plan.codes.size());
     EXPECT_TRUE(loaded->plan.is_stripped());
     EXPECT_EQ(loaded->plan.stripped_bytes(), owned.plan.constants[2].bytes);
     EXPECT_EQ(read_header(*bytes)->flags, kLacksWeights);  // without which older readers would run it
@@ -50,6 +52,7 @@ TEST(RefitPlans, EachRuleRefuses) {
     std::function<void(Plan&)> apply;
   };
   const Damage all[] = {
+      {"no such code", "code module 99 of", [](Plan& p) { p.refit.code = 99; }},
       {"no kind", "has none", [](Plan& p) { p.refit.kind = RefitKind::none; }},
       {"negative dimension", "no size", [](Plan& p) { p.refit.weights[0].dims[0] = -1; }},
       {"overflow", "no size",

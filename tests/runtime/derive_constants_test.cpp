@@ -69,7 +69,7 @@ TEST(DeriveConstants, CopiesNothing) {
   for (const uint32_t index : {0, 2, 3}) {
     const Result<ConstantContent> content = deriver.derive(index);
     ASSERT_TRUE(content) << content.error().to_string();
-    EXPECT_EQ(content->elements.steps(), 0);
+    EXPECT_TRUE(content->elements.steps().empty());
     EXPECT_EQ(content->elements.source().data(), weights.data());
     EXPECT_EQ(content->packing != nullptr, index == 0);
   }
@@ -195,7 +195,7 @@ TEST(DeriveConstants, RepeatsWithOtherWeights) {
   };
   const auto bits = [](const ConstantContent& content) {
     std::vector<std::byte> bytes(static_cast<size_t>(content.elements.volume()) * size_of(content.elements.type()));
-    if (content.elements.steps() > 0)
+    if (!content.elements.steps().empty())
       content.elements.run(0, content.elements.volume(), bytes.data());
     else
       std::ranges::copy(content.elements.source().raw(), bytes.begin());

@@ -18,6 +18,7 @@
 #include "kernels/cuda/joined_launch.h"
 #include "kernels/cuda/libraries/cublaslt_tactic.h"
 #include "kernels/cuda/libraries/cudnn_tactic.h"
+#include "kernels/cuda/packing/packing_source.h"
 
 namespace lathe::cuda {
 namespace {
@@ -119,6 +120,7 @@ class CudaBackend final : public Backend {
     LATHE_ASSIGN(build.compiler, NvrtcCompiler::create(build.target.name, headers(), settings.compiler));
     build.traits = kTraits;
     build.join_launches = joined_launch;
+    build.packing_source = packing_source();
     build.traits.arithmetic.float8_products = build.target.limits.float8;
     build.no_tf32 = why_no_tf32(*architecture);
     build.no_sparsity = why_no_sparsity(*architecture);

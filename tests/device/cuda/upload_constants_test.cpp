@@ -1,12 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// New contents of constants reach the device whole, in whichever pieces they go.
+// New contents of constants reach the device whole, in whichever pieces they go, packed by the host or by the device.
 #include "runtime/upload_constants.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <numeric>
+#include <random>
 
+#include "device/cuda/nvrtc_compiler.h"
 #include "fake_cuda/fake_device.h"
+#include "kernels/cuda/headers.h"
+#include "kernels/cuda/packing/packing_source.h"
 #include "ops/pack_bytes.h"
+#include "ops/rules.h"
 
 namespace lathe::cuda {
 namespace {
@@ -24,6 +31,16 @@ class UploadTest : public FakeDeviceTest {
     FakeDeviceTest::TearDown();
   }
 
+  // The kernel that plans carry, by what stands in for NVRTC and for a GPU.
+  Result<std::unique_ptr<Kernel>> packing_kernel() {
+    CompilerOptions options;
+    options.nvrtc = {FAKE_NVRTC};
+    LATHE_ASSIGN(const auto compiler, NvrtcCompiler::create(device_->target(), headers(), options, ""));
+    LATHE_ASSIGN(const std::vector<std::byte> code, compiler->compile(packing_source()));
+    const std::span<const std::byte> modules[] = {code};
+    return make_packing_kernel(*device_, modules, 0);
+  }
+
   static Tensor numbers(int64_t count, float first) {
     Tensor tensor = *Tensor::allocate(DType::f32, {count});
     std::iota(tensor.mutable_as<float>(), tensor.mutable_as<float>() + count, first);
@@ -38,7 +55,7 @@ class UploadTest : public FakeDeviceTest {
   static std::vector<std::byte> evaluated(const ConstantContent& content) {
     const ChannelArithmetic& elements = content.elements;
     Tensor plain = *Tensor::allocate(elements.type(), {elements.volume()});
-    if (elements.steps() > 0)
+    if (!elements.steps().empty())
       elements.run(0, elements.volume(), plain.mutable_as<std::byte>());
     else
       std::ranges::copy(elements.source().raw(), plain.mutable_as<std::byte>());
@@ -60,14 +77,15 @@ class UploadTest : public FakeDeviceTest {
       places.push_back({&content, nullptr, bytes});
       end += (bytes + 63) / 64 * 64;
     }
-    const Result<DeviceMemory> memory = device_->allocate(end);
+    const uint64_t room = uploader.room_for(places);
+    const Result<DeviceMemory> memory = device_->allocate(end + room);
     std::byte* to = memory->data();
     for (size_t i = 0; i < places.size(); ++i) {
       ConstantPlacer::Place& place = places[order == Order::same ? i : places.size() - 1 - i];
       place.to = to;
       to += (place.bytes + 63) / 64 * 64;
     }
-    Uploaded result{uploader.run(places, check, 1), {}};
+    Uploaded result{uploader.run(places, check, 1, room > 0 ? to : nullptr), {}};
     const std::unique_ptr<Queue> queue = *device_->make_queue();
     for (const ConstantPlacer::Place& place : places) {
       result.bytes.emplace_back(place.bytes);
@@ -84,6 +102,26 @@ class UploadTest : public FakeDeviceTest {
       EXPECT_TRUE(uploaded.bytes[i] == evaluated(contents[i])) << "constant " << i;
   }
 
+  // As they are and computed, smaller and larger than a buffer, packed with zeros in between.
+  void expect_constants_of_all_kinds(ConstantUploader& uploader) {
+    const Packing swapped{{300, 5}, {{0, 0, {5, 300}, {300, 1}, {1, 5}}}};
+    const Packing spread{{400, 8}, {{0, 0, {400, 5}, {1, 400}, {8, 1}}}};
+    const Packing large{{1500, 2000}, {{0, 0, {2000, 1500}, {1500, 1}, {1, 2000}}}};
+    const auto plain = [](int64_t count, const Packing* packing = nullptr) {
+      return ConstantContent{ChannelArithmetic(numbers(count, 3)), packing};
+    };
+    const auto small = [](int64_t count, const Packing* packing = nullptr) {  // of magnitudes that halves hold
+      Tensor source = numbers(count, 0);
+      for (int64_t i = 0; i < count; ++i) source.mutable_as<float>()[i] = static_cast<float>(i % 1999) / 7;
+      return halves(std::move(source), packing);
+    };
+    for (const Order order : {Order::same, Order::backwards})
+      expect_uploads(uploader,
+                     {plain(7), plain(3'000'001), small(5'000'003), plain(1500, &swapped), small(2000, &spread),
+                      plain(3'000'000, &large), small(3'000'000, &large), plain(2000, &spread), small(1), plain(1)},
+                     order);
+  }
+
   std::shared_ptr<Device> device_;
 };
 
@@ -93,25 +131,107 @@ size_t calls_of(std::string_view function) {
   return calls;
 }
 
-// As they are and computed, smaller and larger than a buffer, packed with zeros in between.
 TEST_F(UploadTest, ConstantsOfAllKinds) {
-  const Packing swapped{{300, 5}, {{0, 0, {5, 300}, {300, 1}, {1, 5}}}};
-  const Packing spread{{400, 8}, {{0, 0, {400, 5}, {1, 400}, {8, 1}}}};
-  const Packing large{{1500, 2000}, {{0, 0, {2000, 1500}, {1500, 1}, {1, 2000}}}};
-  const auto plain = [](int64_t count, const Packing* packing = nullptr) {
-    return ConstantContent{ChannelArithmetic(numbers(count, 3)), packing};
-  };
-  const auto small = [](int64_t count, const Packing* packing = nullptr) {  // of magnitudes that halves hold
-    Tensor source = numbers(count, 0);
-    for (int64_t i = 0; i < count; ++i) source.mutable_as<float>()[i] = static_cast<float>(i % 1999) / 7;
-    return halves(std::move(source), packing);
-  };
   ConstantUploader uploader(*device_);
-  for (const Order order : {Order::same, Order::backwards})
-    expect_uploads(uploader,
-                   {plain(7), plain(3'000'001), small(5'000'003), plain(1500, &swapped), small(2000, &spread),
-                    plain(3'000'000, &large), small(3'000'000, &large), plain(2000, &spread), small(1), plain(1)},
-                   order);
+  expect_constants_of_all_kinds(uploader);
+}
+
+// Where the device packs, what the host packs, too, is the same: bits of all sizes, numbers that join in for each
+// channel by each operation, types that hold more and less, boxes of many axes and of one element.
+TEST_F(UploadTest, TheDevicePacks) {
+  std::mt19937 random(1);
+  std::normal_distribution<double> normal;
+  const auto filled = [&](DType type, int64_t count) {
+    std::vector<double> values(static_cast<size_t>(count));
+    for (double& value : values) value = normal(random) * std::exp(4 * normal(random));
+    values[0] = std::numeric_limits<double>::infinity();
+    values.back() = -0.0;
+    Tensor tensor = *Tensor::allocate(type, {count});
+    from_doubles(values, tensor);
+    return tensor;
+  };
+  const auto step = [&](ElementwiseOp op, int64_t inner, int64_t size, DType type) {
+    Tensor numbers = filled(DType::f64, size);
+    numbers.mutable_as<double>()[0] = 3.7;  // nothing becomes NaN, whose bits are any
+    numbers.mutable_as<double>()[size - 1] = -0.3;
+    return ChannelStep{op, std::move(numbers), inner, type};
+  };
+  const auto cast = [](DType type) { return ChannelStep{std::nullopt, {}, 1, type}; };
+  // 24 x 5 x 3 x 7 to 3 x 7 x 24 x 5, in two boxes, and backwards.
+  const Packing halves{{2520},
+                       {{0, 0, {12, 5, 3, 7}, {105, 21, 7, 1}, {5, 1, 840, 120}},
+                        {1260, 60, {12, 5, 3, 7}, {105, 21, 7, 1}, {5, 1, 840, 120}}}};
+  const Packing reversed{{2520}, {{2519, 0, {2520}, {-1}, {1}}}};
+  const Packing one{{1}, {{17, 0, {1}, {1}, {1}}}};
+  const Packing repeated{{2, 2520}, {{0, 0, {2, 2520}, {0, 1}, {2520, 1}}}};
+  std::vector<ConstantContent> contents;
+  for (const Packing* const packing : {&halves, &reversed, &one, &repeated}) {
+    for (const DType type : {DType::u8, DType::f16, DType::f32, DType::i64})
+      contents.push_back({ChannelArithmetic(filled(type, 2520)), packing});
+    for (const DType from : {DType::f16, DType::bf16, DType::f32, DType::f64})
+      for (const DType to : {DType::f16, DType::bf16, DType::f32, DType::f64})
+        contents.push_back({ChannelArithmetic(filled(from, 2520), {cast(to)}), packing});
+    for (const ElementwiseOp op : {ElementwiseOp::add, ElementwiseOp::sub, ElementwiseOp::mul, ElementwiseOp::div})
+      contents.push_back({ChannelArithmetic(filled(DType::f32, 2520),
+                                            {cast(DType::f64), step(op, 105, 24, DType::f64), cast(DType::f32),
+                                             step(op, 1, 7, DType::f32), cast(DType::bf16)}),
+                          packing});
+  }
+  ConstantUploader uploader(*device_);
+  auto kernel = packing_kernel();
+  ASSERT_OK(kernel);
+  uploader.set_packing(*std::move(kernel));
+
+  const size_t before = calls_of("cuLaunchKernelEx");
+  for (const Order order : {Order::same, Order::backwards}) {
+    const Uploaded uploaded = upload(uploader, contents, RangeCheck::off, order);
+    ASSERT_OK(uploaded.found);
+    for (size_t i = 0; i < contents.size(); ++i)
+      EXPECT_TRUE(uploaded.bytes[i] == evaluated(contents[i])) << "constant " << i;
+  }
+  EXPECT_EQ(calls_of("cuLaunchKernelEx") - before, 2u);  // one for all that a buffer holds
+}
+
+TEST_F(UploadTest, TheDevicePacksConstantsOfAllSizes) {
+  auto kernel = packing_kernel();
+  ASSERT_OK(kernel);
+  ConstantUploader uploader(*device_);
+  uploader.set_packing(*std::move(kernel));
+  expect_constants_of_all_kinds(uploader);
+}
+
+TEST_F(UploadTest, TheDeviceFindsNumbersOutOfRange) {
+  auto kernel = packing_kernel();
+  ASSERT_OK(kernel);
+  ConstantUploader uploader(*device_);
+  uploader.set_packing(*std::move(kernel));
+  const Packing swapped{{300, 5}, {{0, 0, {5, 300}, {300, 1}, {1, 5}}}};
+  Tensor large = numbers(1500, 0);
+  std::vector<ConstantContent> contents = {halves(numbers(1500, 7), &swapped), halves(large, &swapped)};
+  expect_uploads(uploader, contents);
+  for (const float number : {std::numeric_limits<float>::infinity(), 65519.0F}) {  // of which halves have the first
+    large.mutable_as<float>()[1234] = number;
+    expect_uploads(uploader, contents);
+  }
+  large.mutable_as<float>()[1234] = -65520;
+  EXPECT_EQ(*upload(uploader, contents, RangeCheck::on).found, ConstantPlacer::Found::out_of_range);
+  EXPECT_EQ(*upload(uploader, contents, RangeCheck::off).found, ConstantPlacer::Found::none);
+  large.mutable_as<float>()[1234] = 0;
+  expect_uploads(uploader, contents);  // what was found before is forgotten
+}
+
+// Of zeros between elements, of more than 64 MB, and of a device without room, the host packs.
+TEST_F(UploadTest, TheHostPacksWhatTheDeviceDoesNot) {
+  auto kernel = packing_kernel();
+  ASSERT_OK(kernel);
+  ConstantUploader uploader(*device_);
+  uploader.set_packing(*std::move(kernel));
+  const Packing spread{{400, 8}, {{0, 0, {400, 5}, {1, 400}, {8, 1}}}};
+  const Packing large{{3000, 6000}, {{0, 0, {6000, 3000}, {3000, 1}, {1, 6000}}}};
+  const size_t before = calls_of("cuLaunchKernelEx");
+  expect_uploads(uploader, {{ChannelArithmetic(numbers(2000, 1)), &spread}});
+  expect_uploads(uploader, {{ChannelArithmetic(numbers(18'000'000, 1)), &large}});
+  EXPECT_EQ(calls_of("cuLaunchKernelEx"), before);
 }
 
 TEST_F(UploadTest, NeighboursGoTogether) {
@@ -145,6 +265,30 @@ TEST_F(UploadTest, LargePackedConstants) {
     expect_uploads(uploader, {ConstantContent{ChannelArithmetic(numbers(3000 * columns, 1)), &large}});
     EXPECT_EQ(calls_of("cuMemHostAlloc") - before, 2u);
     EXPECT_EQ(pinned(), columns == 4'000 ? 0u : 2u) << columns;
+  }
+}
+
+// Each call that can fail where the device packs.
+TEST_F(UploadTest, FailuresWhereTheDevicePacks) {
+  const Packing swapped{{300, 5}, {{0, 0, {5, 300}, {300, 1}, {1, 5}}}};
+  const std::vector<ConstantContent> contents = {halves(numbers(1500, 1), &swapped)};
+  const std::vector<std::pair<const char*, size_t>> calls = {
+      {"cuMemHostAlloc", 2}, {"cuMemcpyAsync", 1},       {"cuMemcpyAsync", 2},       {"cuLaunchKernelEx", 1},
+      {"cuStreamCreate", 1}, {"cuStreamSynchronize", 2}, {"cuMemcpyDtoHAsync_v2", 1}};
+  for (const auto& [function, nth] : calls) {
+    SCOPED_TRACE(fmt::format("{} {}", function, nth));
+    auto kernel = packing_kernel();
+    ASSERT_OK(kernel);
+    ConstantUploader uploader(*device_);
+    uploader.set_packing(*std::move(kernel));
+    ConstantPlacer::Place place{contents.data(), nullptr, 3000};
+    const Result<DeviceMemory> memory = device_->allocate(3008 + uploader.room_for({&place, 1}));
+    place.to = memory->data();
+    const size_t before = fake_cuda_failures();
+    fake_cuda_fail(function, nth, CUDA_ERROR_OUT_OF_MEMORY, 0);
+    EXPECT_FAILS(uploader.run({&place, 1}, RangeCheck::on, 1, place.to + 3008), out_of_memory);
+    EXPECT_EQ(fake_cuda_failures(), before + 1);
+    expect_uploads(uploader, contents);
   }
 }
 
