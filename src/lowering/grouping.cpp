@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which nodes run together. A heavy op takes the pointwise nodes that follow it; what is left of the pointwise nodes is
-// grouped into expressions, which the kernels that read them may compute themselves; everything else stands alone.
+// Which nodes run together. A heavy op takes the pointwise nodes behind it; those that are left are grouped into
+// expressions, which the kernels that read them may compute themselves; everything else stands alone.
 #include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
@@ -62,6 +62,7 @@ class Grouper {
         fuse_(options.fuse),
         prologues_(options.fuse && options.traits.fuses_prologues),
         movement_(options.fuse && options.traits.fuses_movement),
+        most_normalized_(options.fuse ? options.traits.most_normalized_rows : 0),
         narrow_types_(options.traits.fuses_narrow_types),
         integer_products_(options.traits.arithmetic.weighted_products),
         arithmetic_(options.traits.arithmetic),
@@ -74,6 +75,7 @@ class Grouper {
     if (fuse_) join_packed_weights();
     if (movement_) join_movement();
     if (movement_ && prologues_) join_updates();
+    if (most_normalized_ > 0) join_normalizations();
     for (auto it = graph_.nodes().rbegin(); it != graph_.nodes().rend(); ++it)
       if (starts_expression(**it) && !owner_.contains(it->get())) take_expression(it->get());
     if (prologues_) join_prologues();
@@ -281,6 +283,19 @@ class Grouper {
     }
   }
 
+  // Normalisations of rows that a product alone reads, and that nothing else is done to.
+  void join_normalizations() {
+    for (size_t i = 0; i < regions_.size(); ++i) {
+      const Node* root = regions_[i].root;
+      if (!root || refused_.has_producer(*root, 0)) continue;
+      const std::optional<Region> before = normalization_before(*root, order_, most_normalized_, costs_);
+      const auto owner = before ? owner_.find(before->root) : owner_.end();
+      if (owner == owner_.end() || regions_[owner->second].nodes.size() > 1) continue;
+      regions_[owner->second] = {};
+      join(*before, i, 0, before->expression);
+    }
+  }
+
   // What only moves elements before a kernel that alone reads them, where nothing else writes them in that order.
   void join_movement() {
     for (size_t i = 0; i < regions_.size(); ++i)
@@ -288,8 +303,7 @@ class Grouper {
         const Node& root = *regions_[i].root;
         if (refused_.has_producer(root, input)) continue;
         std::optional<Region> movement = movement_before(root, input, order_, may_join_);
-        if (!movement) continue;
-        join(*movement, i, input, movement->expression);
+        if (movement) join(*movement, i, input, movement->expression);
       }
   }
 
@@ -351,11 +365,9 @@ class Grouper {
   const NodeOrder order_;
   const RefusedFusions& refused_;
   const MayJoin may_join_ = [this](const Node& node) { return may_join(node); };
-  bool fuse_;
-  bool prologues_;
-  bool movement_;
-  bool narrow_types_;
-  bool integer_products_;
+  bool fuse_, prologues_, movement_;
+  int64_t most_normalized_;
+  bool narrow_types_, integer_products_;
   const Arithmetic arithmetic_;
   CostModel& costs_;
   bool narrow_;  // whether small integers belong to the region that is being made

@@ -101,11 +101,16 @@ void Problems::add_outputs(const Region& region, Problem& problem) const {
 // What a kernel reads in place of an input of its root. Weights that it dequantises as it reads them lie as they are,
 // and their scales in blocks.
 Operand Problems::produced(const Expression& producer, const Value& input) const {
-  const auto& [space, program, operands, reads] = producer;
+  const auto& [space, program, operands, reads, normalization] = producer;
   const ir::Node& last = *input.producer();
   const bool is_packed = stays_packed(last, options_.traits.arithmetic);
   const bool moves = !is_packed && producer.moves_elements(input.shape());
   Operand operand = moves ? along_axes(operands[0], reads[0], space) : operand_of(operands[0]);
+  if (normalization) {
+    operand.normalization = &normalization->attributes();
+    for (size_t i = 1; i < operands.size(); ++i) operand.operands.push_back(operand_of(operands[i]));
+    return operand;
+  }
   if (moves) operand.reassociation = space.reassociation();
   if (program.is_identity() && operand.dtype == input.dtype()) return operand;
   operand.program = program;
@@ -153,7 +158,7 @@ Problem Problems::empty() const {
 Problem Problems::of(const Region& region) const {
   Problem problem = empty();
   if (region.kind != RegionKind::pointwise) add_inputs(region, problem);
-  const auto& [space, program, operands, reads] = region.expression;
+  const auto& [space, program, operands, reads, normalization] = region.expression;
   for (size_t i = 0; i < operands.size(); ++i) problem.operands.push_back(along_axes(operands[i], reads[i], space));
   problem.program = program;
   problem.pairs = region.pairs;

@@ -140,6 +140,52 @@ Expression packed_weights(const Node& dequantize, const NodeOrder& order) {
   return expression;
 }
 
+std::optional<Region> normalization_before(const Node& root, const NodeOrder& order, int64_t most, CostModel& costs) {
+  constexpr double kColumns = 16;      // of a tile of few rows
+  constexpr double kInstructions = 3;  // for an element: of its row's statistic, and two that scale it
+  if (!root.is(OpKind::matmul) || root.attrs<MatmulAttrs>().transpose_a) return std::nullopt;
+  const Node* weights = root.input(1)->producer();
+  const bool is_packed = weights && weights->is(OpKind::dequantize) && weights->input(0)->constant();
+  if (!is_packed && !root.input(1)->constant()) return std::nullopt;
+  Value* rows = root.input(0);
+  Node* node = rows->producer();
+  if (!node || !rows->has_single_use() || node->num_outputs() != 1 || size_of(rows->dtype()) != 2) return std::nullopt;
+  const bool is_layer = node->is(OpKind::layer_normalization);
+  if (!is_layer && !node->is(OpKind::rms_normalization)) return std::nullopt;
+  const auto rank = static_cast<int64_t>(rows->shape().size());
+  const int64_t axis =
+      is_layer ? node->attrs<LayerNormalizationAttrs>().axis : node->attrs<RmsNormalizationAttrs>().axis;
+  const std::optional<int64_t> length = rank > 0 ? rows->shape().back().as_constant() : std::nullopt;
+  if ((axis != -1 && axis != rank - 1) || length.value_or(0) == 0) return std::nullopt;
+  Region region;
+  region.root = node;
+  region.nodes = {node};
+  region.outputs = {rows};
+  Space space(order.symbols);
+  const Shape index = space.add(rows->shape());
+  region.written.index = index;
+  region.expression.space = std::move(space);
+  region.expression.program = {1, {}, {0}};
+  region.expression.normalization = node;
+  for (size_t i = 0; i < node->num_inputs(); ++i) {
+    Value* operand = node->input(i);
+    if (!operand) continue;
+    if (operand->dtype() != rows->dtype() || (i > 0 && (!operand->content() || operand->shape() != Shape{*length})))
+      return std::nullopt;
+    region.expression.operands.push_back(operand);
+    region.expression.reads.push_back({{i == 0 ? index : Shape{index.back()}, {}}, {}});
+  }
+  const double bytes = costs.bytes_of(rows), elements = bytes / 2;
+  if (elements > static_cast<double>(most * *length)) return std::nullopt;
+  const double columns = costs.bytes_of(root.output()) / static_cast<double>(size_of(root.output()->dtype())) /
+                         (elements / static_cast<double>(*length));
+  Work again;
+  again.instructions = kInstructions * elements * std::max(columns / kColumns, 1.0);
+  const bool pays = costs.pays(rows, {"normalised by each tile of the product as it reads them", again},
+                               {"stored", {2 * bytes, kInstructions * elements, 1}});
+  return pays ? std::optional(std::move(region)) : std::nullopt;
+}
+
 bool pays_to_recompute(const Region& region, CostModel& costs) {
   const Value* result = region.result();
   const double bytes = costs.bytes_of(result), elements = bytes / static_cast<double>(size_of(result->dtype()));

@@ -56,6 +56,9 @@ struct Expression {
   Program program;
   std::vector<ir::Value*> operands;  // the program's inputs; what follows a kernel's root has the root's result before
   std::vector<Read> reads;           // of each of them
+  // Of a product's first factor: the node that normalises the rows of the first operand by the others. The program is
+  // that operand then.
+  const ir::Node* normalization = nullptr;
 
   // Whether operands that do not just broadcast to a result of these dims, over its own axes, are among them.
   bool moves_elements(const Shape& dims) const;

@@ -18,6 +18,9 @@ struct BackendTraits {
   // Images of fewer channels are copied with pixels that have room for so many, which kernels read at once; 0 = read as
   // they come.
   int64_t least_pixel = 0;
+  // Products of floats of 16 bits by constant weights normalise their rows as they read them, of so many at most where
+  // that costs less than writing them.
+  int64_t most_normalized_rows = 0;
 };
 
 }  // namespace lathe

@@ -176,7 +176,7 @@ bool shrink(Problem& problem) {
   for (Operand& operand : problem.operands) set_dims(operand, output.opt_dims);
   for (Operand& input : problem.inputs)
     for (Operand& operand : input.operands)
-      if (operand.blocks.empty()) set_dims(operand, input.opt_dims);
+      if (operand.blocks.empty() && !input.normalization) set_dims(operand, input.opt_dims);
   return true;
 }
 

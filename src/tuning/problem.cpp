@@ -135,6 +135,9 @@ std::optional<std::string> unsupported_feature(const Problem& problem, const Fea
   for (const Operand& operand : problem.operands)
     if (operand.padding && !supported.fill) return "an operand with padding";
   for (size_t i = 0; i < problem.inputs.size(); ++i)
+    if (problem.inputs[i].normalization && !supported.normalized_rows)
+      return "rows that are normalised as they are read";
+  for (size_t i = 0; i < problem.inputs.size(); ++i)
     if (problem.inputs[i].is_computed() && !(has_packed && i == 1))
       if (auto reason = unsupported_prologue(problem, problem.inputs[i], has(supported.prologues, i))) return reason;
   return std::nullopt;
@@ -160,8 +163,11 @@ std::string to_text(const Problem& problem) {
     if (list != &problem.outputs) text += ')';
   }
   for (size_t i = 0; i < problem.inputs.size(); ++i) {
-    if (!problem.inputs[i].is_computed()) continue;
-    text += fmt::format(" after {}={{{}}} (", i, to_text(problem.inputs[i].program));
+    const Attributes* normalization = problem.inputs[i].normalization;
+    if (!problem.inputs[i].is_computed() && !normalization) continue;
+    text += fmt::format(" after {}={{{}}} (", i,
+                        normalization ? std::string(op_info(normalization->kind()).name) + to_text(*normalization)
+                                      : to_text(problem.inputs[i].program));
     for (const Operand& operand : problem.inputs[i].operands) text += operand_text(operand) + ",";
     text += ')';
   }

@@ -53,6 +53,9 @@ struct Operand {
   // (ops quantize and dequantize). The input is then a matrix of packed levels (tuning/packed_weights.h), whose program
   // takes off the zero point, operand 1 if there is one, and multiplies by the scale, operand 0.
   Dims blocks;
+  // Of a product's first factor: the op that normalises its rows as they are read, which lie along K. `operands` are
+  // its scale and its bias, of K elements, if it has one. Null = they are multiplied as they are.
+  const Attributes* normalization = nullptr;
 
   int rank() const { return static_cast<int>(dims.size()); }
   OperandDim dim(size_t d) const { return {dims[d], strides[d], opt_dims[d], opt_strides[d]}; }
@@ -111,6 +114,7 @@ struct Features {
   uint32_t prologues = 0;            // Operand::program
   bool float8 = false;               // is_factor_float8(), of factors, of what programs read and of results
   bool packed_weights = false;       // of a product: Operand::is_scaled_by_blocks(), its second factor
+  bool normalized_rows = false;      // of a product: Operand::normalization
 };
 std::optional<std::string> unsupported_feature(const Problem& problem, const Features& supported);
 

@@ -259,6 +259,12 @@ Result<Expected> TrialData::expected(double tolerance) const {
     std::vector<Tensor> inputs;
     LATHE_TRY(append(problem_.inputs, inputs));
     for (size_t i = 0; i < inputs.size(); ++i) {
+      if (problem_.inputs[i].normalization) {
+        std::vector<Tensor> before = {inputs[i]};
+        LATHE_TRY(append(problem_.inputs[i].operands, before));
+        LATHE_ASSIGN(const std::vector<Tensor> rows, run_op(*problem_.inputs[i].normalization, before, 1));
+        inputs[i] = rows[0];
+      }
       if (!problem_.inputs[i].is_computed() || problem_.inputs[i].is_scaled_by_blocks()) continue;
       const Program& program = problem_.inputs[i].program;
       Tensor& input = inputs[i];

@@ -16,9 +16,13 @@ inline std::vector<std::string> grouped(const std::string& body, bool prologues 
   std::vector<std::string> lines;
   if (!graph) return lines;
   CostModel costs(cuda::describe(**cuda::find_architecture(90)));
-  for (const Region& region : group_regions(
-           *graph, {true, {.fuses_narrow_types = true, .fuses_prologues = prologues, .fuses_movement = prologues}},
-           costs)) {
+  for (const Region& region : group_regions(*graph,
+                                            {true,
+                                             {.fuses_narrow_types = true,
+                                             .fuses_prologues = prologues,
+                                             .fuses_movement = prologues,
+                                             .most_normalized_rows = 16}},
+                                            costs)) {
     std::string line;
     for (const auto& [input, producer] : region.producers)
       line += producer.moves_elements(region.root->input(input)->shape())

@@ -170,6 +170,23 @@ TEST(Grouping, NormalizedRowsAreWrittenBeforeAProduct) {
             Lines({"layer_normalization activation", "matmul"}));
 }
 
+// Few rows cost less to normalise again for each tile of columns than a launch of their own does: not many of them, nor
+// where others read them, too, nor in f32.
+TEST(Grouping, ProductsNormalizeFewRows) {
+  const auto body = [](const std::string& type, const std::string& rows, const std::string& last) {
+    return "input %x: " + type + "[1, " + rows + ", 64]\n%s = constant{value=" + type +
+           "[64]{~2}}()\n%w = constant{value=" + type +
+           "[64, 48]{~1}}()\n%n = rms_normalization(%x, %s)\n%r = matmul(%n, %w)\n" +
+           "%a = activation{op=silu}(%r)\noutput %a\n" + last;
+  };
+  const Lines fused = {"0[in=1; out r0] matmul activation"}, apart = {"rms_normalization", "matmul activation"};
+  EXPECT_EQ(grouped(body("f16", "1", "")), fused);
+  EXPECT_EQ(grouped(body("bf16", "8", "")), fused);
+  EXPECT_EQ(grouped(body("f16", "17", "")), apart);
+  EXPECT_EQ(grouped(body("f32", "1", "")), apart);
+  EXPECT_EQ(grouped(body("f16", "1", "output %n")), apart);
+}
+
 // Queries are read once, keys and values for each tile of queries.
 TEST(Grouping, AttentionComputesItsOperands) {
   const auto body = [](const std::string& queries, const std::string& of) {

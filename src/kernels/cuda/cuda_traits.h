@@ -12,6 +12,7 @@ inline constexpr BackendTraits kTraits = {
     .fuses_prologues = true,
     .fuses_movement = true,
     .narrows_precision = true,
-    .least_pixel = 4};
+    .least_pixel = 4,
+    .most_normalized_rows = 16};
 
 }  // namespace lathe::cuda

@@ -61,11 +61,6 @@ Result<Placed> place(const Backend& backend, const Operand& operand, const Tenso
   return placed;
 }
 
-Result<Placed> place_packed(const Backend& backend, const Tensor& packed, Queue& queue) {
-  Operand operand = cuda::operand(packed.dtype(), packed.dims());
-  return place(backend, operand, &packed, queue);
-}
-
 // The output dense; fails when bytes between its elements have changed.
 Result<Tensor> fetch(const Backend& backend, Placed& placed, size_t index, Queue& queue) {
   LATHE_ASSIGN(Tensor dense,
@@ -196,7 +191,10 @@ Result<Placed> place_input(const Backend& backend, const Problem& problem, const
                            const StepInput& input, const std::vector<Tensor>& inputs,
                            const std::vector<Tensor>& operands, const std::vector<Tensor>& prologue_operands,
                            Queue& queue) {
-  if (input.kind == StepInput::packed) return place_packed(backend, emission.packed[input.index].content, queue);
+  if (input.kind == StepInput::packed) {
+    const Tensor& packed = emission.packed[input.index].content;
+    return place(backend, cuda::operand(packed.dtype(), packed.dims()), &packed, queue);
+  }
   Operand operand = operand_of(problem, input);
   const Tensor& content = input.kind == StepInput::input     ? inputs[input.index]
                           : input.kind == StepInput::operand ? operands[input.index]
@@ -217,8 +215,7 @@ Result<std::vector<Tensor>> contents_of(const std::vector<Operand>& operands, co
   std::vector<Tensor> contents;
   for (size_t i = 0; i < operands.size(); ++i) {
     Operand operand = operands[i];
-    contents.emplace_back();
-    if (i < given.size()) contents[i] = given[i];
+    contents.push_back(i < given.size() ? given[i] : Tensor());
     if (operand.constant) contents[i] = *operand.constant;
     if (contents[i].defined()) continue;
     for (size_t d = 0; d < operand.opt_dims.size(); ++d)
@@ -229,15 +226,21 @@ Result<std::vector<Tensor>> contents_of(const std::vector<Operand>& operands, co
 }
 
 // What the root reads instead of x, in f32.
-Result<Tensor> apply_prologue(const Program& program, const Tensor& x, std::span<const Tensor> operands, bool round) {
+Result<Tensor> apply_prologue(const Operand& input, const Tensor& x, std::span<const Tensor> operands, bool round) {
+  if (input.normalization) {  // rounded to its type
+    std::vector<Tensor> read(operands.begin(), operands.end());
+    read.insert(read.begin(), x);
+    LATHE_ASSIGN(const std::vector<Tensor> rows, run_op(*input.normalization, read, 1));
+    return rows[0];
+  }
   LATHE_ASSIGN(Tensor result, Tensor::allocate(DType::f32, x.dims()));
   const Operand plain;  // none of them is padded
-  std::vector<float> in(program.num_inputs);
+  std::vector<float> in(input.program.num_inputs);
   for (int64_t i = 0; i < x.volume(); ++i) {
     in[0] = static_cast<float>(x.at_double(i));
     for (size_t k = 0; k < operands.size(); ++k) in[k + 1] = operand_at(plain, operands[k], x.dims(), i);
     float& element = result.mutable_as<float>()[i];
-    evaluate(program, in, {&element, 1});
+    evaluate(input.program, in, {&element, 1});
     if (round) element = static_cast<float>(rounded(element, x.dtype()));
   }
   return result;
@@ -370,10 +373,9 @@ Result<> check_kernel(const Backend& backend, const Tactic& tactic, const Proble
                run_kernel(backend, tactic, problem, config, inputs, operands, options.symbols, before));
   for (size_t i = 0, first = 0; i < problem.inputs.size(); first += problem.inputs[i++].operands.size()) {
     const Operand& input = problem.inputs[i];
-    if (!input.is_computed()) continue;
-    LATHE_ASSIGN(inputs[i],
-                 apply_prologue(input.program, inputs[i], std::span(before).subspan(first, input.operands.size()),
-                                options.round_prologues));
+    if (!input.is_computed() && !input.normalization) continue;
+    const auto own = std::span(before).subspan(first, input.operands.size());
+    LATHE_ASSIGN(inputs[i], apply_prologue(input, inputs[i], own, options.round_prologues));
   }
   LATHE_ASSIGN(const std::vector<Tensor> want, expected_outputs(problem, inputs, operands, options.evaluate_as_typed));
   for (size_t i = 0; i < got.size(); ++i) LATHE_TRY(compare(got[i], want[i], options.tolerance, i));

@@ -81,11 +81,16 @@ std::optional<std::string> refuse_columns(const Operand& output) {
   return std::nullopt;
 }
 
+Expr partial_bytes(const Ending& e, int64_t splits) {
+  if (splits == 1) return 0;
+  return e.batch * splits * e.m * partial_pitch(e) * static_cast<int64_t>(accumulator_size(e.dtype));
+}
+
 Sink declare_sink(Source& source, const Ending& e, int64_t splits, Emission& emission) {
   if (splits == 1) return fused_sink(source, e);
   const Expr pitch = partial_pitch(e);
   source.workspace("partials", 0, accumulator_type(e.dtype));
-  emission.workspace = e.batch * splits * e.m * pitch * static_cast<int64_t>(accumulator_size(e.dtype));
+  emission.workspace = partial_bytes(e, splits);
   return {.text = fmt::format("gemm::PartialSink<{0}>{{partials + (batch * {1} + block.split) * m * {2}, {2}}}",
                               accumulator_type(e.dtype), splits, source.number(pitch)),
           .vector = 4,

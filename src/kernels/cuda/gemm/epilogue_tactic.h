@@ -67,6 +67,8 @@ struct Sink {
   bool down;       // neighbouring threads take neighbouring rows
   bool whole;      // the columns are a multiple of the vector
 };
+// Bytes of the workspace that they take there, from its beginning.
+Expr partial_bytes(const Ending& ending, int64_t splits);
 // The text names block and batch. Declares what else it names. `splits` are those whose sums another launch adds up.
 Sink declare_sink(Source& source, const Ending& ending, int64_t splits, Emission& emission);
 // That launch, if there are any.

@@ -8,6 +8,7 @@
 #include "kernels/cuda/conv/window_tactic.h"
 #include "kernels/cuda/gemm/epilogue_tactic.h"
 #include "kernels/cuda/gemm/matrices_tactic.h"
+#include "kernels/cuda/gemv/normalized_tactic.h"
 #include "kernels/cuda/gemv/stream_tactic.h"
 #include "kernels/cuda/match.h"
 #include "kernels/pack_tactic.h"
@@ -23,8 +24,9 @@ struct Gemv {
   Problem problem;    // the output and the operands as the epilogue sees them
   int dimension = 0;  // of the output: the last of the columns'
   size_t column_dims = 1;
-  Expr pitch;           // elements between rows
-  bool stream = false;  // 16-bit elements on tensor cores; otherwise f32
+  Expr pitch;               // elements between rows
+  bool stream = false;      // 16-bit elements on tensor cores; otherwise f32
+  bool normalizes = false;  // Operand::normalization
   Expr m;
   int64_t opt_m = 0, n = 0, k = 0;  // M under the shapes that the tuner measures
   int64_t rows() const {            // of a tile; where M is larger, the weights are read for each of several
@@ -81,6 +83,9 @@ std::optional<std::string> describe(const Problem& problem, Gemv& gemv) {
   const Operand& a = problem.inputs[0];
   gemv.stream = is_matrix_half(problem.target, a.dtype);
   if (!gemv.stream && a.dtype != DType::f32) return fmt::format("elements of type {}", name_of(a.dtype));
+  gemv.normalizes = a.normalization != nullptr;
+  if (gemv.normalizes && !gemv.stream) return fmt::format("normalised rows of type {}", name_of(a.dtype));
+  if (auto reason = gemv::refuse_normalization(problem)) return reason;
   if (auto reason = is_convolution ? describe_convolution(problem, gemv) : describe_product(problem, gemv))
     return reason;
   const int64_t most = gemv.stream ? 16 : 8;
@@ -125,6 +130,8 @@ Result<Packed> pack_stream(const Problem& problem, const Gemv& gemv) {
 // The choice.
 struct Blocks {
   int64_t warps = 4, splits = 1;
+  bool apart = false;  // rows are normalised by a launch of their own
+  int64_t threads() const { return 32 * warps; }
 };
 
 int64_t sums_bytes(const Gemv& gemv, const Blocks& blocks) { return 4 * blocks.warps * gemv.rows() * gemv.columns(); }
@@ -139,23 +146,49 @@ gemv::PanelStream stream_of(const Gemv& gemv, const Blocks& blocks) {
           .is_even = all % blocks.splits == 0};
 }
 
+// Bytes of shared memory for the rows of a block; 0 = they are read where they lie.
+int64_t staged_bytes(const Problem& problem, const Gemv& gemv, const Blocks& blocks, int64_t before) {
+  const int64_t most = gemv.m.is_constant() ? std::min(gemv.opt_m, gemv.rows()) : gemv.rows();
+  return stream_of(gemv, blocks).staged_bytes(most, before + sums_bytes(gemv, blocks), problem.target);
+}
+
 std::vector<Config> configs(const Problem& problem, const Gemv& gemv) {
   const int64_t panels = ceil_div(gemv.k, gemv.panel());
   const double bytes = static_cast<double>(gemv.n * gemv.k) * static_cast<double>(size_of(problem.inputs[0].dtype));
   const Target& target = problem.target;
+  std::optional<gemv::NormalizedRows> normalized;
+  if (gemv.normalizes) normalized.emplace(problem, 0);
+  const double apart_us = normalized ? normalized->predicted_us() : 0;
   std::vector<Config> configs;
+  const auto add = [&](const Blocks& blocks, double time) {
+    configs.push_back(
+        {.text = fmt::format("warps={} splits={}{}", blocks.warps, blocks.splits, blocks.apart ? " apart" : ""),
+         .predicted_us = (blocks.splits > 1 ? target.launch_us : 0) + (blocks.apart ? apart_us : 0) + time,
+         .choice = blocks});
+  };
   for (int64_t splits : {1, 2, 4})
     for (int64_t warps : {4, 8, 16, 2}) {
       if (warps == 2 && gemv.column_tiles() < 4 * target.cores) continue;
       if (splits > 1 && (gemv.column_tiles() * splits > 4 * target.cores || panels < 2 * splits)) continue;
-      const Blocks blocks{warps, splits};
-      const double time = stream_of(gemv, blocks).predicted_us(bytes, target);
-      configs.push_back({.text = fmt::format("warps={} splits={}", warps, splits),
-                         .predicted_us = splits > 1 ? time + target.launch_us : time,
-                         .choice = blocks});
+      Blocks blocks{warps, splits};
+      gemv::PanelStream stream = stream_of(gemv, blocks);
+      const double time = stream.predicted_us(bytes, target);
+      if (normalized && splits == 1 &&
+          staged_bytes(problem, gemv, blocks, normalized->shared_bytes(gemv.rows(), panels, blocks.threads())) > 0) {
+        stream.block_clocks = normalized->clocks(gemv.opt_m, blocks.threads());
+        add(blocks, stream.predicted_us(bytes, target));
+      }
+      blocks.apart = normalized.has_value();
+      add(blocks, time);
     }
   return best_first(std::move(configs));
 }
+
+// What a launch reads of A: as it lies, which it may normalise, or as a launch before has written it to the workspace.
+struct RowsOf {
+  const gemv::NormalizedRows* normalized = nullptr;
+  std::optional<Expr> workspace;  // where it begins
+};
 
 // A launch's tile: its type, what it is run with, and bytes of shared memory that its rows take.
 struct Tile {
@@ -163,18 +196,22 @@ struct Tile {
   int64_t staged = 0;
 };
 
-Tile stream_tile(const Problem& problem, const Gemv& gemv, const Blocks& blocks, Source& source) {
+Tile stream_tile(const Problem& problem, const Gemv& gemv, const Blocks& blocks, const RowsOf& of, Source& source) {
   const std::string_view type = device_type(problem.inputs[0].dtype);
   const gemv::PanelStream stream = stream_of(gemv, blocks);
-  const int64_t most = gemv.m.is_constant() ? std::min(gemv.opt_m, gemv.rows()) : gemv.rows();
-  const int64_t staged = stream.staged_bytes(most, sums_bytes(gemv, blocks), problem.target);
-  const std::string reader = staged > 0 ? fmt::format("SharedRows<{}, {}, {}>", type, gemv.rows(), 32 * blocks.warps)
-                                        : fmt::format("GlobalRows<{}, 8>", type);
+  const bool normalizes = of.normalized && !of.workspace;
+  const int64_t before = normalizes ? of.normalized->shared_bytes(gemv.rows(), stream.panels, blocks.threads()) : 0;
+  const int64_t staged = staged_bytes(problem, gemv, blocks, before);
+  if (of.workspace) source.workspace("rows", *of.workspace, type);
+  std::string rows = fmt::format("{{{}, {}, 1, m, {}}}", of.workspace ? "rows" : "A_.data",
+                                 source.number(of.workspace ? of.normalized->pitch() : gemv.pitch), gemv.k);
+  if (normalizes) rows = of.normalized->rows(source, rows);
+  const std::string reader = normalizes   ? of.normalized->reader(gemv.rows(), blocks.threads())
+                             : staged > 0 ? fmt::format("SharedRows<{}, {}, {}>", type, gemv.rows(), blocks.threads())
+                                          : fmt::format("GlobalRows<{}, 8>", type);
   return {fmt::format("gemv::StreamTile<gemv::HalfColumns<{0}, {1}>, {0}, {2}, 1, {3}, {4}, {5}, gemv::{6}>", type,
                       gemv.k, blocks.warps, gemv.rows() / 8, stream.ahead(), stream.own(), reader),
-          fmt::format("B_.data, {{A_.data, {}, 1, m, {}}}, block, n, {}", source.number(gemv.pitch), gemv.k,
-                      stream.cached(problem.target)),
-          staged};
+          fmt::format("B_.data, {}, block, n, {}", rows, stream.cached(problem.target)), before + staged};
 }
 
 Tile dot_tile(const Gemv& gemv, const Blocks& blocks, int64_t weights_pitch, Source& source) {
@@ -183,21 +220,23 @@ Tile dot_tile(const Gemv& gemv, const Blocks& blocks, int64_t weights_pitch, Sou
                       source.number(gemv.pitch))};
 }
 
-Result<Emission> emit(const Problem& problem, const Gemv& gemv, const Config& config) {
-  const auto blocks = config.as<Blocks>();
-  const DType dtype = problem.inputs[0].dtype;
-  LATHE_ASSIGN(Packed packed, gemv.stream ? pack_stream(problem, gemv) : pack_rows(problem, gemv));
-  const int64_t pitch = packed.content.dims()[2];
-  Source source("gemv/gemv.cuh");
-  source.input(0, problem.inputs[0], "A");
-  source.input(1, packed_operand(packed.content), "B");
-  Emission emission = with_weights(std::move(packed));
-  add_operand_inputs(problem, emission);
-  gemm::Ending ending{gemv.problem, dtype, gemv.dimension, gemv.m, gemv.n, 1, {}};
+gemm::Ending ending_of(const Problem& problem, const Gemv& gemv) {
+  gemm::Ending ending{gemv.problem, problem.inputs[0].dtype, gemv.dimension, gemv.m, gemv.n, 1, {}};
   ending.column_dims = gemv.column_dims;
   if (problem.is(OpKind::convolution)) ending.rows = [](Source&) { return std::string("gemm::AllRows<1>{0L}"); };
-  const gemm::Sink sink = gemm::declare_sink(source, ending, blocks.splits, emission);
-  const Tile tile = gemv.stream ? stream_tile(problem, gemv, blocks, source) : dot_tile(gemv, blocks, pitch, source);
+  return ending;
+}
+
+// In a grid that is multiplied by `is_wanted`.
+SourceLaunch launch_of(const Problem& problem, const Gemv& gemv, const Blocks& blocks, const RowsOf& of,
+                       const Expr& is_wanted, Emission& emission) {
+  const Tensor& packed = emission.packed[0].content;
+  Source source("gemv/gemv.cuh");
+  if (!of.workspace) source.input(0, problem.inputs[0], "A");
+  source.input(1, packed_operand(packed), "B");
+  const gemm::Sink sink = gemm::declare_sink(source, ending_of(problem, gemv), blocks.splits, emission);
+  const Tile tile =
+      gemv.stream ? stream_tile(problem, gemv, blocks, of, source) : dot_tile(gemv, blocks, packed.dims()[2], source);
   const std::string call = fmt::format(
       "using Tile = {0};\n"
       "  const long m = {1}, n = {2}, k = {3}, batch = 0;\n"
@@ -207,17 +246,46 @@ Result<Emission> emit(const Problem& problem, const Gemv& gemv, const Config& co
       "  gemv::finish<{6}, {7}>(tile, {8}, block, m, n, reinterpret_cast<float*>(dynamic_shared() + {9}));",
       tile.type, source.number(gemv.m), gemv.n, gemv.k, blocks.splits, tile.run,
       std::min<int64_t>(sink.vector, gemv.columns()), blocks.warps, sink.text, tile.staged);
-  emission.launches.push_back(source.finish(call, {gemv.tiles() * blocks.splits, 1, 1},
-                                            static_cast<uint32_t>(blocks.warps * 32),
-                                            static_cast<uint32_t>(tile.staged + sums_bytes(gemv, blocks))));
-  gemm::add_reduction(ending, blocks.splits, emission);
+  return source.finish(call, {gemv.tiles() * blocks.splits * is_wanted, 1, 1}, static_cast<uint32_t>(blocks.threads()),
+                       static_cast<uint32_t>(tile.staged + sums_bytes(gemv, blocks)));
+}
+
+// A tile's rows are normalised by each block, unless a launch of their own is chosen; more are by that one, for each
+// block would normalise only some of them again.
+Result<> add_normalizing(const Problem& problem, const Gemv& gemv, const Blocks& blocks, Emission& emission) {
+  const gemv::NormalizedRows normalized(problem, emission.inputs.size());
+  add_prologue_inputs(problem, 0, emission);
+  const Expr are_more = min(max(gemv.m - gemv.rows(), 0), 1), is_apart = blocks.apart ? Expr(1) : are_more;
+  if (!blocks.apart)
+    emission.launches.push_back(launch_of(problem, gemv, blocks, {&normalized, {}}, Expr(1) - are_more, emission));
+  if (is_apart == Expr(0)) return {};
+  emission.workspace = gemm::partial_bytes(ending_of(problem, gemv), blocks.splits);
+  LATHE_ASSIGN(const Expr rows, normalized.add_launches(is_apart, emission));
+  Expr workspace = emission.workspace;  // which has what the product leaves there
+  emission.launches.push_back(launch_of(problem, gemv, blocks, {&normalized, rows}, is_apart, emission));
+  emission.workspace = std::move(workspace);
+  return {};
+}
+
+Result<Emission> emit(const Problem& problem, const Gemv& gemv, const Config& config) {
+  const auto blocks = config.as<Blocks>();
+  LATHE_ASSIGN(Packed packed, gemv.stream ? pack_stream(problem, gemv) : pack_rows(problem, gemv));
+  Emission emission = with_weights(std::move(packed));
+  add_operand_inputs(problem, emission);
+  if (gemv.normalizes) {
+    LATHE_TRY(add_normalizing(problem, gemv, blocks, emission));
+  } else {
+    emission.launches.push_back(launch_of(problem, gemv, blocks, {}, 1, emission));
+  }
+  gemm::add_reduction(ending_of(problem, gemv), blocks.splits, emission);
   return emission;
 }
 
 }  // namespace
 
 Matched match_gemv(const Problem& problem) {
-  const Features supported{.reassociated_result = true, .pairs = true, .reassociated_inputs = 1};
+  const Features supported{
+      .reassociated_result = true, .pairs = true, .reassociated_inputs = 1, .normalized_rows = true};
   if (auto reason = unsupported_feature(problem, supported)) return refuse(*std::move(reason));
   Gemv gemv;
   if (auto reason = describe(problem, gemv)) return refuse(*std::move(reason));

@@ -61,9 +61,11 @@ struct Rows {
 // Read from where they lie, W elements at once (load_run()).
 template <class T, int W>
 struct GlobalRows {
+  using Source = Rows<T>;
   Rows<T> rows;
   long first;
 
+  LATHE_DEVICE_MEMBER void prepare(const Source&, const gemm::Block&) {}
   LATHE_DEVICE_MEMBER void start(const Rows<T>& of, const gemm::Block& block) { rows = of, first = block.row; }
 
   // A lane's elements of a row of the tile from element `at` of K on, in pairs; zeros outside. What a row that is not
@@ -86,12 +88,19 @@ struct GlobalRows {
 // for one after the other, while its weights are there. Vectors of rows and of `pitch` lie at multiples of 16 bytes.
 template <class T, int kM, int kThreads>
 struct SharedRows {
+  using Source = Rows<T>;
   static constexpr int kPad = 8;  // elements between rows, so that lanes of several rows read different banks
   T* own;
   int pitch, first, count;
 
+  LATHE_DEVICE_MEMBER void prepare(const Source&, const gemm::Block&) {}
   LATHE_DEVICE_MEMBER void start(const Rows<T>& rows, const gemm::Block& block) {
-    own = reinterpret_cast<T*>(dynamic_shared());
+    copy(rows, block, reinterpret_cast<T*>(dynamic_shared()));
+  }
+
+  // There they are when all threads have come, with whatever else was on its way.
+  LATHE_DEVICE_MEMBER void copy(const Rows<T>& rows, const gemm::Block& block, T* to) {
+    own = to;
     const int length = block.blocks * 64;
     first = static_cast<int>(block.k), pitch = length + kPad;
     count = rows.m - block.row < kM ? static_cast<int>(rows.m - block.row) : kM;

@@ -93,16 +93,17 @@ struct StreamTile {
 
   float sums[kTiles][4];
 
-  LATHE_DEVICE_MEMBER void run(typename Columns::Weights weights, const Rows<T>& rows, const gemm::Block& block, long n,
-                               int cached) {
+  LATHE_DEVICE_MEMBER void run(typename Columns::Weights weights, const typename Reader::Source& rows,
+                               const gemm::Block& block, long n, int cached) {
     long column = block.column + warp() / kWarps * kSlice;
     if (kGroups > 1 && column >= n) column = block.column;  // whose sums nobody stores
+    Reader reader;
+    reader.prepare(rows, block);
     Stream<Columns, kWarps, kAhead, kOwn> stream(weights, column, block, cached);
     LATHE_UNROLL
     for (int j = 0; j < kTiles; ++j) LATHE_UNROLL
     for (int e = 0; e < 4; ++e) sums[j][e] = 0;
     dependency_wait();
-    Reader reader;
     reader.start(rows, block);
     unsigned ahead[2][8] = {};  // of one tile of rows; more are read as they are multiplied
     const auto load = [&](int slot, int at) {

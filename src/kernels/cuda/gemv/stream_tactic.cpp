@@ -55,7 +55,8 @@ double PanelStream::predicted_us(double bytes, const Target& target) const {
   const int64_t waves = ceil_div(slices * warps, kResidentWarps * target.cores);
   const int64_t rounds = waves * ceil_div(panels, warps * ahead());
   const double memory = gemm::memory_us(bytes, target);
-  const double waits = kBlockClocks / target.clock_mhz + kAccessMicroseconds * static_cast<double>(rounds);
+  const double clocks = kBlockClocks + block_clocks * static_cast<double>(waves);
+  const double waits = clocks / target.clock_mhz + kAccessMicroseconds * static_cast<double>(rounds);
   return kLaunchShare * target.launch_us + std::max(memory, waits) + kSeen * std::min(memory, waits);
 }
 

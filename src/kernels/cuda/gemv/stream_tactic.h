@@ -19,6 +19,7 @@ struct PanelStream {
   int64_t warps = 4;        // likewise
   int64_t groups = 1;       // slices of a block
   bool is_even = true;      // all slices have so many panels
+  double block_clocks = 0;  // of a block, for what it does to its rows
 
   int64_t blocks() const { return ceil_div(slices, groups); }
   int64_t ahead() const;  // panels of a warp that registers hold

@@ -2,6 +2,7 @@
 // Rows that are normalised by a statistic of their own: what the tactics of normalisation and softmax share.
 #pragma once
 
+#include "kernels/axes_tactic.h"
 #include "kernels/cuda/index_space.h"
 #include "tuning/tactic.h"
 
@@ -12,6 +13,8 @@ struct RowStatistic {
   std::string members;  // the initializers of its members
   uint32_t state_bytes = 0;
 };
+
+RowStatistic statistic_of(const RowNormalization& rows);
 
 struct Normalization {
   // Tensor 0 is x, 1 is y; then come the scale and the bias, where there are any, and the operands of the program and

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Layer, RMS, instance, group and p-norm normalisation.
-#include "kernels/axes_tactic.h"
 #include "kernels/cuda/cuda_tactics.h"
 #include "kernels/cuda/normalization/normalization.h"
 #include "kernels/cuda/row_input.h"
@@ -8,7 +7,7 @@
 namespace lathe::cuda {
 namespace {
 
-std::string literal(double value) { return fmt::format("{:a}f", static_cast<float>(value)); }
+std::string hexadecimal(float value) { return fmt::format("{:a}f", value); }
 
 // One value for each channel as a tensor that broadcasts to [N, C, ...].
 Operand channel_column(Operand operand, int rank) {
@@ -18,9 +17,7 @@ Operand channel_column(Operand operand, int rank) {
 
 Normalization normalization_of(const Problem& problem, const RowNormalization& rows) {
   const Operand& x = problem.inputs[0];
-  const RowStatistic moments{"Moments", literal(rows.epsilon), 12}, mean_square{"MeanSquare", literal(rows.epsilon), 4};
-  Normalization normalization{IndexSpace(x), rows.subtracts_mean ? moments : mean_square, problem.has_input(1),
-                              problem.has_input(2)};
+  Normalization normalization{IndexSpace(x), statistic_of(rows), problem.has_input(1), problem.has_input(2)};
   IndexSpace& space = normalization.space;
   space.add(problem.outputs[0]);
   for (const size_t i : {1, 2})
@@ -41,6 +38,11 @@ Normalization p_norm_of(const Problem& problem) {
 }
 
 }  // namespace
+
+RowStatistic statistic_of(const RowNormalization& rows) {
+  if (rows.subtracts_mean) return {"Moments", hexadecimal(rows.epsilon), 12};
+  return {"MeanSquare", hexadecimal(rows.epsilon), 4};
+}
 
 Matched match_normalization(const Problem& problem) {
   const std::optional<RowNormalization> rows = row_normalization(problem);

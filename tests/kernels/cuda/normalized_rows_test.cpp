@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products that normalise their rows as they read them.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "fixtures/ask_tactic.h"
+#include "kernels/cuda/convolution_problem.h"
+#include "kernels/cuda/emulated_device.h"
+#include "ops/rules.h"
+
+namespace lathe::cuda {
+
+const Tactic& gemv_tactic();
+const Tactic& gemm_tactic();
+const Tactic& gemm_weight_only_tactic();
+
+namespace {
+
+RmsNormalizationAttrs rms() {
+  RmsNormalizationAttrs attrs;
+  attrs.axis = -1, attrs.epsilon = 1e-5;
+  return attrs;
+}
+
+LayerNormalizationAttrs layer() {
+  LayerNormalizationAttrs attrs;
+  attrs.axis = -1, attrs.epsilon = 1e-5;
+  return attrs;
+}
+
+// Rows of x times constant weights, x normalised by constant vectors.
+struct Product {
+  Product(const Attributes& normalization, DType type, Operand x, const Shape& y, const std::vector<int64_t>& symbols,
+          int64_t n = 40)
+      : weights(small_weights(type, {x.opt_dims.back(), n})),
+        vectors{small_weights(type, {x.opt_dims.back()}), small_weights(type, {x.opt_dims.back()})} {
+    problem = op_problem(attrs, {std::move(x), operand(type, weights.dims())}, {symbolic_operand(type, y, symbols)});
+    problem.inputs[1].constant = problem.inputs[1].weights = &weights;
+    problem.symbols = symbols;
+    Operand& rows = problem.inputs[0];
+    rows.normalization = &normalization;
+    for (size_t i = 0; i < (normalization.kind() == OpKind::layer_normalization ? 2U : 1U); ++i) {
+      rows.operands.push_back(operand(type, vectors[i].dims()));
+      rows.operands[i].constant = rows.operands[i].weights = &vectors[i];
+    }
+  }
+
+  const MatmulAttrs attrs;
+  const Tensor weights;
+  const std::vector<Tensor> vectors;
+  Problem problem;
+};
+
+void check(const Tactic& tactic, const Problem& problem, const Config& config,
+           const std::vector<int64_t>& symbols = {}) {
+  CheckOptions options;
+  options.tolerance = problem.outputs[0].dtype == DType::bf16 ? 1.6e-2 : 2e-3;
+  options.symbols = symbols;
+  const Result<> result = check_kernel(test_backend(), tactic, problem, config, options);
+  EXPECT_TRUE(result) << config.text << ", " << to_text(problem) << ": " << result.error().to_string();
+}
+
+size_t launches_of(const Tactic& tactic, const Problem& problem, const Config& config) {
+  const Result<Emission> emission = emit(tactic, problem, config);
+  EXPECT_TRUE(emission) << emission.error().to_string();
+  return emission ? emission->launches.size() : 0;
+}
+
+bool is_apart(const Config& config) { return config.text.ends_with("apart"); }
+
+TEST(CudaNormalizedRows, InOneLaunchOrTwo) {
+  const RmsNormalizationAttrs squares = rms();
+  const LayerNormalizationAttrs moments = layer();
+  for (const Attributes* attrs : {static_cast<const Attributes*>(&squares), static_cast<const Attributes*>(&moments)})
+    for (const DType type : {DType::f16, DType::bf16})
+      for (const int64_t rows : {1, 3, 16}) {
+        const Product product(*attrs, type, operand(type, {rows, 256}), {rows, 40}, {});
+        const std::vector<Config> configs = configs_of(gemv_tactic(), product.problem);
+        EXPECT_FALSE(std::ranges::all_of(configs, is_apart));
+        EXPECT_TRUE(std::ranges::any_of(configs, is_apart));
+        for (const Config& config : configs) {
+          if (type == DType::bf16 && config.text != "warps=4 splits=1") continue;
+          const bool splits = config.text.find("splits=1") == std::string::npos;
+          EXPECT_EQ(launches_of(gemv_tactic(), product.problem, config), 1U + is_apart(config) + splits);
+          check(gemv_tactic(), product.problem, config);
+        }
+      }
+}
+
+// Rows that end within a vector, or a panel, whose rest is nothing that statistics see.
+TEST(CudaNormalizedRows, OfAnyLength) {
+  const RmsNormalizationAttrs squares = rms();
+  const LayerNormalizationAttrs moments = layer();
+  for (const Attributes* attrs : {static_cast<const Attributes*>(&squares), static_cast<const Attributes*>(&moments)})
+    for (const int64_t k : {1, 77, 200, 1500}) {
+      const int64_t pitch = (k + 7) / 8 * 8;
+      const Product product(*attrs, DType::f16, strided_operand(DType::f16, {3, k}, {pitch, 1}), {3, 19}, {}, 19);
+      const std::vector<Config> configs = configs_of(gemv_tactic(), product.problem);
+      for (const bool apart : {false, true}) {
+        const auto config = std::ranges::find(configs, apart, is_apart);
+        ASSERT_NE(config, configs.end()) << k;
+        check(gemv_tactic(), product.problem, *config);
+      }
+    }
+}
+
+// More rows than are measured are normalised by a launch of their own, whose grid is empty otherwise.
+TEST(CudaNormalizedRows, OfOpenNumber) {
+  const RmsNormalizationAttrs attrs = rms();
+  for (const int64_t rows : {1, 9, 30}) {
+    const std::vector<int64_t> measured = {1}, symbols = {rows};
+    const Shape dims = {2, Expr::symbol(0), 200};
+    const auto at = [&](const std::vector<int64_t>& sizes) {
+      return Product(attrs, DType::f16, symbolic_operand(DType::f16, dims, sizes), {2, Expr::symbol(0), 40}, sizes);
+    };
+    const Product first = at(measured);
+    for (const Config& config : configs_of(gemv_tactic(), first.problem)) {
+      if (!config.text.starts_with("warps=4 splits=1")) continue;
+      EXPECT_EQ(launches_of(gemv_tactic(), first.problem, config), is_apart(config) ? 2U : 3U);
+      Product run = at(symbols);
+      run.problem.symbols = measured;  // what it is chosen for
+      check(gemv_tactic(), run.problem, config, symbols);
+    }
+  }
+}
+
+// Codes of 4 and 8 bits, of any number of rows.
+TEST(CudaNormalizedRows, ByPackedWeights) {
+  const RmsNormalizationAttrs attrs = rms();
+  const Tensor levels = any_levels({192, 40}, 1);
+  Tensor scales = *Tensor::allocate(DType::f16, {1, 40});
+  from_doubles(std::vector<double>(40, 0x1p-7), scales);  // with which what is dequantised needs no rounding
+  for (const int64_t rows : {1, 6, 70}) {
+    const std::vector<int64_t> measured = {1}, symbols = {rows};
+    Product product(attrs, DType::f16, symbolic_operand(DType::f16, {Expr::symbol(0), 192}, symbols),
+                    {Expr::symbol(0), 40}, symbols);
+    Problem& problem = product.problem;
+    problem.symbols = measured;
+    problem.inputs[1] = operand(DType::i8, {192, 40});
+    problem.inputs[1].constant = problem.inputs[1].weights = &levels;
+    put_before(problem, 1, "in=2; r2=mul r0 r1; out r2", {operand(DType::f16, {1, 40})});
+    problem.inputs[1].operands[0].constant = problem.inputs[1].operands[0].weights = &scales;
+    problem.inputs[1].operands[0].blocks = {192, 1};
+    const std::vector<Config> configs = configs_of(gemm_weight_only_tactic(), problem);
+    EXPECT_FALSE(std::ranges::all_of(configs, is_apart));
+    EXPECT_TRUE(std::ranges::any_of(configs, is_apart));
+    for (const Config& config : configs) {
+      if (!config.text.starts_with("warps=2 slices=2") && !config.text.starts_with("warps=1 slices=8")) continue;
+      EXPECT_EQ(launches_of(gemm_weight_only_tactic(), problem, config), 3U);
+      check(gemm_weight_only_tactic(), problem, config, symbols);
+    }
+  }
+}
+
+TEST(CudaNormalizedRows, StatesWhyItRefuses) {
+  const RmsNormalizationAttrs attrs = rms();
+  Product product(attrs, DType::f16, operand(DType::f16, {2, 64}), {2, 40}, {});
+  EXPECT_EQ(refusal_of(gemm_tactic(), product.problem).value_or(""), "rows that are normalised as they are read");
+  product.problem.inputs[0].operands[0].weights = nullptr;
+  EXPECT_EQ(refusal_of(gemv_tactic(), product.problem).value_or(""),
+            "rows are normalised by other than a constant vector of their type");
+  const Product single(attrs, DType::f32, operand(DType::f32, {2, 64}), {2, 40}, {});
+  EXPECT_EQ(refusal_of(gemv_tactic(), single.problem).value_or(""), "normalised rows of type f32");
+}
+
+}  // namespace
+}  // namespace lathe::cuda
