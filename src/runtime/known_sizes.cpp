@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/known_sizes.h"
 
+#include <algorithm>
+
 namespace lathe {
 
 KnownSizes::KnownSizes(size_t most, std::span<const Symbol> symbols) {
@@ -9,6 +11,11 @@ KnownSizes::KnownSizes(size_t most, std::span<const Symbol> symbols) {
   sizes_.resize(inputs_.size());
   keys_.hold_most(most, inputs_.size());
   entries_.resize(most);
+}
+
+void KnownSizes::forget() {
+  keys_.forget();
+  std::ranges::fill(entries_, Entry());
 }
 
 std::optional<size_t> KnownSizes::find_place(std::span<const int64_t> values) {

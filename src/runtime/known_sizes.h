@@ -26,7 +26,7 @@ class KnownSizes {
 
   // Of so many sets of sizes, for a plan with these symbols.
   KnownSizes(size_t most, std::span<const Symbol> symbols);
-  void forget() { keys_.forget(); }
+  void forget();
   // Of these values of all symbols, of which those that are computed while running do not count; null = not known.
   // Valid until the next call.
   const Entry* find(std::span<const int64_t> values);

@@ -32,8 +32,11 @@ TEST(KnownSizes, ThoseThatWereNotLookedForTheLongestGo) {
   keep(1, 1, 11);  // other kernels for the same sizes
   EXPECT_EQ(find(1, 1), 11u);
   EXPECT_EQ(find(2, 1), 30u);
+  const auto steps = std::make_shared<PreparedSteps>();
+  known.keep(std::array<int64_t, 3>{2, 9, 1}, {30, steps, {}});
   known.forget();
   EXPECT_EQ(find(2, 1), 0u);
+  EXPECT_EQ(steps.use_count(), 1) << "what is forgotten goes";
 }
 
 // The CPU, which counts how often kernels are prepared.

@@ -112,12 +112,12 @@ class SpecializationTest : public FakeDeviceTest {
     while (counts().waiting > 0) ::usleep(1000);
   }
 
-  // Nothing is compiled from here on until go().
+  // Nothing is compiled from here on until go(). A process that ends without it leaves neither compilers nor its folder.
   void hold() {
-    const std::string script = (folder_ / "compiler").string();
-    std::ofstream(script) << "#!/bin/sh\nwhile [ -d " << folder_.string() << " ] && [ ! -e "
-                          << (folder_ / "go").string() << " ]; do sleep 0.01; done\nexec " << *compiler_program({})
-                          << " \"$@\"\n";
+    const std::string script = (folder_ / "compiler").string(), folder = folder_.string();
+    std::ofstream(script) << "#!/bin/sh\nwhile [ -d " << folder << " ] && [ ! -e " << folder << "/go ]; do\n"
+                          << "  kill -0 $PPID || exec rm -r " << folder << "\n  sleep 0.01\ndone\nexec "
+                          << *compiler_program({}) << " \"$@\"\n";
     std::filesystem::permissions(script, std::filesystem::perms::owner_all);
     setenv("LATHE_COMPILER", script.c_str(), 1);
     releaseIdleDevices();
