@@ -88,7 +88,7 @@ Result<> Context::prepare() {
   const KnownSizes::Entry* const known = known_.find(shapes_.symbols());
   if (!known) LATHE_TRY(shapes_.check_sizes());
   staging_.check_overlaps_anew();
-  kernels_.forget();
+  kernels_.forget(known != nullptr);
   execution_.use(kernels_.choose(shapes_.symbols()));
   if (graphs_ != GraphPolicy::of_each_run) replay_.forget();
   LATHE_TRY(place(known));
@@ -210,6 +210,8 @@ Result<> Context::execute(Queue& queue, Return returns) {
   Result<> given = give_work(queue);
   Result<> ended = work_.end(queue);
   if (!given || !ended) return given ? ended : given;
+  // Not while runs wait for graphs: launched step by step, they are held up by compilers and loads of what these make.
+  if (replay_.is_steady() && !work_.is_captured()) kernels_.ask(shapes_.symbols());
   return returns == Return::when_done ? work_.wait() : Result<>();
 }
 
@@ -230,8 +232,10 @@ Result<> Context::run_cached(Queue& queue) {
 
 Result<> Context::run_steps(Queue& queue) {
   const bool watched = hooks.profiler || hooks.observer || hooks.waits_after_steps;
-  if (!captures_ || !execution_.is_capturable() || watched || work_.is_captured())
+  if (!captures_ || !execution_.is_capturable() || watched || work_.is_captured()) {
+    replay_.skip();
     return execution_.run(queue, Execution::Mode::immediate);
+  }
   describe_run();
   // Where sizes take turns, a run is launched before it is captured for the next time: the device is at work meanwhile.
   const bool is_launched = graphs_ == GraphPolicy::of_each_run && !replay_.has_coming();

@@ -2,6 +2,7 @@
 #include "runtime/kernel_choice.h"
 
 #include <new>
+#include <utility>
 
 namespace lathe {
 
@@ -11,24 +12,40 @@ void KernelChoice::set_policy(SpecializationPolicy policy, Specializer::Client c
   client_.wants_all = policy == SpecializationPolicy::at_once;
 }
 
-KernelChoice::Kernels KernelChoice::choose(std::span<const int64_t> symbols) {
-  if (!is_open()) return nullptr;
+void KernelChoice::forget(bool come_again) {
+  wanted_.reset();
+  come_again_ = come_again;
+}
+
+void KernelChoice::want(std::span<const int64_t> symbols, Specializer::Missing missing) {
+  if (!is_open() || (wanted_ && !wanted_->is_dropped())) return;
   try {
-    if (!wanted_ || wanted_->is_dropped()) wanted_ = specializer_->want(symbols, client_);
+    wanted_ = specializer_->want(symbols, client_, missing);
   } catch (const std::bad_alloc&) {  // no reason for a run to fail
-    return nullptr;
   }
-  return wanted_ && wanted_->is_ready() && !wanted_->is_empty() ? wanted_ : nullptr;
+}
+
+KernelChoice::Kernels KernelChoice::choose(std::span<const int64_t> symbols) {
+  using Missing = Specializer::Missing;
+  want(symbols, policy_ == SpecializationPolicy::at_once ? Missing::made : Missing::left);
+  return ready();
 }
 
 KernelChoice::Kernels KernelChoice::choose_for_run(std::span<const int64_t> symbols, bool is_captured) {
-  Kernels chosen = choose(symbols);
-  while (wanted_ && !wanted_->is_ready() && policy_ == SpecializationPolicy::at_once && !is_captured) {
-    specializer_->wait(*wanted_);
-    chosen = choose(symbols);
+  if (policy_ == SpecializationPolicy::at_once) {
+    (void)choose(symbols);
+    while (wanted_ && !wanted_->is_ready() && !is_captured) {
+      specializer_->wait(*wanted_);
+      (void)choose(symbols);
+    }
   }
+  Kernels chosen = ready();
   if (chosen && is_captured) specializer_->keep(chosen);
   return chosen;
+}
+
+void KernelChoice::ask(std::span<const int64_t> symbols) {
+  if (std::exchange(come_again_, true)) want(symbols, Specializer::Missing::made);
 }
 
 }  // namespace lathe

@@ -6,7 +6,7 @@
 
 namespace lathe {
 
-// When kernels are made for sizes that a run has: never; meanwhile, for later runs; before it.
+// When kernels are made for sizes that a run has: never; behind it, for later runs, once they come again; before it.
 enum class SpecializationPolicy : uint8_t { none, background, at_once };
 
 // One thread at a time, as the context that owns it; the engine outlives it.
@@ -18,18 +18,24 @@ class KernelChoice {
   void set_policy(SpecializationPolicy policy, Specializer::Client client);
   bool is_open() const { return specializer_ && policy_ != SpecializationPolicy::none; }
 
-  // Sizes have changed.
-  void forget() { wanted_.reset(); }
+  // Sizes have changed, to some that there have been before or to new ones.
+  void forget(bool come_again);
   // What there is for the context's sizes, as its symbols say; null = nothing, or not yet.
   Kernels choose(std::span<const int64_t> symbols);
   // The same for a run. Where the application captures it, nothing is waited for, and its graph keeps the kernels.
   Kernels choose_for_run(std::span<const int64_t> symbols, bool is_captured);
+  // Behind a run: has kernels made in the background if its sizes have come again.
+  void ask(std::span<const int64_t> symbols);
 
  private:
+  void want(std::span<const int64_t> symbols, Specializer::Missing missing);
+  Kernels ready() const { return wanted_ && wanted_->is_ready() && !wanted_->is_empty() ? wanted_ : nullptr; }
+
   Specializer* const specializer_;  // null = the engine has nothing to specialise
   SpecializationPolicy policy_ = SpecializationPolicy::none;
   Specializer::Client client_;
   Kernels wanted_;
+  bool come_again_ = false;  // the context's sizes
 };
 
 }  // namespace lathe

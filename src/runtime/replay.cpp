@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/replay.h"
 
+#include <algorithm>
+
 namespace lathe {
 Replay::Replay(Device& device, size_t addresses, size_t sizes) : device_(device), words_(addresses + sizes) {
   current_.reserve(words_);
@@ -33,11 +35,17 @@ bool Replay::find_coming() {
 bool Replay::has_coming() { return find_coming() && is_ready(*coming_); }
 
 Result<bool> Replay::hold(const std::function<Result<>(Queue&)>& work, std::shared_ptr<const void> keeps) {
+  if (most_ > 1 && !has_coming()) rest_ = std::clamp<size_t>(graphs_.size(), 1, kSteady);
   if (!find_coming()) return is_seen() ? capture(work, std::move(keeps)) : Result<bool>(false);
   if (most_ == 1) seen_.forget();  // it is not the last run any more: buffers that take turns cost no graphs
   if (!is_ready(*coming_) || graphs_[*coming_]->made) return is_ready(*coming_);
   held_.forget(*coming_);
   return fail(graphs_[*coming_]->made.error());
+}
+
+Result<> Replay::replay(Queue& queue) {
+  if (rest_ > 0) --rest_;
+  return graphs_[*coming_]->graph->replay(queue);
 }
 
 // Whether such a run went step by step lately; it counts as one from now on.
@@ -74,7 +82,10 @@ Result<bool> Replay::record(size_t place, const std::function<Result<>(Queue&)>&
   }
   auto made = std::make_shared<MadeGraph>();
   LATHE_ASSIGN(made->graph, device_.record(work));
-  if (!made->graph) return false;
+  if (!made->graph) {
+    skip();
+    return false;
+  }
   graphs_.push_back(std::move(made));
   return true;
 }

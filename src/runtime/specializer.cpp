@@ -55,7 +55,8 @@ Specializer::~Specializer() {
          counts_.failed, ids_, counts_.evicted, counts_.dropped + jobs_.size());
 }
 
-std::shared_ptr<const SpecializedKernels> Specializer::want(std::span<const int64_t> symbols, const Client& given) {
+std::shared_ptr<const SpecializedKernels> Specializer::want(std::span<const int64_t> symbols, const Client& given,
+                                                            Missing missing) {
   if (!given.wants_all && !gain_.may_any_gain()) return nullptr;
   std::optional<std::vector<int64_t>> numbers = steps_.numbers(symbols);
   if (!numbers) return nullptr;
@@ -67,6 +68,7 @@ std::shared_ptr<const SpecializedKernels> Specializer::want(std::span<const int6
   const auto known = std::ranges::find_if(
       sizes_, [&](const Kernels& one) { return one->numbers_ == *numbers && (one->has_all_ || !client.wants_all); });
   if (known == sizes_.end()) {
+    if (missing == Missing::left) return nullptr;
     const Kernels kernels = begin(*std::move(numbers), symbols, client);
     old = evict();
     lock.unlock();

@@ -62,9 +62,11 @@ class Specializer {
     Log* log = nullptr;
     bool wants_all = false;  // also what is no faster
   };
-  // The kernels for the sizes that these symbols have, which are begun where they are not there. Null where a size is
-  // not known, or nothing is faster that the client would want.
-  std::shared_ptr<const SpecializedKernels> want(std::span<const int64_t> symbols, const Client& client);
+  enum class Missing : uint8_t { left, made };  // kernels that are neither there nor begun
+  // The kernels for the sizes that these symbols have. Null where they are missing and left so, where a size is not
+  // known, or nothing is faster that the client would want.
+  std::shared_ptr<const SpecializedKernels> want(std::span<const int64_t> symbols, const Client& client,
+                                                 Missing missing = Missing::made);
   // Until they are ready, or dropped.
   void wait(const SpecializedKernels& kernels);
   // They stay as long as the engine.

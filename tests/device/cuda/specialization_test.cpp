@@ -9,7 +9,7 @@ namespace {
 TEST_F(SpecializationTest, InTheBackgroundRunsGoOnMeanwhile) {
   hold();
   const auto context = make_context(Policy::background);
-  for (const int64_t n : {7, 8, 7, 7, 7}) EXPECT_EQ(run(*context, n), kOpen);
+  for (const int64_t n : {7, 8, 7, 8, 7, 7, 7}) EXPECT_EQ(run(*context, n), kOpen);
   EXPECT_EQ(counts().sizes, 2u);
   EXPECT_EQ(counts().waiting, 2u);
   go();
@@ -18,6 +18,58 @@ TEST_F(SpecializationTest, InTheBackgroundRunsGoOnMeanwhile) {
   EXPECT_EQ(run(*context, 8), special(8));
   EXPECT_EQ(counts().made, 2u);
   EXPECT_TRUE(log_.taken().empty());
+}
+
+TEST_F(SpecializationTest, SizesThatComeOnceAskForNothing) {
+  hold();
+  const auto context = make_context(Policy::background);
+  constexpr auto kKnown = static_cast<int64_t>(Specializer::kMostSizes);
+  for (int64_t n = 1; n <= kKnown + 1; ++n) EXPECT_EQ(run(*context, n), kOpen);
+  EXPECT_EQ(run(*context, 1), kOpen);
+  EXPECT_EQ(counts().sizes, 0u) << "so many others came that it is not known any more";
+  EXPECT_EQ(run(*context, 1), kOpen);
+  EXPECT_EQ(counts().sizes, 1u);
+  EXPECT_EQ(run(*context, kKnown), kOpen);
+  EXPECT_EQ(counts().sizes, 2u);
+  ASSERT_OK(context->set_input_dims(0, std::array<int64_t, 1>{kMost}));
+  ASSERT_OK(context->memory_bytes());
+  EXPECT_EQ(run(*context, kMost), kOpen);
+  EXPECT_EQ(counts().sizes, 2u) << "its first run";
+}
+
+// Compilers would hold up runs that are launched step by step until their graphs are ready.
+TEST_F(SpecializationTest, WithGraphsOfEachRunSizesThatHaveOneAsk) {
+  hold();
+  const auto context = make_context(Policy::background);
+  context->set_graphs(GraphPolicy::of_each_run);
+  const auto replays = [] {
+    size_t count = 0;
+    for (size_t i = 0; i < fake_cuda_calls(); ++i) count += std::string_view(fake_cuda_call(i)) == "cuGraphLaunch";
+    return count;
+  };
+  for (size_t i = 0; counts().sizes < 3; ++i) {
+    const size_t sizes = counts().sizes, before = replays();
+    EXPECT_EQ(run(*context, std::array{7, 8, 9}[i % 3]), kOpen);
+    EXPECT_TRUE(counts().sizes == sizes || replays() > before) << i;
+    EXPECT_TRUE(counts().sizes == 0 || i >= 6) << i;
+  }
+  EXPECT_EQ(run(*context, 10), kOpen);
+  const size_t before = replays();
+  EXPECT_EQ(run(*context, 10), kOpen);
+  EXPECT_EQ(replays(), before);
+  EXPECT_EQ(counts().sizes, 3u) << "it has no graph yet";
+}
+
+// Nor is there one to wait for where runs are looked at, say.
+TEST_F(SpecializationTest, RunsThatHaveNoGraphsAskWhenTheyComeAgain) {
+  hold();
+  const auto context = make_context(Policy::background);
+  context->set_graphs(GraphPolicy::of_each_run);
+  context->hooks.profiler = [](const plan::Step&, double) {};
+  EXPECT_EQ(run(*context, 7), kOpen);
+  EXPECT_EQ(counts().sizes, 0u);
+  EXPECT_EQ(run(*context, 7), kOpen);
+  EXPECT_EQ(counts().sizes, 1u);
 }
 
 TEST_F(SpecializationTest, EagerRunsWaitForTheirs) {
@@ -133,8 +185,8 @@ TEST_F(SpecializationTest, NoMoreThanSoManyWait) {
   setenv("FAKE_NVRTC_FAULT", "exit:lathe_kernel", 1);  // soon done with them
   hold();
   const auto still = make_context(Policy::background), changing = make_context(Policy::background);
-  EXPECT_EQ(run(*still, 1), kOpen);
-  for (int64_t n = 2; n <= 80; ++n) EXPECT_EQ(run(*changing, n), kOpen);
+  run_twice(*still, 1);
+  for (int64_t n = 2; n <= 80; ++n) run_twice(*changing, n);
   EXPECT_GT(counts().dropped, 0u);
   EXPECT_LE(counts().waiting, Specializer::kMostWaiting + 8) << "and those that are being compiled";
   EXPECT_EQ(run(*still, 1), kOpen);
@@ -206,6 +258,17 @@ TEST_F(SpecializationTest, CodeThatTheDeviceRefusesStaysOpen) {
   const auto context = make_context(Policy::at_once);
   EXPECT_EQ(run(*context, 7), kOpen);
   EXPECT_EQ(run(*context, 8), special(8));
+}
+
+// Nothing is loaded beside it.
+TEST_F(SpecializationTest, AnApplicationsCaptureAsksForNothing) {
+  hold();
+  const auto context = make_context(Policy::background);
+  EXPECT_EQ(run(*context, 7), kOpen);
+  EXPECT_TRUE(device_->capture([&](Queue& queue) { return context->enqueue(device_->native_stream(queue)); }));
+  EXPECT_EQ(counts().sizes, 0u);
+  EXPECT_EQ(run(*context, 7), kOpen);
+  EXPECT_EQ(counts().sizes, 1u);
 }
 
 // An application's capture takes the kernels that there are, waits for none, and its graph keeps
