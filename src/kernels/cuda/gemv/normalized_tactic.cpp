@@ -75,8 +75,8 @@ double NormalizedRows::clocks(int64_t rows, int64_t threads) const {
 }
 
 std::string NormalizedRows::reader(int64_t rows, int64_t threads) const {
-  return fmt::format("NormalizedRows<{}, {}, {}, {}, {}, {}>", device_type(problem_.inputs[0].dtype), statistic_.type,
-                     has_scale_, has_bias_, rows, threads);
+  return fmt::format("NormalizedRows<{}, {}, {}, {}, {}, {}, {}>", device_type(problem_.inputs[0].dtype),
+                     statistic_.type, has_scale_, has_bias_, k_, rows, threads);
 }
 
 std::string NormalizedRows::rows(Source& source, const std::string& plain) const {

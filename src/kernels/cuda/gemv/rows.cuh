@@ -95,12 +95,7 @@ struct SharedRows {
 
   LATHE_DEVICE_MEMBER void prepare(const Source&, const gemm::Block&) {}
   LATHE_DEVICE_MEMBER void start(const Rows<T>& rows, const gemm::Block& block) {
-    copy(rows, block, reinterpret_cast<T*>(dynamic_shared()));
-  }
-
-  // There they are when all threads have come, with whatever else was on its way.
-  LATHE_DEVICE_MEMBER void copy(const Rows<T>& rows, const gemm::Block& block, T* to) {
-    own = to;
+    own = reinterpret_cast<T*>(dynamic_shared());
     const int length = block.blocks * 64;
     first = static_cast<int>(block.k), pitch = length + kPad;
     count = rows.m - block.row < kM ? static_cast<int>(rows.m - block.row) : kM;
