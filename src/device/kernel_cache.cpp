@@ -121,6 +121,11 @@ std::optional<DeviceCode> KernelCache::find_code(const Digest& key) {
   return code ? std::optional(DeviceCode{*code, code}) : std::nullopt;
 }
 
+bool KernelCache::contains(const Digest& key) const {
+  const std::lock_guard lock(mutex_);
+  return entries_.contains(key);
+}
+
 void KernelCache::put(const Digest& key, const DeviceCode& code) {
   const std::lock_guard lock(mutex_);
   if (entries_.contains(key)) return;

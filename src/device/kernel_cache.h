@@ -29,6 +29,7 @@ class KernelCache {
   Result<DeviceCode> get(const Digest& key, const Make& make);
   // None where it is not there; others may be making it.
   std::optional<DeviceCode> find_code(const Digest& key);
+  bool contains(const Digest& key) const;  // which is no use of it
   // Keeps code that was made without the cache.
   void put(const Digest& key, const DeviceCode& code);
 

@@ -39,8 +39,13 @@ OpenSteps::OpenSteps(const plan::Plan& plan, Device& device) : plan_(plan), devi
       step.sites.push_back(launch.library.empty() ? site_of(launch) : kNone);
   }
   if (steps_.empty()) return;
-  for (const SourceFile& header : plan.headers)
+  ContentHash hash;
+  for (const SourceFile& header : plan.headers) {
     headers_.push_back({header.name, {header.bytes.begin(), header.bytes.end()}});
+    hash.add(std::as_bytes(std::span(header.name.data(), header.name.size() + 1)));
+    hash.add(headers_.back().compressed);
+  }
+  headers_digest_ = hash.digest();
 }
 
 // Sizes that running finds out would differ within a run.
@@ -72,7 +77,7 @@ size_t OpenSteps::site_of(const Launch& launch) {
   const auto known = std::ranges::find_if(sites_, is_same);
   if (known != sites_.end()) return static_cast<size_t>(known - sites_.begin());
   const CodeImage& image = *source_of(plan_.codes[launch.code]);
-  sources_.try_emplace(launch.code, Source{image.target, text_of(image.bytes)});
+  sources_.try_emplace(launch.code, Source{image.target, text_of(image.bytes), digest_of(image.bytes)});
   sites_.push_back({&launch, launch.code, std::move(numbers)});
   return sites_.size() - 1;
 }
@@ -104,21 +109,15 @@ std::vector<int64_t> OpenSteps::of_site(size_t site, std::span<const int64_t> nu
   return own;
 }
 
+// Runs ask for it: texts have been hashed before.
 Digest OpenSteps::key(size_t site, std::span<const int64_t> numbers) const {
   const Site& one = sites_[site];
   std::string words = fmt::format("{} for {}:", one.launch->entry, device_.target());
   for (const int64_t number : of_site(site, numbers)) words += fmt::format(" {}", number);
   ContentHash hash;
-  const auto add = [&](std::string_view text) {
-    hash.add(std::as_bytes(std::span(text)));
-    hash.add(std::array{std::byte{0}});
-  };
-  add(words);
-  add(sources_.at(one.module).text);
-  for (const Header& header : headers_) {
-    add(header.name);
-    hash.add(header.compressed);
-  }
+  hash.add(sources_.at(one.module).digest);
+  hash.add(headers_digest_);
+  hash.add(std::as_bytes(std::span(words)));
   return hash.digest();
 }
 

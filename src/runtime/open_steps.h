@@ -43,6 +43,7 @@ class OpenSteps {
  private:
   struct Source {
     std::string target, text;
+    Digest digest;  // of the text
   };
   struct Header {
     std::string name;
@@ -71,6 +72,7 @@ class OpenSteps {
   std::vector<const Expr*> numbers_;    // each once
   std::map<uint32_t, Source> sources_;  // by module
   std::vector<Header> headers_;
+  Digest headers_digest_{};
 };
 
 }  // namespace lathe

@@ -68,7 +68,7 @@ std::shared_ptr<const SpecializedKernels> Specializer::want(std::span<const int6
   const auto known = std::ranges::find_if(
       sizes_, [&](const Kernels& one) { return one->numbers_ == *numbers && (one->has_all_ || !client.wants_all); });
   if (known == sizes_.end()) {
-    if (missing == Missing::left) return nullptr;
+    if (missing == Missing::left && !has_code(*numbers, client)) return nullptr;
     const Kernels kernels = begin(*std::move(numbers), symbols, client);
     old = evict();
     lock.unlock();
@@ -169,7 +169,7 @@ void Specializer::work() {
     const size_t site = job->begun++;
     if (job->begun == steps_.num_sites()) jobs_.erase(next);
     lock.unlock();
-    const bool wanted = is_wanted(*job, site);
+    const bool wanted = is_wanted(site, job->kernels->numbers_, job->client);
     DeviceCode code = wanted ? code_of(*job, site) : DeviceCode();
     lock.lock();
     if (wanted) ++(code.bytes.empty() ? counts_.failed : counts_.made);
@@ -181,9 +181,14 @@ void Specializer::work() {
   }
 }
 
-bool Specializer::is_wanted(const Job& job, size_t site) const {
-  return steps_.is_launched(site, job.kernels->numbers_) &&
-         (job.client.wants_all || gain_.may_gain(steps_.module(site)));
+bool Specializer::is_wanted(size_t site, std::span<const int64_t> numbers, const Client& client) const {
+  return steps_.is_launched(site, numbers) && (client.wants_all || gain_.may_gain(steps_.module(site)));
+}
+
+bool Specializer::has_code(std::span<const int64_t> numbers, const Client& client) const {
+  for (size_t site = 0; site < steps_.num_sites(); ++site)
+    if (is_wanted(site, numbers, client) && !client.cache->contains(steps_.key(site, numbers))) return false;
+  return true;
 }
 
 // Empty where it cannot be made: that is no reason to fail for whoever runs the open kernels.

@@ -62,7 +62,8 @@ class Specializer {
     Log* log = nullptr;
     bool wants_all = false;  // also what is no faster
   };
-  enum class Missing : uint8_t { left, made };  // kernels that are neither there nor begun
+  // Kernels that are neither there nor begun, and whose code is not all in the client's cache.
+  enum class Missing : uint8_t { left, made };
   // The kernels for the sizes that these symbols have. Null where they are missing and left so, where a size is not
   // known, or nothing is faster that the client would want.
   std::shared_ptr<const SpecializedKernels> want(std::span<const int64_t> symbols, const Client& client,
@@ -98,7 +99,8 @@ class Specializer {
   void work();
   DeviceCode code_of(const Job& job, size_t site);
   void note(const Client& client, const Error& error);
-  bool is_wanted(const Job& job, size_t site) const;
+  bool is_wanted(size_t site, std::span<const int64_t> numbers, const Client& client) const;
+  bool has_code(std::span<const int64_t> numbers, const Client& client) const;
   void finish(Job& job);
   void leave_out_slower(const Job& job, std::span<std::unique_ptr<Kernel>> kernels,
                         const std::function<void()>& between);

@@ -109,6 +109,30 @@ TEST_F(SpecializerTest, WhatIsNotLaunchedIsNotCompiled) {
   EXPECT_EQ(specializer_->counts().failed, 0u);
 }
 
+TEST_F(SpecializerTest, WhatIsAllInTheCacheIsNotMissing) {
+  const Expr n = Expr::symbol(0);
+  Launch first = std::get<plan::DeviceLaunches>(plan_.steps[0].work).launches[0], second = first;
+  second.args[0].value = n + Expr(5000);
+  plan_.steps.resize(1);
+  plan_.steps[0].work = plan::DeviceLaunches{"kernel", "", {first, second}, {}};
+  specializer_ = Specializer::create(plan_, device_);
+  const auto cache = std::make_shared<KernelCache>("");
+  const std::array<int64_t, 1> symbols = {7};
+  const auto want_it = [&] { return specializer_->want(symbols, {cache, &null_log()}, Specializer::Missing::left); };
+  const OpenSteps steps(plan_, device_);
+  const std::vector<int64_t> numbers = *steps.numbers(symbols);
+  for (size_t site = 0; site < 2; ++site) {
+    EXPECT_EQ(want_it(), nullptr);
+    cache->put(steps.key(site, numbers), {std::as_bytes(std::span(&numbers[site], 1)), nullptr});
+  }
+  const Kernels kernels = want_it();
+  ASSERT_NE(kernels, nullptr);
+  specializer_->wait(*kernels);
+  EXPECT_EQ(number_of(kernels), 7);
+  EXPECT_EQ(device_.compiled, 0u);
+  EXPECT_EQ(cache->counts().hits, 2u) << "to look for code is no use of it";
+}
+
 TEST_F(SpecializerTest, TenThousandSizesTakeNoMoreMemoryThanSoMany) {
   for (int64_t n = 1; n <= 10'000; ++n) ASSERT_EQ(number_of(wait_for(n)), n);
   const Specializer::Counts counts = specializer_->counts();

@@ -131,6 +131,27 @@ TEST_F(SpecializationTest, ASecondStartCompilesNothing) {
   EXPECT_TRUE(log_.taken().empty());
 }
 
+// Where nothing has to be compiled there is nothing to put off.
+TEST_F(SpecializationTest, ASecondStartPutsNothingOff) {
+  const auto cache = std::make_shared<KernelCache>("environment");
+  EXPECT_EQ(run(*make_context(Policy::at_once, cache), 7), special(7));
+  setenv("LATHE_COMPILER", "/nowhere/lathe-compiler", 1);
+  engine_.reset();
+  releaseIdleDevices();
+  load(kSource);
+  const auto context = make_context(Policy::background, cache);
+  context->set_graphs(GraphPolicy::of_each_run);
+  EXPECT_EQ(run(*context, 9), kOpen);
+  EXPECT_EQ(counts().sizes, 0u) << "it is not in the cache";
+  ASSERT_OK(context->set_input_dims(0, std::array<int64_t, 1>{7}));
+  ASSERT_OK(context->memory_bytes());
+  EXPECT_EQ(counts().sizes, 1u);
+  wait_for_all();
+  EXPECT_EQ(run(*context, 7), special(7));
+  EXPECT_EQ(cache->counts().compiled, 1u);
+  EXPECT_TRUE(log_.taken().empty());
+}
+
 // What was made for another context goes into a context's own cache, too.
 TEST_F(SpecializationTest, EachCacheGetsThem) {
   const auto without = make_context(Policy::at_once);
