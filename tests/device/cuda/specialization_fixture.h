@@ -43,7 +43,8 @@ class SpecializationTest : public FakeDeviceTest {
         "lathe_kernel", [](void** parameters, const unsigned*, void*) { **static_cast<int64_t**>(parameters[1]) = -1; },
         nullptr);
     char name[] = "/tmp/lathe_specialization_XXXXXX";
-    folder_ = ::mkdtemp(name);
+    const char* const given = std::getenv("LATHE_SPECIALIZATION_FOLDER");  // by the process that has started this one
+    folder_ = given ? given : ::mkdtemp(name);
     const char* const kept = std::getenv("LATHE_CACHE_DIR");  // of code that other tests have compiled
     cache_folder_ = kept ? kept : "";
     setenv("LATHE_CACHE_DIR", folder_.c_str(), 1);
@@ -117,13 +118,11 @@ class SpecializationTest : public FakeDeviceTest {
     while (counts().waiting > 0) ::usleep(1000);
   }
 
-  // Nothing is compiled from here on until go(). A process that ends without it leaves neither compilers nor its
-  // folder.
+  // Nothing is compiled from here on until go(), or the end of this process.
   void hold() {
     const std::string script = (folder_ / "compiler").string(), folder = folder_.string();
-    std::ofstream(script) << "#!/bin/sh\nwhile [ -d " << folder << " ] && [ ! -e " << folder << "/go ]; do\n"
-                          << "  kill -0 $PPID || exec rm -r " << folder << "\n  sleep 0.01\ndone\nexec "
-                          << *compiler_program({}) << " \"$@\"\n";
+    std::ofstream(script) << "#!/bin/sh\nwhile [ -d " << folder << " ] && [ ! -e " << folder
+                          << "/go ] && kill -0 $2; do sleep 0.01; done\nexec " << *compiler_program({}) << " \"$@\"\n";
     std::filesystem::permissions(script, std::filesystem::perms::owner_all);
     setenv("LATHE_COMPILER", script.c_str(), 1);
     releaseIdleDevices();

@@ -65,6 +65,7 @@ TEST_F(SpecializationTest, TheEngineGoesWhileItsKernelsAreMade) {
 
 TEST_F(SpecializationTest, TheProcessEndsWhileKernelsAreMade) {
   testing::FLAGS_gtest_death_test_style = "threadsafe";
+  setenv("LATHE_SPECIALIZATION_FOLDER", folder_.c_str(), 1);  // which is removed here
   EXPECT_EXIT(
       {
         hold();
@@ -73,6 +74,7 @@ TEST_F(SpecializationTest, TheProcessEndsWhileKernelsAreMade) {
         std::exit(counts().waiting == 20 ? 0 : 1);
       },
       testing::ExitedWithCode(0), "");
+  unsetenv("LATHE_SPECIALIZATION_FOLDER");
 }
 
 }  // namespace
