@@ -10,6 +10,7 @@ declared by a header that only the other includes. So nobody needs to choose nam
 """
 import argparse
 import functools
+import itertools
 import pathlib
 import re
 import sys
@@ -95,10 +96,14 @@ class Text:
 class Tree:
     def __init__(self, roots):
         self.roots = roots
+        self.declaring = {}  # {name: files read so far that declare it}
 
     @functools.cache
     def text(self, path):
-        return Text(path.read_text(errors="replace"))
+        text = Text(path.read_text(errors="replace"))
+        for name in text.declared:
+            self.declaring.setdefault(name, set()).add(path)
+        return text
 
     @functools.cache
     def includes(self, path):
@@ -120,11 +125,13 @@ class Tree:
 
     def changes_meaning(self, one, other):
         """Whether what `one` defines for itself would be seen where `other` means something else, or the reverse."""
-        shared = self.text(one).usings & self.text(other).usings
-        own = self.text(one).own - {using_name(using) for using in shared}
-        if own & self.text(other).words:
+        own, shared = self.text(one).own, self.text(one).usings & self.text(other).usings
+        if shared:
+            own = own - {using_name(using) for using in shared}
+        if not own.isdisjoint(self.text(other).words):
             return True
-        return any(own & self.text(header).declared for header in self.headers(other) - self.headers(one))
+        foreign = self.headers(other) - self.headers(one)  # which reads all of them
+        return any(not foreign.isdisjoint(self.declaring.get(name, ())) for name in own)
 
     def may_share(self, one, other):
         return (self.text(one).directives == self.text(other).directives
@@ -149,8 +156,11 @@ class Tree:
 
     def groups(self, paths, most):
         """Few groups: those with the most sources that they cannot share with choose first (Welsh and Powell's colouring)."""
-        enemies = {path: {other for other in paths if other is not path and not self.may_share(path, other)}
-                   for path in paths}
+        enemies = {path: set() for path in paths}
+        for one, other in itertools.combinations(paths, 2):
+            if not self.may_share(one, other):
+                enemies[one].add(other)
+                enemies[other].add(one)
         groups = []
         for path in sorted(paths, key=lambda path: (-len(enemies[path]), path)):
             group = next((g for g in groups if len(g) < most and not enemies[path].intersection(g)), None)
