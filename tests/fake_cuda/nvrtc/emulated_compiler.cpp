@@ -52,12 +52,10 @@ uint64_t hash_of(const std::string& text) {
 
 using Words = std::vector<std::string>;
 
-bool is_clang(std::string_view compiler) { return compiler.find("clang") != compiler.npos; }
-
 // Without optimisation: of a new kernel's time, compiling is five sixths with -O1, which takes 1.6 times as long as
 // without, and the kernel's run a sixth, which takes 1.3 times as long without it.
-Words command(const char* compiler, const fs::path& headers, const Words& more) {
-  Words words = {compiler,
+Words command(const fs::path& headers, const Words& more) {
+  Words words = {LATHE_DEVICE_COMPILER,
                  "-std=c++17",
                  "-O0",
                  "-fno-strict-aliasing",
@@ -71,7 +69,7 @@ Words command(const char* compiler, const fs::path& headers, const Words& more) 
                  "-I" + headers.string()};
   // Clang finds a precompiled header's files where the folder has been moved only below what it is told is the root.
   // What headers themselves ask of templates would otherwise be made again for each text that includes them.
-  if (is_clang(compiler))
+  if (std::string_view(LATHE_DEVICE_COMPILER).find("clang") != std::string_view::npos)
     words.insert(words.end(),
                  {"-isysroot", headers, "-Xclang", "-relocatable-pch", "-Xclang", "-fpch-instantiate-templates"});
   words.insert(words.end(), more.begin(), more.end());
@@ -80,19 +78,34 @@ Words command(const char* compiler, const fs::path& headers, const Words& more) 
 
 constexpr const char* kStart = "start.h";  // includes what a source begins by including
 
-Words compile_start(const char* compiler, const fs::path& folder) {
+Words compile_start(const fs::path& folder) {
   const std::string start = folder / kStart;
-  return command(compiler, folder, {"-x", "c++-header", start, "-o", start + ".gch"});
+  return command(folder, {"-x", "c++-header", start, "-o", start + ".gch"});
 }
 
-// The emulator is all that is linked: to read the symbols of the C library, which it brings, would take longer than the
+Words compile_kernel(const fs::path& folder, const fs::path& headers) {
+  return command(headers,
+                 {"-include", headers / kStart, "-c", "-x", "c++", folder / "kernel.cu", "-o", folder / "kernel.o"});
+}
+
+// Not by way of the compiler: Clang starts itself once more where it links as well, which is a third of its time. The
+// emulator is all that is linked: to read the symbols of the C library, which it brings, would take longer than the
 // rest of linking. Those are found when the kernel is loaded.
-Words compile_kernel(const char* compiler, const fs::path& folder, const fs::path& headers) {
+Words link_kernel(const fs::path& folder) {
   const std::string libraries = LATHE_EMULATOR_LIBRARIES;
-  return command(compiler, headers,
-                 {"-include", headers / kStart, "-x", "c++", folder / "kernel.cu", "-o", folder / "kernel.so",
-                  "-shared", "-s", "-nostdlib", "-fuse-ld=bfd", "-L" + libraries, "-Wl,-rpath," + libraries,
-                  "-Wl,-z,noseparate-code,--no-as-needed", "-llathe_emulator"});
+  return {"ld.bfd",
+          "-shared",
+          "-s",
+          "-z",
+          "noseparate-code",
+          folder / "kernel.o",
+          "-o",
+          folder / "kernel.so",
+          "-L" + libraries,
+          "-rpath",
+          libraries,
+          "--no-as-needed",
+          "-llathe_emulator"};
 }
 
 // Its exit status; what it says goes to the file `log`. Looking at it now and then, rather than waiting, shows those
@@ -168,26 +181,28 @@ std::string start_of(const std::string& source) {
 
 // Compiles `source` unless it is there already. Where the shared object lies, or "" and the compiler's words. Sources
 // that start alike share their headers, precompiled: reading these is a third of what compiling a kernel takes.
-fs::path compile_to_file(const char* compiler, const std::string& source,
-                         const std::map<std::string, std::string>& headers, std::string& log) {
+fs::path compile_to_file(const std::string& source, const std::map<std::string, std::string>& headers,
+                         std::string& log) {
   std::set<std::string> used;
   collect_includes(source, headers, used);
   const std::string start = start_of(source);
   std::string key = start;
   for (const char* header : {"emulator.h", "host_math.h"}) key += read_file(fs::path(LATHE_EMULATOR_INCLUDE) / header);
   for (const std::string& name : used) key += "\n// " + name + "\n" + headers.at(name);
-  key += joined(compile_start(compiler, ""));
+  key += joined(compile_start(""));
   const auto make_start = [&](const fs::path& folder) {
     for (const std::string& name : used) write_file(folder / name, headers.at(name));
     write_file(folder / kStart, start);
-    return runs(compile_start(compiler, folder), folder, log);
+    return runs(compile_start(folder), folder, log);
   };
   const auto make_kernel = [&](const fs::path& folder) {
     const fs::path shared = kept_folder(key, make_start);
     write_file(folder / "kernel.cu", source);
-    return !shared.empty() && runs(compile_kernel(compiler, folder, shared), folder, log);
+    return !shared.empty() && runs(compile_kernel(folder, shared), folder, log) &&
+           runs(link_kernel(folder), folder, log);
   };
-  const fs::path kept = kept_folder(source + key + joined(compile_kernel(compiler, "", "")), make_kernel);
+  const fs::path kept =
+      kept_folder(source + key + joined(compile_kernel("", "")) + joined(link_kernel("")), make_kernel);
   return kept.empty() ? kept : kept / "kernel.so";
 }
 
@@ -206,7 +221,7 @@ void append_renamed(const std::string& source, const std::string& suffix, std::s
 
 Compiled compile(const std::string& source, const std::map<std::string, std::string>& headers) {
   Compiled result;
-  const fs::path file = compile_to_file(LATHE_HOST_COMPILER, source, headers, result.log);
+  const fs::path file = compile_to_file(source, headers, result.log);
   if (file.empty()) return result;
   const std::string object = read_file(file);
   result.object.assign(object.begin(), object.end());
@@ -219,7 +234,7 @@ std::vector<Compiled> compile_together(const std::vector<std::string>& sources,
   std::string includes, text;
   for (size_t i = 0; i < sources.size(); ++i) append_renamed(sources[i], "_" + std::to_string(i), includes, text);
   std::string log;
-  const fs::path file = compile_to_file(LATHE_COMPILER_OF_MANY, includes + text, headers, log);
+  const fs::path file = compile_to_file(includes + text, headers, log);
   std::vector<Compiled> results(sources.size());
   for (size_t i = 0; i < sources.size(); ++i) {
     results[i].log = log;
