@@ -61,6 +61,11 @@ endfunction()
 # Libraries that are to be small have the kernels packed, of which a process unpacks those of its processor, and what calls them.
 # Not for tools that look into the code of kernels, such as debuggers, profilers and sanitizers.
 find_program(LATHE_PYTHON NAMES python3)
+if(LATHE_PYTHON)  # itself, where that is a script that looks for it, which takes longer than to start
+  execute_process(COMMAND ${LATHE_PYTHON} -c "import sys; print(sys.executable)" OUTPUT_VARIABLE python
+                  OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+  set(LATHE_PYTHON ${python} CACHE FILEPATH "Python of the build and of checks" FORCE)
+endif()
 set(packs_by_default OFF)
 list(LENGTH LATHE_ISA_LEVELS level_count)
 if(level_count GREATER 1 AND CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64" AND LATHE_PYTHON AND MOLD AND

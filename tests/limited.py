@@ -60,7 +60,7 @@ def kill_all(root):
 
 
 def watch(child, seconds, ended, stopped):
-    while not ended.wait(0.5):
+    while not ended.wait(min(2, seconds / 4)):  # looking at every process takes as long as starting a small one
         used = spent(child.pid)
         if used > seconds:
             stopped.append(used)
