@@ -11,7 +11,7 @@ DATE := $(shell date +%F)
 # What a user of Lathe needs; tests and developers' programs are built where they are run.
 PROGRAMS := lathe_cli trtexec example_classify
 
-.PHONY: help format packages python demo-python setup configure build everything test demo demo-text wheel lint bench gpu-check test-exports test-torch test-releases clean
+.PHONY: help format packages python demo-python lint-tools test-data setup configure build everything test demo demo-text wheel lint bench gpu-check test-exports test-torch test-releases clean
 help:
 	@echo "make demo    a trained network becomes an engine and answers on real input"
 	@echo "             (DEVICE=cuda: on a GPU)"
@@ -37,6 +37,12 @@ python: packages
 demo-python: packages
 	@cmake/setup.sh demo
 
+lint-tools: python
+	@cmake/setup.sh lint
+
+test-data: python
+	@$(PYTHON) tools/conformance_data.py
+
 setup: packages python
 
 configure: setup
@@ -49,9 +55,9 @@ build: packages
 everything: configure
 	@cmake --build $(BUILD) --parallel $(JOBS)
 
-test: everything
-	@$(PYTHON) tools/conformance_data.py
-	@ctest --test-dir $(BUILD) --output-on-failure --parallel $(JOBS)
+# One more than there are processors, for some of the tests that run wait for something.
+test: everything test-data
+	@ctest --test-dir $(BUILD) --output-on-failure --parallel $$(($(JOBS) + 1))
 
 # In a new build folder the kernels of this CPU's level alone; `make build` and `make test` add the others.
 demo:
@@ -68,15 +74,13 @@ demo-text: setup build
 	@cmake --build $(BUILD) --parallel $(JOBS) --target example_llm python_package
 	@LATHE_BUILD_DIR=$(abspath $(BUILD)) .cache/exports/bin/python tools/demo_text.py --device=$(DEVICE)
 
-lint: setup build
-	@cmake/setup.sh lint
+lint: build lint-tools
 	@$(PYTHON) cmake/lint.py --build $(BUILD)
 
 format:
 	@git ls-files "*.h" "*.cpp" | xargs clang-format -i
 
-gpu-check: configure
-	@$(PYTHON) tools/conformance_data.py
+gpu-check: configure test-data
 	@$(PYTHON) tools/gpu_check/gpu_check.py --build $(BUILD)
 
 test-exports: everything
