@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is installed works by itself: components, programs that find it by CMake and by pkg-config, TensorRT's names, and Debian
 packages, unpacked into a root folder in which there is nothing else."""
+import functools
 import os
 import pathlib
 import re
@@ -49,6 +50,21 @@ def checked(*command, **options):
     return result.stdout
 
 
+def configured(sources, prefix):
+    """What CMake says of a project that finds Lathe there. What its programs have in common is compiled once."""
+    launcher = shutil.which("ccache")
+    return run("cmake", "-S", sources, "-B", sources / "built", f"-DCMAKE_PREFIX_PATH={prefix}",
+               *([f"-DCMAKE_CXX_COMPILER_LAUNCHER={launcher}"] if launcher else []))
+
+
+@functools.cache
+def compiled(source, *flags):
+    """Once with equal flags."""
+    made = source.with_suffix(f".{len(list(source.parent.iterdir()))}.o")
+    checked("g++", "-std=c++17", *flags, "-c", source, "-o", made)
+    return made
+
+
 def install(prefix, *components):
     for component in components:
         checked("cmake", "--install", BUILD, "--prefix", prefix, "--component", component)
@@ -88,6 +104,19 @@ class Installed(unittest.TestCase):
         for source in CLIENT:
             shutil.copy(source, cls.sources)
 
+    def build(self, sources):
+        told = configured(sources, self.prefix)
+        self.assertEqual(told.returncode, 0, told.stderr)
+        checked("cmake", "--build", sources / "built")
+
+    def told(self, *words):
+        return checked("pkg-config", *words, env=os.environ | {"PKG_CONFIG_PATH": f"{self.prefix}/lib/pkgconfig"})
+
+    def link(self, client, package, *options):
+        """As pkg-config says."""
+        client_object = compiled(self.sources / "client.cpp", *self.told(package, "--cflags").split())
+        checked("g++", client_object, *self.told(package, "--libs").split(), *options, "-o", client)
+
     def check_client(self, client, generation):
         out = self.folder / f"out_{client.name}"
         out.mkdir()
@@ -110,10 +139,11 @@ class Installed(unittest.TestCase):
             self.assertFalse((prefix / "include").exists())
 
     def test_find_package(self):
-        (self.sources / "CMakeLists.txt").write_text(PROJECT.format(version=VERSION, components=" ".join(COMPONENTS)))
-        checked("cmake", "-S", self.sources, "-B", self.folder / "built", f"-DCMAKE_PREFIX_PATH={self.prefix}")
-        checked("cmake", "--build", self.folder / "built")
-        answers = {self.check_client(self.folder / f"built/client_{component}", "10" if component.endswith("_10") else "11")
+        sources = self.folder / "finds"
+        shutil.copytree(self.sources, sources)
+        (sources / "CMakeLists.txt").write_text(PROJECT.format(version=VERSION, components=" ".join(COMPONENTS)))
+        self.build(sources)
+        answers = {self.check_client(sources / f"built/client_{component}", "10" if component.endswith("_10") else "11")
                    for component in COMPONENTS}
         self.assertEqual(len(answers), 1)
 
@@ -127,15 +157,13 @@ endforeach()
 """
         project = project.replace("COMPONENTS {components})", "COMPONENTS {components} wrapper wrapper_10)")
         sources = self.folder / "wraps"
-        shutil.copytree(self.sources, sources, ignore=shutil.ignore_patterns("CMakeLists.txt"))
+        shutil.copytree(self.sources, sources)
         (sources / "CMakeLists.txt").write_text(project.format(version=VERSION, components=" ".join(COMPONENTS)))
-        checked("cmake", "-S", sources, "-B", sources / "built", f"-DCMAKE_PREFIX_PATH={self.prefix}")
-        checked("cmake", "--build", sources / "built")
+        self.build(sources)
         image = self.given / "image"
         told = {checked(sources / f"built/client_{component}", self.plan, image) for component in COMPONENTS}
         self.assertEqual(told, {"equal records, equal answers: 4 rows that sum up to 1\n"})
-        variables = os.environ | {"PKG_CONFIG_PATH": f"{self.prefix}/lib/pkgconfig"}
-        flags = checked("pkg-config", "--cflags", "--libs", "lathe-wrapper", "lathe-lean", env=variables).split()
+        flags = self.told("--cflags", "--libs", "lathe-wrapper", "lathe-lean").split()
         client = self.folder / "wraps_by_pkg_config"
         checked("g++", "-std=c++17", sources / "wrapper_client.cpp", *flags, f"-Wl,-rpath,{self.prefix}/lib", "-o", client)
         self.assertIn(checked(client, self.plan, image), told)
@@ -144,9 +172,9 @@ endforeach()
 
     def configure(self, prefix, components):
         sources = self.folder / f"asks_{components}_{prefix.name}"
-        shutil.copytree(self.sources, sources, ignore=shutil.ignore_patterns("CMakeLists.txt"))
+        shutil.copytree(self.sources, sources)
         (sources / "CMakeLists.txt").write_text(PROJECT.format(version=VERSION, components=components))
-        return run("cmake", "-S", sources, "-B", sources / "built", f"-DCMAKE_PREFIX_PATH={prefix}")
+        return configured(sources, prefix)
 
     def test_what_find_package_does_not_find(self):
         small = self.folder / "small"
@@ -162,10 +190,8 @@ endforeach()
         answers = set()
         for component, package in COMPONENTS.items():
             client = self.folder / f"by_pkg_config_{component}"
-            variables = os.environ | {"PKG_CONFIG_PATH": f"{self.prefix}/lib/pkgconfig"}
-            self.assertEqual(checked("pkg-config", "--modversion", package, env=variables), VERSION + "\n")
-            flags = checked("pkg-config", "--cflags", "--libs", package, env=variables).split()
-            checked("g++", "-std=c++17", self.sources / "client.cpp", *flags, f"-Wl,-rpath,{self.prefix}/lib", "-o", client)
+            self.assertEqual(self.told(package, "--modversion"), VERSION + "\n")
+            self.link(client, package, f"-Wl,-rpath,{self.prefix}/lib")
             answers.add(self.check_client(client, "10" if component.endswith("_10") else "11"))
         self.assertEqual(len(answers), 1)
 
@@ -173,8 +199,8 @@ endforeach()
         for name, generation in (("nvinfer", 11), ("nvinfer_lean", 11), ("nvinfer_dispatch", 11), ("nvinfer", 10)):
             compat = self.prefix / f"lib/compat/{generation}"
             client = self.folder / f"by_{name}_{generation}"
-            checked("g++", "-std=c++17", f"-DLATHE_TENSORRT_MAJOR={generation}", self.sources / "client.cpp",
-                    f"-I{self.prefix}/include", f"-L{compat}", f"-l{name}", f"-Wl,-rpath,{compat}", "-o", client)
+            client_object = compiled(self.sources / "client.cpp", f"-DLATHE_TENSORRT_MAJOR={generation}", f"-I{self.prefix}/include")
+            checked("g++", client_object, f"-L{compat}", f"-l{name}", f"-Wl,-rpath,{compat}", "-o", client)
             self.assertIn(f"[lib{name}.so.{generation}]", checked("readelf", "-d", client))
             self.check_client(client, str(generation))
 
@@ -208,9 +234,7 @@ endforeach()
             checked("dpkg-deb", "-x", packages[part], root)
         library = name.removeprefix("lib").removesuffix("0")
         client = root / "client"
-        flags = checked("pkg-config", "--cflags", "--libs", library,
-                        env=os.environ | {"PKG_CONFIG_PATH": f"{self.prefix}/lib/pkgconfig"}).split()
-        checked("g++", "-std=c++17", self.sources / "client.cpp", *flags, "-o", client)
+        self.link(client, library)
         copy_needed(self.prefix / f"lib/lib{library.replace('-', '_')}.so.0", root)
         shutil.copy(self.plan, root / "plan")
         shutil.copytree(self.given, root / "given")
