@@ -115,14 +115,21 @@ TEST(GemmInteger, ComputedMatrices) {
     std::vector<TensorArg> inputs{a.arg, b.arg};
     for (const Levels& operand : operands) inputs.push_back(operand.arg);
     run_kernel(**kernel, inputs, {out.arg}, static_cast<int>(pick(1, 2)));
-    const auto at = [](const Levels& levels, int64_t z, int64_t r, int64_t c) {
-      return static_cast<int64_t>(levels.at(levels.arg.rank == 3 ? Dims{z, r, c} : Dims{r, c}));
+    const auto dense = [batch](const Levels& levels, int64_t rows, int64_t columns) {
+      std::vector<int64_t> all;
+      for (int64_t z = 0; z < batch; ++z)
+        for (int64_t r = 0; r < rows; ++r)
+          for (int64_t c = 0; c < columns; ++c)
+            all.push_back(static_cast<int64_t>(levels.at(levels.arg.rank == 3 ? Dims{z, r, c} : Dims{r, c})));
+      return all;
     };
+    const std::vector<int64_t> left = dense(a, m, k), right = dense(b, k, n);
     for (int64_t z = 0; z < batch; ++z)
       for (int64_t r = 0; r < m; ++r)
         for (int64_t c = 0; c < n && !::testing::Test::HasFailure(); ++c) {
           int64_t sum = 0;
-          for (int64_t j = 0; j < k; ++j) sum += at(a, z, r, j) * at(b, z, j, c);
+          for (int64_t j = 0; j < k; ++j)
+            sum += left[static_cast<size_t>((z * m + r) * k + j)] * right[static_cast<size_t>((z * k + j) * n + c)];
           expect_element(form, program, out, operands, {z, r, c}, sum);
         }
   }
