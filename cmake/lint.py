@@ -3,10 +3,10 @@
 """Layers, sizes of files and functions, boolean literals in calls, clang-format on every C++ file, and clang-tidy on the
 sources of src/ and tools/.
 
-clang-tidy looks at as many sources at once as may share a translation unit (cmake/unity_groups.py), whatever their folders, for
-most of its time goes to headers. Those of them that mention what only headers of others declare are parsed by themselves
-besides, so that each includes what it uses of ours. What passed is not looked at again until its text, or that of a file that it
-includes, changes (build/lint_passed.txt); what changed last comes first. Running
+clang-tidy looks at as many sources at once as may follow each other in a translation unit (cmake/unity_groups.py), whatever
+their folders, for most of its time goes to headers. Those of them that mention what only headers of others before them declare
+are parsed besides, where nothing helps them, so that each includes what it uses of ours. What passed is not looked at again
+until its text, or that of a file that it includes, changes (build/lint_passed.txt); what changed last comes first. Running
 out of --seconds is a failure: what was not looked at has not passed.
 """
 import argparse
@@ -53,6 +53,12 @@ def check_format():
     passed = subprocess.run(["clang-format", "--dry-run", "-Werror"] + files, cwd=ROOT).returncode == 0 if files else True
     print(f"format: {len(files)} files, {'clean' if passed else 'run `make format`'}")
     return passed
+
+
+def check_texts():
+    passed = [subprocess.run([sys.executable, ROOT / "cmake" / script]).returncode == 0
+              for script in ("check_layers.py", "check_files.py", "check_calls.py")]
+    return all([*passed, check_format()])
 
 
 @dataclasses.dataclass
@@ -112,29 +118,23 @@ def unit_of(entry, sources, folder):
 
 
 def units_of(build, folder):
+    """Those that clang-tidy looks at, and those that are but parsed: sources that may compile only for what comes before them,
+    together with others that do not help them."""
     pools = {}
     for source, entry in sorted(compiled_sources(build).items()):
         # How it is optimised and laid out in sections does not change what it says.
         options = tuple(word for word in unit_of(entry, [source], folder).arguments()[:-2]
                         if not word.startswith("-O") and word not in LAYOUT_OPTIONS)
         pools.setdefault(options, (entry, []))[1].append(source)
-    units = []
+    tidied, parsed = [], []
     for options, (entry, sources) in pools.items():
         tree = tree_of(include_roots(options))
-        alone = [source for source in sources if tree.text(source).prepares_header]
-        groups = tree.groups([source for source in sources if source not in alone], MOST_TOGETHER)
-        units += [unit_of(entry, sorted(group), folder) for group in (*groups, *([source] for source in alone))]
-    return units
-
-
-def parsed_alone(unit):
-    """The units that are but parsed: each source of one that has several, unless it mentions nothing of the others' headers."""
-    tree = tree_of(include_roots(unit.arguments()))
-    for source in unit.sources:
-        if not tree.may_lack(source, set(unit.sources) - {source}):
-            continue
-        command = unit.entry["command"].replace(unit.entry["file"], str(source))
-        yield dataclasses.replace(unit, entry={**unit.entry, "file": str(source), "command": command}, sources=[source])
+        groups = tree.groups(sources, MOST_TOGETHER, tree.may_precede)
+        lacking = [source for group in groups for i, source in enumerate(group) if tree.may_lack(source, group[:i])]
+        tidied += [unit_of(entry, group, folder) for group in groups]
+        parsed += [unit_of(entry, group, folder) for group in tree.groups(
+            lacking, MOST_TOGETHER, lambda one, other: tree.may_precede(one, other) and not tree.may_lack(other, [one]))]
+    return tidied, parsed
 
 
 def tidy(database, unit):
@@ -177,17 +177,17 @@ def check_code(build, seconds, jobs):
     database = build / "lint"
     shutil.rmtree(database, ignore_errors=True)
     database.mkdir()
-    units = units_of(build, database)
+    units, parsed = units_of(build, database)
     (database / "compile_commands.json").write_text(json.dumps([unit.entry for unit in units]))
     parser = Parser(database)
     text_of = functools.cache(pathlib.Path.read_bytes)
     rules = hashlib.sha256((ROOT / ".clang-tidy").read_bytes()).hexdigest()
     tasks = [(f"tidy {rules} {unit.digest(text_of)}", unit, functools.partial(tidy, database, unit))
              for unit in units]
-    tasks += [(f"parse {unit.digest(text_of)}", unit, functools.partial(parser.parse, unit))
-              for several in units for unit in parsed_alone(several)]
-    todo = sorted((task for task in tasks if task[0] not in passed_before),
-                  key=lambda task: -max(source.stat().st_mtime for source in task[1].sources))
+    tasks += [(f"parse {unit.digest(text_of)}", unit, functools.partial(parser.parse, unit)) for unit in parsed]
+    # In a new checkout everything is as old as the rest, to the second: the longest come first, so that none is waited for.
+    todo = sorted((task for task in tasks if task[0] not in passed_before), reverse=True,
+                  key=lambda task: (max(int(source.stat().st_mtime) for source in task[1].sources), len(task[1].sources)))
     passed = {key for key, _, _ in tasks if key in passed_before}
     failed, skipped = [], []
 
@@ -224,10 +224,10 @@ def main():
     if not CLANG_TIDY.is_file():
         sys.exit(f"lint: there is no {CLANG_TIDY}: run cmake/setup.sh build lint")
     build = arguments.build.resolve()
-    results = [subprocess.run([sys.executable, ROOT / "cmake" / script]).returncode == 0
-               for script in ("check_layers.py", "check_files.py", "check_calls.py")]
-    results += [check_format(), check_code(build, arguments.seconds, arguments.jobs)]
-    return 0 if all(results) else 1
+    with concurrent.futures.ThreadPoolExecutor(1) as beside:  # while this process says what clang-tidy looks at together
+        texts = beside.submit(check_texts)
+        passed = check_code(build, arguments.seconds, arguments.jobs)
+    return 0 if texts.result() and passed else 1
 
 
 if __name__ == "__main__":

@@ -26,6 +26,7 @@ function(lathe_compile_together)
   file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/unity_sources.txt "${lines}")
   execute_process(COMMAND ${LATHE_PYTHON} ${CMAKE_SOURCE_DIR}/cmake/unity_groups.py --root ${CMAKE_SOURCE_DIR}/src
     --root ${CMAKE_SOURCE_DIR}/include --root ${CMAKE_SOURCE_DIR}/tools --root ${CMAKE_SOURCE_DIR}/tests
+    --kept ${CMAKE_CURRENT_BINARY_DIR}/unity_groups.txt
     INPUT_FILE ${CMAKE_CURRENT_BINARY_DIR}/unity_sources.txt OUTPUT_VARIABLE rows COMMAND_ERROR_IS_FATAL ANY)
   string(REGEX MATCHALL "[^\n]+" rows "${rows}")
   foreach(row IN LISTS rows)

@@ -26,9 +26,9 @@ int sodium_is_zero(const unsigned char* bytes, size_t count) {
 
 // Never called: nothing is random, keys of hashes are not used, and BLAKE2b's portable form is what runs unless
 // sodium_init() is called.
-[[noreturn]] void sodium_misuse() { std::abort(); }
-[[noreturn]] void randombytes_buf(void*, size_t) { std::abort(); }
-[[noreturn]] int blake2b_compress_ssse3(void*, const uint8_t*) { std::abort(); }
-[[noreturn]] int blake2b_compress_sse41(void*, const uint8_t*) { std::abort(); }
-[[noreturn]] int blake2b_compress_avx2(void*, const uint8_t*) { std::abort(); }
+void sodium_misuse() { std::abort(); }
+void randombytes_buf(void*, size_t) { std::abort(); }
+int blake2b_compress_ssse3(void*, const uint8_t*) { std::abort(); }
+int blake2b_compress_sse41(void*, const uint8_t*) { std::abort(); }
+int blake2b_compress_avx2(void*, const uint8_t*) { std::abort(); }
 }

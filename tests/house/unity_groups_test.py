@@ -69,6 +69,28 @@ class UnityGroups(unittest.TestCase):
         self.apart("using namespace a;\nint f();", "int g();")
         self.apart("#define SETTING 1\n#include <vector>", "int g();")
         self.together("#define ROW(x) x,\n#include \"rows.def\"\n#undef ROW", "#define ROW(x) x;\n#include \"rows.def\"\n#undef ROW")
+        row = "#define ROW(x) x,\n#include \"f/rows.def\""
+        self.together(row, row, headers={"f/rows.def": "ROW(a)\n#undef ROW"})
+        self.apart(row, row, headers={"f/rows.def": "ROW(a)"})
+
+    def test_what_is_kept_holds_until_a_source_changes(self):
+        with tempfile.TemporaryDirectory() as name:
+            root, kept = pathlib.Path(name).resolve(), pathlib.Path(name) / "kept"
+            (root / "f").mkdir()
+            sources = [root / "f/a.cpp", root / "f/b.cpp"]
+
+            def rows(text):
+                for source in sources:
+                    source.write_text(text)
+                return subprocess.run([sys.executable, GROUPS, "--root", root, "--kept", kept], capture_output=True, text=True,
+                                      input="".join(f"target|{source}\n" for source in sources), check=True).stdout
+
+            together = rows("")
+            self.assertEqual(len(together.splitlines()), 2)
+            kept.write_text(kept.read_text().replace("f_0", "kept"))
+            self.assertEqual(rows(""), together.replace("f_0", "kept"))
+            self.assertEqual(rows("static int x;"), "")
+            self.assertEqual(rows(""), together)
 
     def test_folders_and_sizes(self):
         self.assertEqual(groups({"f/a.cpp": "", "g/b.cpp": ""}), [])
