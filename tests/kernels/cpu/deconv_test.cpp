@@ -45,11 +45,11 @@ double plain_sum(const Case& c, const TestTensor& x, const TestTensor& weights, 
       at[2 + d - missing] = i / s.stride[d];
     }
     if (!inside) continue;
-    for (int64_t i = 0; i < inputs; ++i) {
-      at[1] = group * inputs + i;
-      const int64_t weight[kMaxRank] = {at[1], index[1] % outputs, tap[missing], tap[std::min(missing + 1, 2)], tap[2]};
-      sum += static_cast<double>(x.at(at)) * static_cast<double>(weights.at(weight));
-    }
+    at[1] = group * inputs;
+    const int64_t weight[kMaxRank] = {at[1], index[1] % outputs, tap[missing], tap[std::min(missing + 1, 2)], tap[2]};
+    const float *input = &x.at(at), *factor = &weights.at(weight);
+    for (int64_t i = 0; i < inputs; ++i)
+      sum += static_cast<double>(input[i * x.arg.strides[1]]) * static_cast<double>(factor[i * weights.arg.strides[0]]);
   }
   return sum;
 }
