@@ -143,10 +143,8 @@ Expression packed_weights(const Node& dequantize, const NodeOrder& order) {
 std::optional<Region> normalization_before(const Node& root, const NodeOrder& order, int64_t most, CostModel& costs) {
   constexpr double kColumns = 16;      // of a tile of few rows
   constexpr double kInstructions = 3;  // for an element: of its row's statistic, and two that scale it
-  if (!root.is(OpKind::matmul) || root.attrs<MatmulAttrs>().transpose_a) return std::nullopt;
-  const Node* weights = root.input(1)->producer();
-  const bool is_packed = weights && weights->is(OpKind::dequantize) && weights->input(0)->constant();
-  if (!is_packed && !root.input(1)->constant()) return std::nullopt;
+  if (!root.is(OpKind::matmul) || root.attrs<MatmulAttrs>().transpose_a || !root.input(1)->constant())
+    return std::nullopt;
   Value* rows = root.input(0);
   Node* node = rows->producer();
   if (!node || !rows->has_single_use() || node->num_outputs() != 1 || size_of(rows->dtype()) != 2) return std::nullopt;

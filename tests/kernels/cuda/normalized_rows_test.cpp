@@ -13,7 +13,6 @@ namespace lathe::cuda {
 
 const Tactic& gemv_tactic();
 const Tactic& gemm_tactic();
-const Tactic& gemm_weight_only_tactic();
 
 namespace {
 
@@ -121,34 +120,6 @@ TEST(CudaNormalizedRows, OfOpenNumber) {
       Product run = at(symbols);
       run.problem.symbols = measured;  // what it is chosen for
       check(gemv_tactic(), run.problem, config, symbols);
-    }
-  }
-}
-
-// Codes of 4 and 8 bits, of any number of rows.
-TEST(CudaNormalizedRows, ByPackedWeights) {
-  const RmsNormalizationAttrs attrs = rms();
-  const Tensor levels = any_levels({192, 40}, 1);
-  Tensor scales = *Tensor::allocate(DType::f16, {1, 40});
-  from_doubles(std::vector<double>(40, 0x1p-7), scales);  // with which what is dequantised needs no rounding
-  for (const int64_t rows : {1, 6, 70}) {
-    const std::vector<int64_t> measured = {1}, symbols = {rows};
-    Product product(attrs, DType::f16, symbolic_operand(DType::f16, {Expr::symbol(0), 192}, symbols),
-                    {Expr::symbol(0), 40}, symbols);
-    Problem& problem = product.problem;
-    problem.symbols = measured;
-    problem.inputs[1] = operand(DType::i8, {192, 40});
-    problem.inputs[1].constant = problem.inputs[1].weights = &levels;
-    put_before(problem, 1, "in=2; r2=mul r0 r1; out r2", {operand(DType::f16, {1, 40})});
-    problem.inputs[1].operands[0].constant = problem.inputs[1].operands[0].weights = &scales;
-    problem.inputs[1].operands[0].blocks = {192, 1};
-    const std::vector<Config> configs = configs_of(gemm_weight_only_tactic(), problem);
-    EXPECT_FALSE(std::ranges::all_of(configs, is_apart));
-    EXPECT_TRUE(std::ranges::any_of(configs, is_apart));
-    for (const Config& config : configs) {
-      if (!config.text.starts_with("warps=2 slices=2") && !config.text.starts_with("warps=1 slices=8")) continue;
-      EXPECT_EQ(launches_of(gemm_weight_only_tactic(), problem, config), 3U);
-      check(gemm_weight_only_tactic(), problem, config, symbols);
     }
   }
 }

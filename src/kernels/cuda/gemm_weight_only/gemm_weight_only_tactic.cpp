@@ -8,7 +8,6 @@
 #include "base/divide.h"
 #include "kernels/cuda/gemm/epilogue_tactic.h"
 #include "kernels/cuda/gemm/matrices_tactic.h"
-#include "kernels/cuda/gemv/normalized_tactic.h"
 #include "kernels/cuda/gemv/stream_tactic.h"
 #include "kernels/cuda/match.h"
 #include "ops/rules.h"
@@ -27,8 +26,7 @@ struct WeightOnly {
   Expr row = {}, element = {};  // A's strides
   int64_t opt_m = 0;
   bool has_zeros = false;
-  bool is_scalar = false;   // matrix units do not multiply the type
-  bool normalizes = false;  // Operand::normalization
+  bool is_scalar = false;  // matrix units do not multiply the type
 
   int64_t slices() const { return ceil_div(weights.n(), kColumns); }
   int64_t panels() const { return ceil_div(weights.k(), kPanel); }
@@ -98,8 +96,6 @@ Result<Tensor> pack_pairs(const WeightOnly& form, const Of& of) {
 
 struct Blocks {
   int64_t warps = 8, groups = 1;  // of a slice of columns, and such slices
-  bool apart = false;             // rows are normalised by a launch of their own
-  int64_t threads() const { return 32 * warps * groups; }
 };
 
 int64_t most_rows(const WeightOnly& form) { return form.is_scalar ? 8 : 64; }
@@ -119,20 +115,6 @@ gemv::PanelStream stream_of(const WeightOnly& form, const Blocks& blocks) {
           .groups = blocks.groups};
 }
 
-struct Tile {
-  int64_t rows;
-  Blocks blocks;
-  int64_t sums_bytes() const { return blocks.warps * blocks.groups * rows * kColumns * 4; }
-};
-
-// Shared memory for the rows that a tile reads, behind so many bytes of others; 0 = it reads them where they lie.
-int64_t staged_bytes(const Problem& problem, const WeightOnly& form, const Tile& tile, int64_t before) {
-  const Expr& m = form.product.m;
-  const int64_t most = m.is_constant() ? std::min(form.opt_m, tile.rows) : tile.rows;
-  if (form.is_scalar || form.width != 8) return 0;
-  return stream_of(form, tile.blocks).staged_bytes(most, before + tile.sums_bytes(), problem.target);
-}
-
 std::vector<Config> configs(const Problem& problem, const WeightOnly& form) {
   constexpr double kShareOfTensorCores = 0.2, kSeen = 0.1;  // of what the longer part hides
   constexpr int64_t kMostWarps = 64;                        // for each multiprocessor, in all
@@ -143,49 +125,40 @@ std::vector<Config> configs(const Problem& problem, const WeightOnly& form) {
   const double each = form.is_scalar ? target.products.f32 : target.products.matrix * kShareOfTensorCores;
   const auto rows = static_cast<double>(std::max<int64_t>(form.opt_m, form.is_scalar ? 1 : 8));
   const double computing = products * rows / (std::max(each, 1.0) * target.cores * target.clock_mhz);
-  std::optional<gemv::NormalizedRows> normalized;
-  if (form.normalizes) normalized.emplace(problem, 0);
-  const double apart_us = normalized ? normalized->predicted_us() : 0;
   std::vector<Config> configs;
-  const auto add = [&](const Blocks& blocks, double memory) {
-    const std::string slices = blocks.groups > 1 ? fmt::format(" slices={}", blocks.groups) : "";
-    configs.push_back({.text = fmt::format("warps={}{}{}", blocks.warps, slices, blocks.apart ? " apart" : ""),
-                       .predicted_us = std::max(memory, computing) + kSeen * std::min(memory, computing) +
-                                       (blocks.apart ? apart_us : 0),
-                       .choice = blocks});
-  };
   constexpr Blocks kBlocks[] = {{4, 1}, {8, 1}, {2, 4}, {1, 8}, {16, 1}, {2, 2}},
                    kScalar[] = {{4}, {8}, {16}, {2}, {1}};
   for (const Blocks& blocks : form.is_scalar ? std::span<const Blocks>(kScalar) : kBlocks) {
     const int64_t warps = blocks.warps;
     if (warps > 1 && (warps > form.panels() || form.slices() * warps > kMostWarps * target.cores)) continue;
     if (warps * blocks.groups > 4 && tile_rows(form, form.opt_m) > 32) continue;  // shared memory
-    const Tile tile{tile_rows(form, form.opt_m), blocks};
-    gemv::PanelStream stream = stream_of(form, blocks);
-    const double apart = stream.predicted_us(bytes, target);
-    if (!normalized) {
-      add(blocks, apart);
-      continue;
-    }
-    if (staged_bytes(problem, form, tile, normalized->shared_bytes(tile.rows, form.panels(), blocks.threads())) > 0) {
-      stream.block_clocks = normalized->clocks(form.opt_m, blocks.threads());
-      add(blocks, stream.predicted_us(bytes, target));
-    }
-    add({warps, blocks.groups, true}, apart);
+    const double memory = stream_of(form, blocks).predicted_us(bytes, target);
+    configs.push_back({.text = blocks.groups > 1 ? fmt::format("warps={} slices={}", warps, blocks.groups)
+                                                 : fmt::format("warps={}", warps),
+                       .predicted_us = std::max(memory, computing) + kSeen * std::min(memory, computing),
+                       .choice = blocks});
   }
   return best_first(std::move(configs));
 }
 
 // ---- the text
 
-// What a launch reads of A: as it lies, which it may normalise, or as a launch before has written it to the workspace.
-struct RowsOf {
-  const gemv::NormalizedRows* normalized = nullptr;
-  std::optional<Expr> workspace;  // where it begins
-  bool normalizes() const { return normalized && !workspace; }
+struct Tile {
+  int64_t rows;
+  Blocks blocks;
+  int64_t threads() const { return 32 * blocks.warps * blocks.groups; }
+  int64_t sums_bytes() const { return blocks.warps * blocks.groups * rows * kColumns * 4; }
 };
 
-std::string tile_type(const WeightOnly& form, const Tile& tile, const RowsOf& of, int64_t staged) {
+// Shared memory for the rows that a tile reads; 0 = it reads them where they lie.
+int64_t staged_bytes(const Problem& problem, const WeightOnly& form, const Tile& tile) {
+  const Expr& m = form.product.m;
+  const int64_t most = m.is_constant() ? std::min(form.opt_m, tile.rows) : tile.rows;
+  if (form.is_scalar || form.width != 8) return 0;
+  return stream_of(form, tile.blocks).staged_bytes(most, tile.sums_bytes(), problem.target);
+}
+
+std::string tile_type(const WeightOnly& form, const Tile& tile, int64_t staged) {
   const std::string_view type = device_type(form.dtype), code = device_type(form.weights.dtype());
   const gemv::PanelStream stream = stream_of(form, tile.blocks);
   const int bits = form.weights.bits();
@@ -195,31 +168,18 @@ std::string tile_type(const WeightOnly& form, const Tile& tile, const RowsOf& of
   if (form.is_scalar)
     return fmt::format("weight_only::ScalarTile<{}, {}, {}, {}, {}, {}, {}, {}, {}>", columns, type, bits,
                        tile.blocks.warps, tile.rows, stream.ahead(), stream.own(), form.width, code);
-  const int64_t threads = tile.blocks.threads();
-  const std::string reader = of.normalizes() ? of.normalized->reader(tile.rows, threads)
-                             : staged > 0    ? fmt::format("SharedRows<{}, {}, {}>", type, tile.rows, threads)
-                                             : fmt::format("GlobalRows<{}, {}>", type, form.width);
+  const std::string reader = staged > 0 ? fmt::format("SharedRows<{}, {}, {}>", type, tile.rows, tile.threads())
+                                        : fmt::format("GlobalRows<{}, {}>", type, form.width);
   return fmt::format("gemv::StreamTile<{}, {}, {}, {}, {}, {}, {}, gemv::{}>", columns, type, tile.blocks.warps,
                      tile.blocks.groups, tile.rows / 8, stream.ahead(), stream.own(), reader);
 }
 
-std::string rows_text(Source& source, const WeightOnly& form, const RowsOf& of) {
-  const gemm::Product& p = form.product;
-  if (of.workspace) {
-    source.workspace("rows", *of.workspace, device_type(form.dtype));
-    return fmt::format("{{rows, {}, 1, m, {}}}", source.number(of.normalized->pitch()), form.weights.k());
-  }
-  const std::string rows = fmt::format("{{A_.data{}, {}, {}, m, {}}}", gemm::batch_offset(source, p, p.a),
-                                       source.number(form.row), source.number(form.element), form.weights.k());
-  return of.normalized ? of.normalized->rows(source, rows) : rows;
-}
-
-SourceLaunch launch_of(const Problem& problem, const WeightOnly& form, const Tile& tile, const RowsOf& of,
-                       const Expr& is_wanted, Emission& emission) {
+SourceLaunch launch_of(const Problem& problem, const WeightOnly& form, const Tile& tile, const Expr& is_wanted,
+                       Emission& emission) {
   const PackedWeights& weights = form.weights;
   const gemm::Product& p = form.product;
   Source source("gemm_weight_only/gemm_weight_only.cuh");
-  if (!of.workspace) source.input(0, problem.inputs[0], "A");
+  source.input(0, problem.inputs[0], "A");
   source.input(1, packed_operand(emission.packed[0].content), "B");
   source.input(2, packed_operand(emission.packed[1].content), "S");
   if (form.has_zeros) source.input(3, packed_operand(emission.packed[2].content), "Z");
@@ -227,9 +187,7 @@ SourceLaunch launch_of(const Problem& problem, const WeightOnly& form, const Til
   ending.column_dims = p.column_dims();
   ending.first_operand = form.has_zeros ? 4 : 3;
   const gemm::Sink sink = gemm::declare_sink(source, ending, 1, emission);
-  const int64_t before =
-      of.normalizes() ? of.normalized->shared_bytes(tile.rows, form.panels(), tile.blocks.threads()) : 0;
-  const int64_t rows_bytes = staged_bytes(problem, form, tile, before);
+  const int64_t staged = staged_bytes(problem, form, tile);
   const gemv::PanelStream stream = stream_of(form, tile.blocks);
   const std::string call = fmt::format(
       "using Tile = {0};\n"
@@ -237,38 +195,18 @@ SourceLaunch launch_of(const Problem& problem, const WeightOnly& form, const Til
       "  const gemm::Block block = gemm::block_of<Tile>(m, n, k, 1);\n"
       "  const long batch = block.batch;\n"
       "  Tile tile;\n"
-      "  tile.run({{B_.data, S_.data, {4}}}, {5}, block, n, {6});\n"
-      "  gemv::finish<{7}, {8}>(tile, {9}, block, m, n, reinterpret_cast<float*>(dynamic_shared() + {10}));",
-      tile_type(form, tile, of, rows_bytes), source.number(p.m), weights.n(), weights.k(),
-      form.has_zeros ? "Z_.data" : "nullptr", rows_text(source, form, of), stream.cached(problem.target),
-      std::min<int64_t>(sink.vector, kColumns), tile.blocks.warps, sink.text, before + rows_bytes);
+      "  tile.run({{B_.data, S_.data, {4}}}, {{A_.data{5}, {6}, {7}, m, {3}}}, block, n, {8});\n"
+      "  gemv::finish<{9}, {10}>(tile, {11}, block, m, n, reinterpret_cast<float*>(dynamic_shared() + {12}));",
+      tile_type(form, tile, staged), source.number(p.m), weights.n(), weights.k(),
+      form.has_zeros ? "Z_.data" : "nullptr", gemm::batch_offset(source, p, p.a), source.number(form.row),
+      source.number(form.element), stream.cached(problem.target), std::min<int64_t>(sink.vector, kColumns),
+      tile.blocks.warps, sink.text, staged);
   const Expr blocks = ceildiv(p.m, tile.rows) * stream.blocks() * volume(p.batch) * is_wanted;
-  return source.finish(call, {blocks, 1, 1}, static_cast<uint32_t>(tile.blocks.threads()),
-                       static_cast<uint32_t>(before + rows_bytes + tile.sums_bytes()));
+  return source.finish(call, {blocks, 1, 1}, static_cast<uint32_t>(tile.threads()),
+                       static_cast<uint32_t>(staged + tile.sums_bytes()));
 }
 
-// Two launches where the rows are open, of which one has no blocks: few rows, as they are measured, and any. Where rows
-// are normalised, the one of few may do that; else a launch before it does.
-Result<> add_launches(const Problem& problem, const WeightOnly& form, const Blocks& blocks, Emission& emission) {
-  const Tile measured{tile_rows(form, form.opt_m), blocks}, any{most_rows(form), {.warps = 4}};
-  const Expr& m = form.product.m;
-  const bool has_any = !m.is_constant() && measured.rows != any.rows;
-  const Expr are_more = min(max(m - measured.rows, 0), 1), are_few = has_any ? Expr(1) - are_more : Expr(1);
-  RowsOf rows;
-  std::optional<gemv::NormalizedRows> normalized;
-  if (form.normalizes) {
-    rows.normalized = &normalized.emplace(problem, emission.inputs.size());
-    add_prologue_inputs(problem, 0, emission);
-  }
-  if (!blocks.apart) emission.launches.push_back(launch_of(problem, form, measured, rows, are_few, emission));
-  if (normalized && (blocks.apart || has_any)) {
-    LATHE_ASSIGN(rows.workspace, normalized->add_launches(blocks.apart ? Expr(1) : are_more, emission));
-  }
-  if (blocks.apart) emission.launches.push_back(launch_of(problem, form, measured, rows, are_few, emission));
-  if (has_any) emission.launches.push_back(launch_of(problem, form, any, rows, are_more, emission));
-  return {};
-}
-
+// Two launches where the rows are open, of which one has no blocks: few rows, as they are measured, and any.
 Result<Emission> emit(const Problem& problem, const WeightOnly& form, const Config& config) {
   Emission emission;
   emission.with_program = false;
@@ -283,7 +221,15 @@ Result<Emission> emit(const Problem& problem, const WeightOnly& form, const Conf
                  }));
   }
   add_operand_inputs(problem, emission);
-  LATHE_TRY(add_launches(problem, form, config.as<Blocks>(), emission));
+  const Tile measured{tile_rows(form, form.opt_m), config.as<Blocks>()}, any{most_rows(form), {.warps = 4}};
+  const Expr& m = form.product.m;
+  if (m.is_constant() || measured.rows == any.rows) {
+    emission.launches.push_back(launch_of(problem, form, measured, 1, emission));
+    return emission;
+  }
+  const Expr are_more = min(max(m - measured.rows, 0), 1);
+  emission.launches.push_back(launch_of(problem, form, measured, Expr(1) - are_more, emission));
+  emission.launches.push_back(launch_of(problem, form, any, are_more, emission));
   return emission;
 }
 
@@ -291,11 +237,8 @@ Result<Emission> emit(const Problem& problem, const WeightOnly& form, const Conf
 
 Matched match_gemm_weight_only(const Problem& problem) {
   if (!problem.is(OpKind::matmul)) return refuse("not a matrix product");
-  const Features supported{.reassociated_result = true,
-                           .pairs = true,
-                           .reassociated_inputs = 1,
-                           .packed_weights = true,
-                           .normalized_rows = true};
+  const Features supported{
+      .reassociated_result = true, .pairs = true, .reassociated_inputs = 1, .packed_weights = true};
   if (auto reason = unsupported_feature(problem, supported)) return refuse(*std::move(reason));
   const DType dtype = problem.inputs[0].dtype;
   if (!is_short_float(dtype)) return refuse(fmt::format("elements of type {}", name_of(dtype)));
@@ -309,10 +252,6 @@ Matched match_gemm_weight_only(const Problem& problem) {
   form.opt_m = form.product.m.evaluate(problem.symbols).value_or(1);
   form.has_zeros = form.weights.has_other_zeros();
   form.is_scalar = !is_matrix_half(problem.target, dtype);
-  form.normalizes = problem.inputs[0].normalization != nullptr;
-  if (form.normalizes && (form.is_scalar || form.width != 8 || !form.product.batch.empty()))
-    return refuse("normalised rows that tensor cores do not multiply, or that do not begin at vectors");
-  if (auto reason = gemv::refuse_normalization(problem)) return refuse(*std::move(reason));
   return match_form(problem, std::move(form), configs, emit);
 }
 
