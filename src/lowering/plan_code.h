@@ -18,7 +18,7 @@ class PlanCode {
   Result<> check(const SourceLaunch& launch);
   // Of a module of the plan.
   const std::string& source_of(uint32_t code) const { return out_.code_sources[code]; }
-  // Takes out modules that no step's launches name.
+  // Takes out modules that no step's launches name, before others get one (plan::Refit::code).
   void drop_unused();
 
  private:

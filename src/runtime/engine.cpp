@@ -354,8 +354,9 @@ Result<> Engine::make_kernels(KernelCache* cache) const {
     if (!plan().steps[i].is<plan::DeviceLaunches>()) continue;
     LATHE_ASSIGN(code_[i].kernel, make_kernel(i));
   }
+  if (refittable_) LATHE_TRY(refittable_->take_code(module_bytes_));
   has_kernels_ = true;
-  return refittable_ ? refittable_->take_code(module_bytes_) : Result<>();
+  return {};
 }
 
 // A block whose bodies run as often as sizes and constants say.

@@ -67,9 +67,8 @@ uint64_t PackingTable::Extent::bytes() const {
 }
 
 PackingTable::PackingTable(const Extent& extent, std::byte* memory, std::byte* address, RangeCheck check)
-    : memory_(memory), address_(address) {
-  auto* const head =
-      new (memory) packing::PackingHead{static_cast<long>(extent.boxes), check == RangeCheck::on ? 1 : 0};
+    : memory_(memory), address_(address), check_(check) {
+  auto* const head = new (memory) packing::PackingHead{static_cast<long>(extent.boxes)};
   box_ = reinterpret_cast<PackedBox*>(head + 1);
   steps_ = step_ = reinterpret_cast<PackedStep*>(box_ + extent.boxes);
   number_ = reinterpret_cast<double*>(steps_ + extent.steps);
@@ -97,6 +96,7 @@ void PackingTable::add(const ConstantContent& content, const std::byte* from, st
   PackedBox packed{};
   packed.from = address_of(from);
   packed.to = address_of(to);
+  packed.checks = check_ == RangeCheck::on && !elements.holds_range() ? 1 : 0;
   packed.first_step = step_ - steps_;
   packed.steps = static_cast<long>(elements.steps().size());
   const long bits = std::countr_zero(size_of(elements.type()));  // kPackedBits8 is that of one byte

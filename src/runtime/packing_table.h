@@ -18,7 +18,8 @@ Result<std::unique_ptr<Kernel>> make_packing_kernel(Device& device, std::span<co
 
 class PackingTable {
  public:
-  // Whether the kernel does all that is to be done for a constant: it writes no zeros between elements.
+  // Whether the kernel does all that is to be done for a constant: it writes no zeros between elements. What boxes of a
+  // damaged plan leave out that overlap, stays as the memory was.
   static bool takes(const ConstantContent& content);
 
   // What a table has room for.
@@ -32,7 +33,8 @@ class PackingTable {
 
   // One of those that the extent counts. Its weights lie at `from` on the device.
   void add(const ConstantContent& content, const std::byte* from, std::byte* to);
-  // When it lies there. `found`: address of an int which becomes 1 where a number is out of range.
+  // When it lies there. `found`: address of an int which becomes 1 where a number is out of range of a type that holds
+  // less than the weights'.
   Result<> launch(const Kernel& kernel, std::byte* found, Queue& queue) const;
 
  private:
@@ -40,6 +42,7 @@ class PackingTable {
 
   std::byte* const memory_;
   std::byte* const address_;
+  const RangeCheck check_;
   packing::PackedBox* box_;  // where the next one goes
   packing::PackedStep *steps_, *step_;
   double* number_;

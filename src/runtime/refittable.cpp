@@ -158,7 +158,8 @@ std::vector<ConstantPlacer::Place> Refittable::places() const {
 }
 
 Result<> Refittable::check_ranges(int threads) const {
-  const auto& [deriver, constants, contents] = *derived_;
+  const std::vector<uint32_t>& constants = derived_->constants;
+  const std::vector<ConstantContent>& contents = derived_->contents;
   std::vector<std::optional<ChannelArithmetic::OutOfRange>> found(contents.size());
   for_each_in_threads(contents.size(), threads, [&](size_t i, size_t) {
     if (!contents[i].elements.holds_range()) found[i] = contents[i].elements.find_out_of_range();
@@ -192,13 +193,20 @@ Result<> Refittable::upload(RangeCheck check, int threads) {
   };
   uint64_t bytes = 0;
   for (const ConstantPlacer::Place& place : places) bytes += aligned(place);
-  const uint64_t room = uploader_.room_for(places);
-  const Result<DeviceMemory> beside = device_->allocate(bytes + room);
-  if (!beside && beside.error().code == ErrorCode::out_of_memory) return upload_in_place(check, threads);
+  uint64_t scratch = uploader_.scratch_bytes(places);
+  const auto lacks_memory = [](const Result<DeviceMemory>& memory) {
+    return !memory && memory.error().code == ErrorCode::out_of_memory;
+  };
+  Result<DeviceMemory> beside = device_->allocate(bytes + scratch);
+  if (scratch > 0 && lacks_memory(beside)) {
+    scratch = 0;  // then the host packs
+    beside = device_->allocate(bytes);
+  }
+  if (lacks_memory(beside)) return upload_in_place(check, threads);
   if (!beside) return fail(beside.error());
   std::byte* end = beside->data();
   for (ConstantPlacer::Place& place : places) place.to = std::exchange(end, end + aligned(place));
-  LATHE_ASSIGN(const ConstantPlacer::Found found, uploader_.run(places, check, threads, room > 0 ? end : nullptr));
+  LATHE_ASSIGN(const ConstantPlacer::Found found, uploader_.run(places, check, threads, scratch > 0 ? end : nullptr));
   if (found != ConstantPlacer::Found::none) {
     LATHE_TRY(check_ranges(threads));  // says where
     return fail(ErrorCode::internal, "a number is out of range that is not found again");

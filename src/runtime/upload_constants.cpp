@@ -53,7 +53,7 @@ uint64_t ConstantUploader::buffer_bytes(std::span<const ConstantPlacer::Place> p
   return bytes;
 }
 
-uint64_t ConstantUploader::room_for(std::span<const ConstantPlacer::Place> places) const {
+uint64_t ConstantUploader::scratch_bytes(std::span<const ConstantPlacer::Place> places) const {
   const auto is_packed = [&](const ConstantPlacer::Place& place) { return packs(place, Packer::device); };
   if (!packing_ || !dynamic_cast<PinningDevice*>(&device_) || std::ranges::none_of(places, is_packed)) return 0;
   return buffers_.size() * (buffer_bytes(places, Packer::device) + kAlignment);
@@ -73,13 +73,13 @@ Result<> ConstantUploader::prepare(std::span<const ConstantPlacer::Place> places
   return {};
 }
 
-// Each buffer gets so many bytes of the room, behind where the kernel says that a number was out of range.
-Result<> ConstantUploader::divide(std::byte* room, uint64_t bytes) {
+// Each buffer gets so many bytes of scratch memory, behind where the kernel says that a number was out of range.
+Result<> ConstantUploader::divide(std::byte* scratch, uint64_t bytes) {
   constexpr int kNone = 0;
   for (Buffer& buffer : buffers_) {
-    buffer.found = room;
-    buffer.room = room + kAlignment;
-    room = buffer.room + bytes;
+    buffer.found = scratch;
+    buffer.scratch = scratch + kAlignment;
+    scratch = buffer.scratch + bytes;
     LATHE_TRY(device_.upload(buffer.found, &kNone, sizeof kNone, *buffer.queue));
   }
   return {};
@@ -111,7 +111,7 @@ Result<ConstantPlacer::Found> ConstantUploader::send(std::span<Part> parts, Buff
   uint64_t offset = 0;
   for (Part& part : parts) {
     part.in_buffer.to = buffer.memory.data() + offset;
-    if (part.packed) part.to = buffer.room + offset;
+    if (part.packed) part.to = buffer.scratch + offset;
     clear(part.in_buffer);
     places.push_back(part.in_buffer);
     offset = round_up(offset + part.in_buffer.bytes, kAlignment);
@@ -138,7 +138,7 @@ Result<> ConstantUploader::pack(std::span<const Part> parts, uint64_t offset, Bu
     if (part.packed) extent.add(*part.packed->content);
   if (extent.boxes == 0) return {};
   std::byte* const from = buffer.memory.data() + offset;
-  std::byte* const to = buffer.room + offset;
+  std::byte* const to = buffer.scratch + offset;
   PackingTable table(extent, from, to, check);
   for (const Part& part : parts)
     if (part.packed) table.add(*part.packed->content, part.to, part.packed->to);
@@ -170,8 +170,8 @@ Result<ConstantPlacer::Found> ConstantUploader::send_all(std::span<Part> parts, 
 }
 
 Result<ConstantPlacer::Found> ConstantUploader::run(std::span<const ConstantPlacer::Place> places, RangeCheck check,
-                                                    int threads, std::byte* room) {
-  const Packer packer = room ? Packer::device : Packer::host;
+                                                    int threads, std::byte* scratch) {
+  const Packer packer = scratch ? Packer::device : Packer::host;
   std::vector<ConstantContent> weights;  // as they are, of what the device packs
   weights.reserve(places.size());
   std::vector<Part> parts;
@@ -188,13 +188,13 @@ Result<ConstantPlacer::Found> ConstantUploader::run(std::span<const ConstantPlac
     }
   }
   Result<> ready = prepare(places, packer);
-  if (ready && room) ready = divide(room, buffer_bytes(places, packer));
+  if (ready && scratch) ready = divide(scratch, buffer_bytes(places, packer));
   Result<ConstantPlacer::Found> found = ready ? send_all(parts, check, threads) : fail(ready.error());
   for (const Buffer& buffer : buffers_) {  // also after failures: the device reads what lies there until then
     const Result<> done = buffer.queue ? device_.wait(*buffer.queue) : Result<>();
     if (found && !done) found = fail(done.error());
   }
-  if (room && check == RangeCheck::on && found && *found == ConstantPlacer::Found::none) found = found_by_device();
+  if (scratch && check == RangeCheck::on && found && *found == ConstantPlacer::Found::none) found = found_by_device();
   release_large();
   return found;
 }

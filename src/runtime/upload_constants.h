@@ -20,17 +20,16 @@ class ConstantUploader {
 
   // From now on the device packs by it (make_packing_kernel()).
   void set_packing(std::unique_ptr<Kernel> kernel) { packing_ = std::move(kernel); }
-  // Bytes of the device's memory that run() needs, besides that of the places, for the device to pack; 0 = it packs
-  // none of them.
-  uint64_t room_for(std::span<const ConstantPlacer::Place> places) const;
+  // Bytes of scratch memory of the device that run() needs for the device to pack; 0 = it packs none of them.
+  uint64_t scratch_bytes(std::span<const ConstantPlacer::Place> places) const;
 
-  // Takes what run() without room needs of the host's memory for these places, unless there is enough.
+  // Takes what run() without scratch memory needs of the host's memory for these places, unless there is enough.
   Result<> prepare(std::span<const ConstantPlacer::Place> places) { return prepare(places, Packer::host); }
   // Returns when all is there, or a number was out of range: then some of it is. The places are whole constants in the
-  // device's memory. 16 to 32 MB of pinned memory are kept for the next time. `room`: as much as room_for() says; null
-  // = the host packs.
+  // device's memory. 16 to 32 MB of pinned memory are kept for the next time. `scratch`: as much as scratch_bytes()
+  // says; null = the host packs.
   Result<ConstantPlacer::Found> run(std::span<const ConstantPlacer::Place> places, RangeCheck check, int threads,
-                                    std::byte* room = nullptr);
+                                    std::byte* scratch = nullptr);
 
  private:
   enum class Packer : uint8_t { host, device };
@@ -38,20 +37,20 @@ class ConstantUploader {
   struct Part {
     ConstantPlacer::Place in_buffer;
     std::byte* to = nullptr;  // in the device's memory
-    // Where the device packs: its place. What is sent are weights, to the buffer's room.
+    // Where the device packs: the constant's place. What is sent are weights, to the buffer's scratch memory.
     const ConstantPlacer::Place* packed = nullptr;
     uint64_t bytes() const;  // of a buffer
   };
   struct Buffer {
     DeviceMemory memory;  // of the host
     std::unique_ptr<Queue> queue;
-    std::byte* room = nullptr;   // the device's memory for what the buffer has
-    std::byte* found = nullptr;  // there, too: an int
+    std::byte* scratch = nullptr;  // the device's memory for what the buffer has
+    std::byte* found = nullptr;    // there, too: an int
   };
   bool packs(const ConstantPlacer::Place& place, Packer packer) const;
   uint64_t buffer_bytes(std::span<const ConstantPlacer::Place> places, Packer packer) const;
   Result<> prepare(std::span<const ConstantPlacer::Place> places, Packer packer);
-  Result<> divide(std::byte* room, uint64_t bytes);
+  Result<> divide(std::byte* scratch, uint64_t bytes);
   void release_large();
   Result<ConstantPlacer::Found> send_unpinned(const Part& part, RangeCheck check, int threads);
   Result<ConstantPlacer::Found> send_all(std::span<Part> parts, RangeCheck check, int threads);

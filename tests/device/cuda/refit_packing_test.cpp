@@ -61,6 +61,17 @@ class RefitPackingTest : public EngineTest, public testing::WithParamInterface<n
       }
     return sum;
   }
+  size_t launches_of_refit(float seed) {
+    const std::unique_ptr<nv::IRefitter> refitter(nv::createInferRefitter(*engine_, log_));
+    set_weights(seed);
+    EXPECT_TRUE(refitter->setNamedWeights("w", {nv::DataType::kFLOAT, weights_.data(), kWeights})) << log_.text;
+    const size_t first = fake_cuda_calls();
+    EXPECT_TRUE(refitter->refitCudaEngine()) << log_.text;
+    size_t launches = 0;
+    for (size_t i = first; i < fake_cuda_calls(); ++i)
+      launches += std::string_view("cuLaunchKernelEx") == fake_cuda_call(i);
+    return launches;
+  }
   void expect_results() {
     ASSERT_TRUE(context_->enqueueV3(nullptr)) << log_.text;
     const std::unique_ptr<Queue> queue = *device_->make_stream_queue(nullptr);
@@ -73,18 +84,21 @@ class RefitPackingTest : public EngineTest, public testing::WithParamInterface<n
 
 TEST_P(RefitPackingTest, TheGpuPacks) {
   expect_results();
-  const std::unique_ptr<nv::IRefitter> refitter(nv::createInferRefitter(*engine_, log_));
   for (const float seed : {2.0F, 3.0F}) {
-    set_weights(seed);
-    ASSERT_TRUE(refitter->setNamedWeights("w", {nv::DataType::kFLOAT, weights_.data(), kWeights})) << log_.text;
-    const size_t first = fake_cuda_calls();
-    ASSERT_TRUE(refitter->refitCudaEngine()) << log_.text;
-    size_t launches = 0;
-    for (size_t i = first; i < fake_cuda_calls(); ++i)
-      launches += std::string_view("cuLaunchKernelEx") == fake_cuda_call(i);
-    EXPECT_EQ(launches, 1u);
+    EXPECT_EQ(launches_of_refit(seed), 1u);
     expect_results();
   }
+}
+
+// Where there is room for the new constants beside the old ones, and none for their weights.
+TEST_P(RefitPackingTest, TheHostPacksWithoutScratchMemory) {
+  fake_cuda_fail("cuMemAllocAsync", 1, CUDA_ERROR_OUT_OF_MEMORY, 0);
+  const size_t failures = fake_cuda_failures();
+  EXPECT_EQ(launches_of_refit(2), 0u);
+  EXPECT_EQ(fake_cuda_failures(), failures + 1);
+  expect_results();
+  EXPECT_EQ(launches_of_refit(3), 1u);
+  expect_results();
 }
 
 INSTANTIATE_TEST_SUITE_P(All, RefitPackingTest,

@@ -77,15 +77,15 @@ class UploadTest : public FakeDeviceTest {
       places.push_back({&content, nullptr, bytes});
       end += (bytes + 63) / 64 * 64;
     }
-    const uint64_t room = uploader.room_for(places);
-    const Result<DeviceMemory> memory = device_->allocate(end + room);
+    const uint64_t scratch = uploader.scratch_bytes(places);
+    const Result<DeviceMemory> memory = device_->allocate(end + scratch);
     std::byte* to = memory->data();
     for (size_t i = 0; i < places.size(); ++i) {
       ConstantPlacer::Place& place = places[order == Order::same ? i : places.size() - 1 - i];
       place.to = to;
       to += (place.bytes + 63) / 64 * 64;
     }
-    Uploaded result{uploader.run(places, check, 1, room > 0 ? to : nullptr), {}};
+    Uploaded result{uploader.run(places, check, 1, scratch > 0 ? to : nullptr), {}};
     const std::unique_ptr<Queue> queue = *device_->make_queue();
     for (const ConstantPlacer::Place& place : places) {
       result.bytes.emplace_back(place.bytes);
@@ -218,9 +218,16 @@ TEST_F(UploadTest, TheDeviceFindsNumbersOutOfRange) {
   EXPECT_EQ(*upload(uploader, contents, RangeCheck::off).found, ConstantPlacer::Found::none);
   large.mutable_as<float>()[1234] = 0;
   expect_uploads(uploader, contents);  // what was found before is forgotten
+  // What a folded factor makes too large is infinite, as in a build.
+  Tensor factors = *Tensor::allocate(DType::f64, {5});
+  std::fill_n(factors.mutable_as<double>(), 5, 1e38);
+  const ChannelStep to_f64{std::nullopt, {}, 1, DType::f64}, to_f32{std::nullopt, {}, 1, DType::f32};
+  expect_uploads(
+      uploader, {{ChannelArithmetic(numbers(1500, 1), {to_f64, {ElementwiseOp::mul, factors, 300, DType::f64}, to_f32}),
+                  &swapped}});
 }
 
-// Of zeros between elements, of more than 64 MB, and of a device without room, the host packs.
+// Of zeros between elements, and of more than 64 MB, the host packs.
 TEST_F(UploadTest, TheHostPacksWhatTheDeviceDoesNot) {
   auto kernel = packing_kernel();
   ASSERT_OK(kernel);
@@ -282,7 +289,7 @@ TEST_F(UploadTest, FailuresWhereTheDevicePacks) {
     ConstantUploader uploader(*device_);
     uploader.set_packing(*std::move(kernel));
     ConstantPlacer::Place place{contents.data(), nullptr, 3000};
-    const Result<DeviceMemory> memory = device_->allocate(3008 + uploader.room_for({&place, 1}));
+    const Result<DeviceMemory> memory = device_->allocate(3008 + uploader.scratch_bytes({&place, 1}));
     place.to = memory->data();
     const size_t before = fake_cuda_failures();
     fake_cuda_fail(function, nth, CUDA_ERROR_OUT_OF_MEMORY, 0);

@@ -261,7 +261,7 @@ Result<> add_normalizing(const Problem& problem, const Gemv& gemv, const Blocks&
   if (is_apart == Expr(0)) return {};
   emission.workspace = gemm::partial_bytes(ending_of(problem, gemv), blocks.splits);
   LATHE_ASSIGN(const Expr rows, normalized.add_launches(is_apart, emission));
-  Expr workspace = emission.workspace;  // which has what the product leaves there
+  Expr workspace = emission.workspace;  // a product that is split leaves that of its parts alone there
   emission.launches.push_back(launch_of(problem, gemv, blocks, {&normalized, rows}, is_apart, emission));
   emission.workspace = std::move(workspace);
   return {};

@@ -98,7 +98,7 @@ Result<Expr> NormalizedRows::add_launches(const Expr& is_wanted, Emission& emiss
   const Operand& rows = alone.outputs[0];
   Expr count = 1;
   for (size_t d = 0; d + 1 < rows.dims.size(); ++d) count *= rows.dims[d];
-  const Expr begin = ceildiv(emission.workspace, kAlignment) * kAlignment;
+  Expr begin = ceildiv(emission.workspace, kAlignment) * kAlignment;
   const Expr end = begin + count * pitch() * static_cast<int64_t>(size_of(rows.dtype));
   for (SourceLaunch& each : own.launches) {
     each.launch.grid[0] *= is_wanted;

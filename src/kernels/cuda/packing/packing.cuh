@@ -36,21 +36,18 @@ LATHE_DEVICE double join_packed(const PackedStep& step, double value, long eleme
   return step.operation == kPackedMultiply ? product(value, number) : value / number;
 }
 
-LATHE_DEVICE void compute_packed(const PackedBox& box, const PackedStep* steps, long from, long to, bool checks,
-                                 int* found) {
+LATHE_DEVICE void compute_packed(const PackedBox& box, const PackedStep* steps, long from, long to, int* found) {
   double value = 0;
-  for_packed_float(box.from_type, [&](auto zero) {
-    value = widen_to<double>(packed_elements<const decltype(zero)>(box.from)[from]);
-  });
+  for_packed_float(box.from_type,
+                   [&](auto zero) { value = widen_to<double>(packed_elements<const decltype(zero)>(box.from)[from]); });
   for (const PackedStep* step = steps + box.first_step; step < steps + box.first_step + box.steps; ++step) {
     const bool is_cast = step->operation == kPackedCast;
     const double before = is_cast ? value : join_packed(*step, value, from);
     value = round_packed(step->type, before);
-    if (checks && is_cast && fabs(before) < infinite() && isinf(value)) *found = 1;
+    if (box.checks != 0 && is_cast && fabs(before) < infinite() && isinf(value)) *found = 1;
   }
-  for_packed_float(box.to_type, [&](auto zero) {
-    packed_elements<decltype(zero)>(box.to)[to] = narrow<decltype(zero)>(value);
-  });
+  for_packed_float(box.to_type,
+                   [&](auto zero) { packed_elements<decltype(zero)>(box.to)[to] = narrow<decltype(zero)>(value); });
 }
 
 template <class T>
@@ -97,7 +94,7 @@ LATHE_DEVICE void pack(const PackingHead* head, int* found) {
       to += at * axis.to_stride;
     }
     if (box.steps > 0)
-      compute_packed(box, steps, from, to, head->checks != 0, found);
+      compute_packed(box, steps, from, to, found);
     else
       move_packed(box, from, to);
   }
