@@ -82,14 +82,14 @@ Result<> Context::set_output_allocator(size_t i, OutputAllocator allocator) {
 }
 
 // Works out everything that follows from sizes, unless it is known already. Shapes are bound when all of it is there.
-Result<> Context::prepare() {
+Result<> Context::prepare(const Queue* queue) {
   if (shapes_.is_bound(staging_.addresses())) return {};
   LATHE_TRY(shapes_.read_inputs(staging_.addresses()));
   const KnownSizes::Entry* const known = known_.find(shapes_.symbols());
   if (!known) LATHE_TRY(shapes_.check_sizes());
   staging_.check_overlaps_anew();
   kernels_.forget(known != nullptr);
-  execution_.use(kernels_.choose(shapes_.symbols()));
+  execution_.use(kernels_.choose(shapes_.symbols(), queue && queue->is_captured()));
   if (graphs_ != GraphPolicy::of_each_run) replay_.forget();
   LATHE_TRY(place(known));
   shapes_.bind();
@@ -198,7 +198,7 @@ Result<> Context::execute(Queue& queue, Return returns) {
   if (Refittable* const refittable = engine_->refittable()) {
     LATHE_ASSIGN(lease, refittable->use());
   }
-  LATHE_TRY(prepare());
+  LATHE_TRY(prepare(&queue));
   LATHE_TRY(choose_kernels(queue));
   LATHE_TRY(staging_.check(shapes_));
   LATHE_TRY(memory_.provide());
@@ -211,7 +211,8 @@ Result<> Context::execute(Queue& queue, Return returns) {
   Result<> ended = work_.end(queue);
   if (!given || !ended) return given ? ended : given;
   // Not while runs wait for graphs: launched step by step, they are held up by compilers and loads of what these make.
-  if (replay_.is_steady() && !work_.is_captured()) kernels_.ask(shapes_.symbols());
+  const bool awaits_graphs = may_replay() && replay_.awaits_replays();
+  if (!awaits_graphs && !work_.is_captured()) kernels_.ask(shapes_.symbols());
   return returns == Return::when_done ? work_.wait() : Result<>();
 }
 
@@ -230,12 +231,14 @@ Result<> Context::run_cached(Queue& queue) {
   return done ? reset : done;
 }
 
-Result<> Context::run_steps(Queue& queue) {
+// Whether runs such as this one have graphs, unless the application captures them.
+bool Context::may_replay() const {
   const bool watched = hooks.profiler || hooks.observer || hooks.waits_after_steps;
-  if (!captures_ || !execution_.is_capturable() || watched || work_.is_captured()) {
-    replay_.skip();
-    return execution_.run(queue, Execution::Mode::immediate);
-  }
+  return captures_ && execution_.is_capturable() && !watched;
+}
+
+Result<> Context::run_steps(Queue& queue) {
+  if (!may_replay() || work_.is_captured()) return execution_.run(queue, Execution::Mode::immediate);
   describe_run();
   // Where sizes take turns, a run is launched before it is captured for the next time: the device is at work meanwhile.
   const bool is_launched = graphs_ == GraphPolicy::of_each_run && !replay_.has_coming();

@@ -89,12 +89,13 @@ class Context {
 
   Context(std::shared_ptr<const Engine> engine, PendingWork work, std::unique_ptr<WeightStream> weights,
           MemoryPolicy policy);
-  Result<> prepare();
+  Result<> prepare(const Queue* queue = nullptr);  // of the run that it is for, if any
   Result<> place(const KnownSizes::Entry* known);
   Result<> choose_kernels(const Queue& queue);
   Result<> execute(Queue& queue, Return returns);
   void reserve_graphs() const;
   Result<> give_work(Queue& queue);
+  bool may_replay() const;
   Result<> run_steps(Queue& queue);
   void describe_run();
   Result<bool> hold_run();  // whether a graph has it

@@ -17,26 +17,27 @@ void KernelChoice::forget(bool come_again) {
   come_again_ = come_again;
 }
 
-void KernelChoice::want(std::span<const int64_t> symbols, Specializer::Missing missing) {
+void KernelChoice::want(std::span<const int64_t> symbols, Specializer::IfMissing if_missing) {
   if (!is_open() || (wanted_ && !wanted_->is_dropped())) return;
   try {
-    wanted_ = specializer_->want(symbols, client_, missing);
+    wanted_ = specializer_->want(symbols, client_, if_missing);
   } catch (const std::bad_alloc&) {  // no reason for a run to fail
   }
 }
 
-KernelChoice::Kernels KernelChoice::choose(std::span<const int64_t> symbols) {
-  using Missing = Specializer::Missing;
-  want(symbols, policy_ == SpecializationPolicy::at_once ? Missing::made : Missing::left);
+KernelChoice::Kernels KernelChoice::choose(std::span<const int64_t> symbols, bool is_captured) {
+  using IfMissing = Specializer::IfMissing;
+  const IfMissing at_most = policy_ == SpecializationPolicy::at_once ? IfMissing::make : IfMissing::load;
+  want(symbols, is_captured ? IfMissing::leave : at_most);
   return ready();
 }
 
 KernelChoice::Kernels KernelChoice::choose_for_run(std::span<const int64_t> symbols, bool is_captured) {
   if (policy_ == SpecializationPolicy::at_once) {
-    (void)choose(symbols);
+    (void)choose(symbols, is_captured);
     while (wanted_ && !wanted_->is_ready() && !is_captured) {
       specializer_->wait(*wanted_);
-      (void)choose(symbols);
+      (void)choose(symbols, is_captured);
     }
   }
   Kernels chosen = ready();
@@ -45,7 +46,7 @@ KernelChoice::Kernels KernelChoice::choose_for_run(std::span<const int64_t> symb
 }
 
 void KernelChoice::ask(std::span<const int64_t> symbols) {
-  if (std::exchange(come_again_, true)) want(symbols, Specializer::Missing::made);
+  if (std::exchange(come_again_, true)) want(symbols, Specializer::IfMissing::make);
 }
 
 }  // namespace lathe

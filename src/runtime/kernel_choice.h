@@ -20,15 +20,16 @@ class KernelChoice {
 
   // Sizes have changed, to some that there have been before or to new ones.
   void forget(bool come_again);
-  // What there is for the context's sizes, as its symbols say; null = nothing, or not yet.
-  Kernels choose(std::span<const int64_t> symbols);
-  // The same for a run. Where the application captures it, nothing is waited for, and its graph keeps the kernels.
+  // What there is for the context's sizes, as its symbols say; null = nothing, or not yet. For a run that the
+  // application captures nothing is begun: drivers may forbid other threads to load code meanwhile.
+  Kernels choose(std::span<const int64_t> symbols, bool is_captured);
+  // The same before a run. Where the application captures it, nothing is waited for, and its graph keeps the kernels.
   Kernels choose_for_run(std::span<const int64_t> symbols, bool is_captured);
   // Behind a run: has kernels made in the background if its sizes have come again.
   void ask(std::span<const int64_t> symbols);
 
  private:
-  void want(std::span<const int64_t> symbols, Specializer::Missing missing);
+  void want(std::span<const int64_t> symbols, Specializer::IfMissing if_missing);
   Kernels ready() const { return wanted_ && wanted_->is_ready() && !wanted_->is_empty() ? wanted_ : nullptr; }
 
   Specializer* const specializer_;  // null = the engine has nothing to specialise

@@ -35,7 +35,7 @@ bool Replay::find_coming() {
 bool Replay::has_coming() { return find_coming() && is_ready(*coming_); }
 
 Result<bool> Replay::hold(const std::function<Result<>(Queue&)>& work, std::shared_ptr<const void> keeps) {
-  if (most_ > 1 && !has_coming()) rest_ = std::clamp<size_t>(graphs_.size(), 1, kSteady);
+  if (most_ > 1 && !has_coming()) replays_missing_ = std::clamp<size_t>(graphs_.size(), 1, kMostAwaited);
   if (!find_coming()) return is_seen() ? capture(work, std::move(keeps)) : Result<bool>(false);
   if (most_ == 1) seen_.forget();  // it is not the last run any more: buffers that take turns cost no graphs
   if (!is_ready(*coming_) || graphs_[*coming_]->made) return is_ready(*coming_);
@@ -44,7 +44,7 @@ Result<bool> Replay::hold(const std::function<Result<>(Queue&)>& work, std::shar
 }
 
 Result<> Replay::replay(Queue& queue) {
-  if (rest_ > 0) --rest_;
+  if (replays_missing_ > 0) --replays_missing_;
   return graphs_[*coming_]->graph->replay(queue);
 }
 
@@ -83,7 +83,7 @@ Result<bool> Replay::record(size_t place, const std::function<Result<>(Queue&)>&
   auto made = std::make_shared<MadeGraph>();
   LATHE_ASSIGN(made->graph, device_.record(work));
   if (!made->graph) {
-    skip();
+    replays_missing_ = 0;  // for none will come
     return false;
   }
   graphs_.push_back(std::move(made));

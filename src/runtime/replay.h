@@ -27,8 +27,6 @@ class Replay {
   void forget();
   // The coming run, of which the caller tells all addresses, and then sizes. Running allocates nothing.
   void begin();
-  // The coming run goes step by step whatever graphs there are.
-  void skip() { rest_ = 0; }
   void add_address(const void* address) { current_.push_back(reinterpret_cast<int64_t>(address)); }
   void add_sizes(std::span<const int64_t> sizes) { current_.insert(current_.end(), sizes.begin(), sizes.end()); }
   // Whether a graph that is ready holds the coming run.
@@ -38,10 +36,10 @@ class Replay {
   // there. A failure is the capture's: nothing has run.
   Result<bool> hold(const std::function<Result<>(Queue&)>& work, std::shared_ptr<const void> keeps = nullptr);
   Result<> replay(Queue& queue);  // what hold() has found
-  // Of several graphs: false from a run on that none was ready for, until as many in a row have been replayed as there
-  // are graphs, or kSteady. Few of the runs to come can then be without one. True where runs have no graphs.
-  bool is_steady() const { return rest_ == 0; }
-  static constexpr size_t kSteady = 32;
+  // Of several graphs: true from a run on that none was ready for, until as many in a row have been replayed as there
+  // are graphs, kMostAwaited at most. Few of the runs to come can then be without one.
+  bool awaits_replays() const { return replays_missing_ > 0; }
+  static constexpr size_t kMostAwaited = 32;
 
  private:
   bool find_coming();
@@ -58,8 +56,8 @@ class Replay {
   std::vector<int64_t> current_;                    // the coming run: its addresses and sizes
   std::optional<size_t> coming_;                    // the place of its graph
   GraphMaker maker_;
-  size_t rest_ = 0;       // runs to be replayed until it is steady
-  bool is_slow_ = false;  // the coming run, for the maker was busy when it began
+  size_t replays_missing_ = 0;  // of those that it awaits
+  bool is_slow_ = false;        // the coming run, for the maker was busy when it began
 };
 
 }  // namespace lathe

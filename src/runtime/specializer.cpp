@@ -56,7 +56,7 @@ Specializer::~Specializer() {
 }
 
 std::shared_ptr<const SpecializedKernels> Specializer::want(std::span<const int64_t> symbols, const Client& given,
-                                                            Missing missing) {
+                                                            IfMissing if_missing) {
   if (!given.wants_all && !gain_.may_any_gain()) return nullptr;
   std::optional<std::vector<int64_t>> numbers = steps_.numbers(symbols);
   if (!numbers) return nullptr;
@@ -65,10 +65,18 @@ std::shared_ptr<const SpecializedKernels> Specializer::want(std::span<const int6
   Kernels old;  // goes without the lock: that may wait for the device
   std::unique_lock lock(mutex_);
   log_ = client.log;
-  const auto known = std::ranges::find_if(
-      sizes_, [&](const Kernels& one) { return one->numbers_ == *numbers && (one->has_all_ || !client.wants_all); });
+  const auto find = [&] {
+    return std::ranges::find_if(
+        sizes_, [&](const Kernels& one) { return one->numbers_ == *numbers && (one->has_all_ || !client.wants_all); });
+  };
+  auto known = find();
+  if (known == sizes_.end() && if_missing != IfMissing::make) {
+    lock.unlock();  // keys take a while
+    if (if_missing == IfMissing::leave || !has_code(*numbers, client)) return nullptr;
+    lock.lock();
+    known = find();
+  }
   if (known == sizes_.end()) {
-    if (missing == Missing::left && !has_code(*numbers, client)) return nullptr;
     const Kernels kernels = begin(*std::move(numbers), symbols, client);
     old = evict();
     lock.unlock();
@@ -185,10 +193,15 @@ bool Specializer::is_wanted(size_t site, std::span<const int64_t> numbers, const
   return steps_.is_launched(site, numbers) && (client.wants_all || gain_.may_gain(steps_.module(site)));
 }
 
+// All that is wanted, if anything is.
 bool Specializer::has_code(std::span<const int64_t> numbers, const Client& client) const {
-  for (size_t site = 0; site < steps_.num_sites(); ++site)
-    if (is_wanted(site, numbers, client) && !client.cache->contains(steps_.key(site, numbers))) return false;
-  return true;
+  bool has_any = false;
+  for (size_t site = 0; site < steps_.num_sites(); ++site) {
+    if (!is_wanted(site, numbers, client)) continue;
+    if (!client.cache->contains(steps_.key(site, numbers))) return false;
+    has_any = true;
+  }
+  return has_any;
 }
 
 // Empty where it cannot be made: that is no reason to fail for whoever runs the open kernels.

@@ -62,12 +62,13 @@ class Specializer {
     Log* log = nullptr;
     bool wants_all = false;  // also what is no faster
   };
-  // Kernels that are neither there nor begun, and whose code is not all in the client's cache.
-  enum class Missing : uint8_t { left, made };
+  // What is done about kernels that are neither there nor begun: nothing; they are begun where their code is all in the
+  // client's cache, so that they are but loaded; or they are begun in any case.
+  enum class IfMissing : uint8_t { leave, load, make };
   // The kernels for the sizes that these symbols have. Null where they are missing and left so, where a size is not
   // known, or nothing is faster that the client would want.
   std::shared_ptr<const SpecializedKernels> want(std::span<const int64_t> symbols, const Client& client,
-                                                 Missing missing = Missing::made);
+                                                 IfMissing if_missing = IfMissing::make);
   // Until they are ready, or dropped.
   void wait(const SpecializedKernels& kernels);
   // They stay as long as the engine.

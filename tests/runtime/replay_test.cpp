@@ -84,7 +84,7 @@ TEST_F(ReplayTest, OneGraphIsOfARunThatRepeatsTheLastOne) {
   EXPECT_EQ(device_.updates, 1);
   replay.forget();
   EXPECT_EQ(run(replay, 1), 0);
-  EXPECT_TRUE(replay.is_steady()) << "of sizes that take turns none gets a graph";
+  EXPECT_FALSE(replay.awaits_replays()) << "of sizes that take turns none gets a graph";
   EXPECT_EQ(run(replay, 1), 1);
 }
 
@@ -102,32 +102,29 @@ TEST_F(ReplayTest, SeveralGraphsAreOfTheRunsThatWereHeldLast) {
   EXPECT_EQ(device_.updates, 1);
 }
 
-TEST_F(ReplayTest, RunsAreSteadyBehindAsManyReplaysAsThereAreGraphs) {
+TEST_F(ReplayTest, AsManyReplaysAreAwaitedAsThereAreGraphs) {
   Replay replay(device_, 1, 1);
   constexpr int64_t kGraphs = 40;
   replay.hold_most(kGraphs);
-  EXPECT_TRUE(replay.is_steady()) << "nothing has run";
+  EXPECT_FALSE(replay.awaits_replays()) << "nothing has run";
   for (int64_t size = 1; size <= kGraphs; ++size) {
     EXPECT_EQ(run(replay, size), 0);
-    EXPECT_FALSE(replay.is_steady());
+    EXPECT_TRUE(replay.awaits_replays());
     EXPECT_EQ(run_until_ready(replay, size), size);
     if (size != 3) continue;
     EXPECT_EQ(run(replay, kGraphs + 3), 0);
     for (const int64_t again : {1, 2, 3}) {
-      EXPECT_FALSE(replay.is_steady());
+      EXPECT_TRUE(replay.awaits_replays());
       EXPECT_EQ(run(replay, again), again);
     }
-    EXPECT_TRUE(replay.is_steady());
+    EXPECT_FALSE(replay.awaits_replays());
   }
   EXPECT_EQ(run(replay, kGraphs + 1), 0);
-  for (size_t i = 0; i < Replay::kSteady; ++i) {
-    EXPECT_FALSE(replay.is_steady());
+  for (size_t i = 0; i < Replay::kMostAwaited; ++i) {
+    EXPECT_TRUE(replay.awaits_replays());
     EXPECT_EQ(run(replay, 1), 1);
   }
-  EXPECT_TRUE(replay.is_steady());
-  EXPECT_EQ(run(replay, kGraphs + 2), 0);
-  replay.skip();
-  EXPECT_TRUE(replay.is_steady()) << "a run that is to have no graph waits for none";
+  EXPECT_FALSE(replay.awaits_replays());
 }
 
 TEST_F(ReplayTest, NoRunWaitsForAGraph) {
@@ -211,7 +208,7 @@ TEST_F(ReplayTest, WithoutGraphsEachRunGoesStepByStep) {
   Replay replay(device_, 1, 1);
   replay.hold_most(2);
   for (int i = 0; i < 3; ++i) EXPECT_EQ(run(replay, 1), 0);
-  EXPECT_TRUE(replay.is_steady());
+  EXPECT_FALSE(replay.awaits_replays());
 }
 
 }  // namespace

@@ -118,19 +118,38 @@ TEST_F(SpecializerTest, WhatIsAllInTheCacheIsNotMissing) {
   specializer_ = Specializer::create(plan_, device_);
   const auto cache = std::make_shared<KernelCache>("");
   const std::array<int64_t, 1> symbols = {7};
-  const auto want_it = [&] { return specializer_->want(symbols, {cache, &null_log()}, Specializer::Missing::left); };
+  using IfMissing = Specializer::IfMissing;
+  const auto want_it = [&](IfMissing if_missing = IfMissing::load) {
+    return specializer_->want(symbols, {cache, &null_log()}, if_missing);
+  };
   const OpenSteps steps(plan_, device_);
   const std::vector<int64_t> numbers = *steps.numbers(symbols);
   for (size_t site = 0; site < 2; ++site) {
     EXPECT_EQ(want_it(), nullptr);
     cache->put(steps.key(site, numbers), {std::as_bytes(std::span(&numbers[site], 1)), nullptr});
   }
+  EXPECT_EQ(want_it(IfMissing::leave), nullptr);
+  EXPECT_EQ(specializer_->counts().sizes, 0u);
   const Kernels kernels = want_it();
   ASSERT_NE(kernels, nullptr);
+  EXPECT_EQ(want_it(IfMissing::leave), kernels);
   specializer_->wait(*kernels);
   EXPECT_EQ(number_of(kernels), 7);
   EXPECT_EQ(device_.compiled, 0u);
   EXPECT_EQ(cache->counts().hits, 2u) << "to look for code is no use of it";
+}
+
+// All of nothing would be a place taken by each size.
+TEST_F(SpecializerTest, NothingIsLoadedWhereNothingIsLaunched) {
+  Launch launch = std::get<plan::DeviceLaunches>(plan_.steps[0].work).launches[0];
+  launch.grid[0] = floordiv(Expr::symbol(0), Expr(100));
+  plan_.steps.resize(1);
+  plan_.steps[0].work = plan::DeviceLaunches{"kernel", "", {launch}, {}};
+  specializer_ = Specializer::create(plan_, device_);
+  const Specializer::Client client{nullptr, &null_log()};
+  for (const int64_t n : {7, 200})
+    EXPECT_EQ(specializer_->want(std::array{n}, client, Specializer::IfMissing::load), nullptr);
+  EXPECT_EQ(specializer_->counts().sizes, 0u);
 }
 
 TEST_F(SpecializerTest, TenThousandSizesTakeNoMoreMemoryThanSoMany) {

@@ -5,6 +5,15 @@
 namespace lathe::cuda {
 namespace {
 
+size_t replays() {
+  size_t count = 0;
+  for (size_t i = 0; i < fake_cuda_calls(); ++i) count += std::string_view(fake_cuda_call(i)) == "cuGraphLaunch";
+  return count;
+}
+
+constexpr int64_t kSizes[] = {7, 8, 9};
+constexpr size_t kMostRuns = 10'000;  // until their graphs are ready; a millisecond each
+
 // S187: the engine runs at once; what is made in the background runs from a later run on.
 TEST_F(SpecializationTest, InTheBackgroundRunsGoOnMeanwhile) {
   hold();
@@ -42,17 +51,14 @@ TEST_F(SpecializationTest, WithGraphsOfEachRunSizesThatHaveOneAsk) {
   hold();
   const auto context = make_context(Policy::background);
   context->set_graphs(GraphPolicy::of_each_run);
-  const auto replays = [] {
-    size_t count = 0;
-    for (size_t i = 0; i < fake_cuda_calls(); ++i) count += std::string_view(fake_cuda_call(i)) == "cuGraphLaunch";
-    return count;
-  };
-  for (size_t i = 0; counts().sizes < 3; ++i) {
+  for (size_t i = 0; i < kMostRuns && counts().sizes < 3; ++i) {
     const size_t sizes = counts().sizes, before = replays();
-    EXPECT_EQ(run(*context, std::array{7, 8, 9}[i % 3]), kOpen);
+    EXPECT_EQ(run(*context, kSizes[i % 3]), kOpen);
     EXPECT_TRUE(counts().sizes == sizes || replays() > before) << i;
     EXPECT_TRUE(counts().sizes == 0 || i >= 6) << i;
+    ::usleep(1000);
   }
+  ASSERT_EQ(counts().sizes, 3u);
   EXPECT_EQ(run(*context, 10), kOpen);
   const size_t before = replays();
   EXPECT_EQ(run(*context, 10), kOpen);
@@ -70,6 +76,33 @@ TEST_F(SpecializationTest, RunsThatHaveNoGraphsAskWhenTheyComeAgain) {
   EXPECT_EQ(counts().sizes, 0u);
   EXPECT_EQ(run(*context, 7), kOpen);
   EXPECT_EQ(counts().sizes, 1u);
+}
+
+TEST_F(SpecializationTest, RunsThatHaveNoGraphsLeaveOthersWaiting) {
+  hold();
+  const auto context = make_context(Policy::none);
+  context->set_graphs(GraphPolicy::of_each_run);
+  size_t in_a_row = 0;
+  for (size_t i = 0; i < kMostRuns && in_a_row < 3; ++i) {
+    const size_t before = replays();
+    EXPECT_EQ(run(*context, kSizes[i % 3]), kOpen);
+    in_a_row = replays() > before ? in_a_row + 1 : 0;
+    ::usleep(1000);
+  }
+  ASSERT_EQ(in_a_row, 3u);
+  context->set_specialization(Policy::background, {nullptr, &log_});
+  EXPECT_EQ(run(*context, 10), kOpen) << "three replays are awaited from here on";
+  EXPECT_TRUE(device_->capture([&](Queue& queue) { return context->enqueue(device_->native_stream(queue)); }));
+  context->hooks.profiler = [](const plan::Step&, double) {};
+  EXPECT_EQ(run(*context, 7), kOpen);
+  context->hooks.profiler = nullptr;
+  EXPECT_EQ(counts().sizes, 1u) << "which was looked at";
+  for (const int64_t n : {7, 8}) {
+    EXPECT_EQ(run(*context, n), kOpen);
+    EXPECT_EQ(counts().sizes, 1u);
+  }
+  EXPECT_EQ(run(*context, 9), kOpen);
+  EXPECT_EQ(counts().sizes, 2u);
 }
 
 TEST_F(SpecializationTest, EagerRunsWaitForTheirs) {
@@ -290,6 +323,25 @@ TEST_F(SpecializationTest, AnApplicationsCaptureAsksForNothing) {
   EXPECT_EQ(counts().sizes, 0u);
   EXPECT_EQ(run(*context, 7), kOpen);
   EXPECT_EQ(counts().sizes, 1u);
+}
+
+TEST_F(SpecializationTest, AnApplicationsCaptureLoadsNothing) {
+  const auto cache = std::make_shared<KernelCache>("environment");
+  EXPECT_EQ(run(*make_context(Policy::at_once, cache), 7), special(7));
+  for (const Policy policy : {Policy::background, Policy::at_once}) {
+    engine_.reset();
+    load(kSource);
+    const auto context = make_context(policy, cache);
+    EXPECT_TRUE(device_->capture([&](Queue& queue) -> Result<> {
+      LATHE_TRY(context->set_input_dims(0, std::array<int64_t, 1>{7}));
+      return context->enqueue(device_->native_stream(queue));
+    }));
+    EXPECT_EQ(counts().sizes, 0u) << "though its code is all there";
+    run(*context, 8);
+    run(*context, 7);
+    wait_for_all();
+    EXPECT_EQ(run(*context, 7), special(7));
+  }
 }
 
 // An application's capture takes the kernels that there are, waits for none, and its graph keeps
