@@ -72,7 +72,7 @@ Result<> validate_refit(const Plan& plan) {
   if (refit.kind == RefitKind::none && !(refit.weights.empty() && refit.operands.empty() && refit.steps.empty()))
     return malformed("there are some in a plan that has none");
   if (refit.code > plan.codes.size() || (refit.kind == RefitKind::none && refit.code > 0))
-    return malformed("they are packed by code module {} of {}", refit.code, plan.codes.size());
+    return malformed("code module {} packs them, which is not there", refit.code);
   LATHE_TRY(check_weights(refit));
   LATHE_TRY(check_operands(plan));
   LATHE_ASSIGN(const size_t values, check_steps(refit));

@@ -14,7 +14,7 @@ namespace {
 using packing::PackedBox;
 using packing::PackedStep;
 
-constexpr int64_t kMostElements = INT32_MAX;  // of a box
+constexpr int64_t kMostElements = INT32_MAX;  // of all boxes, of which none is larger
 constexpr uint32_t kThreads = 256;
 static_assert(packing::kMostPackedDims == kMostBoxDims);
 
@@ -44,15 +44,16 @@ Result<std::unique_ptr<Kernel>> make_packing_kernel(Device& device, std::span<co
   launch.entry = "lathe_kernel";
   launch.grid[0] = Expr::symbol(0);
   launch.block = kThreads;
-  launch.args = {{LaunchArg::input, 0, {}}, {LaunchArg::output, 0, {}}};
+  launch.args.resize(2);
+  launch.args[0].kind = LaunchArg::input;
+  launch.args[1].kind = LaunchArg::output;
   return device.make_kernel({"pack", {}, nullptr, {&launch, 1}, nullptr, code});
 }
 
 bool PackingTable::takes(const ConstantContent& content) {
   const size_t size = size_of(content.elements.type());
-  return content.packing && is_dense(*content.packing) && std::has_single_bit(size) && size <= 8 &&
-         std::ranges::all_of(content.packing->boxes,
-                             [](const PackingBox& box) { return checked_volume(box.extents) <= kMostElements; });
+  return content.packing && is_dense(*content.packing) && checked_volume(content.packing->dims) <= kMostElements &&
+         std::has_single_bit(size) && size <= 8;
 }
 
 void PackingTable::Extent::add(const ConstantContent& content) {

@@ -194,22 +194,19 @@ Result<> Refittable::upload(RangeCheck check, int threads) {
   uint64_t bytes = 0;
   for (const ConstantPlacer::Place& place : places) bytes += aligned(place);
   uint64_t scratch = uploader_.scratch_bytes(places);
-  const auto lacks_memory = [](const Result<DeviceMemory>& memory) {
-    return !memory && memory.error().code == ErrorCode::out_of_memory;
-  };
   Result<DeviceMemory> beside = device_->allocate(bytes + scratch);
-  if (scratch > 0 && lacks_memory(beside)) {
+  if (!beside && scratch > 0) {
     scratch = 0;  // then the host packs
     beside = device_->allocate(bytes);
   }
-  if (lacks_memory(beside)) return upload_in_place(check, threads);
+  if (!beside && beside.error().code == ErrorCode::out_of_memory) return upload_in_place(check, threads);
   if (!beside) return fail(beside.error());
   std::byte* end = beside->data();
   for (ConstantPlacer::Place& place : places) place.to = std::exchange(end, end + aligned(place));
   LATHE_ASSIGN(const ConstantPlacer::Found found, uploader_.run(places, check, threads, scratch > 0 ? end : nullptr));
   if (found != ConstantPlacer::Found::none) {
     LATHE_TRY(check_ranges(threads));  // says where
-    return fail(ErrorCode::internal, "a number is out of range that is not found again");
+    return fail(ErrorCode::internal, "a number out of range is not found again");
   }
   LATHE_ASSIGN(const std::unique_ptr<Queue> queue, device_->make_queue());
   const RefitGate::Lease lease = gate_.enter_refit();

@@ -52,7 +52,7 @@ TEST(RefitPlans, EachRuleRefuses) {
     std::function<void(Plan&)> apply;
   };
   const Damage all[] = {
-      {"no such code", "code module 99 of", [](Plan& p) { p.refit.code = 99; }},
+      {"no such code", "code module 99 packs them", [](Plan& p) { p.refit.code = 99; }},
       {"no kind", "has none", [](Plan& p) { p.refit.kind = RefitKind::none; }},
       {"negative dimension", "no size", [](Plan& p) { p.refit.weights[0].dims[0] = -1; }},
       {"overflow", "no size",
