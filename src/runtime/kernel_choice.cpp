@@ -33,14 +33,12 @@ KernelChoice::Kernels KernelChoice::choose(std::span<const int64_t> symbols, boo
 }
 
 KernelChoice::Kernels KernelChoice::choose_for_run(std::span<const int64_t> symbols, bool is_captured) {
-  if (policy_ == SpecializationPolicy::at_once) {
-    (void)choose(symbols, is_captured);
-    while (wanted_ && !wanted_->is_ready() && !is_captured) {
-      specializer_->wait(*wanted_);
-      (void)choose(symbols, is_captured);
-    }
+  const bool at_once = policy_ == SpecializationPolicy::at_once;
+  Kernels chosen = at_once ? choose(symbols, is_captured) : ready();
+  while (at_once && wanted_ && !wanted_->is_ready() && !is_captured) {
+    specializer_->wait(*wanted_);
+    chosen = choose(symbols, is_captured);
   }
-  Kernels chosen = ready();
   if (chosen && is_captured) specializer_->keep(chosen);
   return chosen;
 }

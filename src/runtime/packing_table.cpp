@@ -15,7 +15,6 @@ using packing::PackedBox;
 using packing::PackedStep;
 
 constexpr int64_t kMostElements = INT32_MAX;  // of all boxes, of which none is larger
-constexpr uint32_t kThreads = 256;
 static_assert(packing::kMostPackedDims == kMostBoxDims);
 
 long type_of(DType dtype) {
@@ -43,7 +42,7 @@ Result<std::unique_ptr<Kernel>> make_packing_kernel(Device& device, std::span<co
   launch.code = module;
   launch.entry = "lathe_kernel";
   launch.grid[0] = Expr::symbol(0);
-  launch.block = kThreads;
+  launch.block = packing::kPackingThreads;
   launch.args.resize(2);
   launch.args[0].kind = LaunchArg::input;
   launch.args[1].kind = LaunchArg::output;

@@ -59,8 +59,7 @@ uint64_t ConstantUploader::scratch_bytes(std::span<const ConstantPlacer::Place> 
   return buffers_.size() * (buffer_bytes(places, Packer::device) + kAlignment);
 }
 
-Result<> ConstantUploader::prepare(std::span<const ConstantPlacer::Place> places, Packer packer) {
-  const uint64_t bytes = buffer_bytes(places, packer);
+Result<> ConstantUploader::prepare(uint64_t bytes) {
   auto* const pinning = dynamic_cast<PinningDevice*>(&device_);
   for (Buffer& buffer : buffers_) {
     if (!buffer.queue) {
@@ -187,8 +186,9 @@ Result<ConstantPlacer::Found> ConstantUploader::run(std::span<const ConstantPlac
       parts.push_back({{place.content, nullptr, bytes, first}, place.to + first});
     }
   }
-  Result<> ready = prepare(places, packer);
-  if (ready && scratch) ready = divide(scratch, buffer_bytes(places, packer));
+  const uint64_t bytes = buffer_bytes(places, packer);
+  Result<> ready = prepare(bytes);
+  if (ready && scratch) ready = divide(scratch, bytes);
   Result<ConstantPlacer::Found> found = ready ? send_all(parts, check, threads) : fail(ready.error());
   for (const Buffer& buffer : buffers_) {  // also after failures: the device reads what lies there until then
     const Result<> done = buffer.queue ? device_.wait(*buffer.queue) : Result<>();

@@ -24,7 +24,9 @@ class ConstantUploader {
   uint64_t scratch_bytes(std::span<const ConstantPlacer::Place> places) const;
 
   // Takes what run() without scratch memory needs of the host's memory for these places, unless there is enough.
-  Result<> prepare(std::span<const ConstantPlacer::Place> places) { return prepare(places, Packer::host); }
+  Result<> prepare(std::span<const ConstantPlacer::Place> places) {
+    return prepare(buffer_bytes(places, Packer::host));
+  }
   // Returns when all is there, or a number was out of range: then some of it is. The places are whole constants in the
   // device's memory. 16 to 32 MB of pinned memory are kept for the next time. `scratch`: as much as scratch_bytes()
   // says; null = the host packs.
@@ -49,7 +51,7 @@ class ConstantUploader {
   };
   bool packs(const ConstantPlacer::Place& place, Packer packer) const;
   uint64_t buffer_bytes(std::span<const ConstantPlacer::Place> places, Packer packer) const;
-  Result<> prepare(std::span<const ConstantPlacer::Place> places, Packer packer);
+  Result<> prepare(uint64_t bytes);  // of each buffer
   Result<> divide(std::byte* scratch, uint64_t bytes);
   void release_large();
   Result<ConstantPlacer::Found> send_unpinned(const Part& part, RangeCheck check, int threads);

@@ -31,14 +31,18 @@ class UploadTest : public FakeDeviceTest {
     FakeDeviceTest::TearDown();
   }
 
-  // The kernel that plans carry, by what stands in for NVRTC and for a GPU.
-  Result<std::unique_ptr<Kernel>> packing_kernel() {
+  // By the kernel that plans carry, by what stands in for NVRTC and for a GPU.
+  void pack_by_device(ConstantUploader& uploader) {
     CompilerOptions options;
     options.nvrtc = {FAKE_NVRTC};
-    LATHE_ASSIGN(const auto compiler, NvrtcCompiler::create(device_->target(), headers(), options, ""));
-    LATHE_ASSIGN(const std::vector<std::byte> code, compiler->compile(packing_source()));
-    const std::span<const std::byte> modules[] = {code};
-    return make_packing_kernel(*device_, modules, 0);
+    const auto compiler = NvrtcCompiler::create(device_->target(), headers(), options, "");
+    ASSERT_OK(compiler);
+    const Result<std::vector<std::byte>> code = (*compiler)->compile(packing_source());
+    ASSERT_OK(code);
+    const std::span<const std::byte> modules[] = {*code};
+    auto kernel = make_packing_kernel(*device_, modules, 0);
+    ASSERT_OK(kernel);
+    uploader.set_packing(*std::move(kernel));
   }
 
   static Tensor numbers(int64_t count, float first) {
@@ -178,10 +182,7 @@ TEST_F(UploadTest, TheDevicePacks) {
                           packing});
   }
   ConstantUploader uploader(*device_);
-  auto kernel = packing_kernel();
-  ASSERT_OK(kernel);
-  uploader.set_packing(*std::move(kernel));
-
+  ASSERT_NO_FATAL_FAILURE(pack_by_device(uploader));
   const size_t before = calls_of("cuLaunchKernelEx");
   for (const Order order : {Order::same, Order::backwards}) {
     const Uploaded uploaded = upload(uploader, contents, RangeCheck::off, order);
@@ -193,18 +194,14 @@ TEST_F(UploadTest, TheDevicePacks) {
 }
 
 TEST_F(UploadTest, TheDevicePacksConstantsOfAllSizes) {
-  auto kernel = packing_kernel();
-  ASSERT_OK(kernel);
   ConstantUploader uploader(*device_);
-  uploader.set_packing(*std::move(kernel));
+  ASSERT_NO_FATAL_FAILURE(pack_by_device(uploader));
   expect_constants_of_all_kinds(uploader);
 }
 
 TEST_F(UploadTest, TheDeviceFindsNumbersOutOfRange) {
-  auto kernel = packing_kernel();
-  ASSERT_OK(kernel);
   ConstantUploader uploader(*device_);
-  uploader.set_packing(*std::move(kernel));
+  ASSERT_NO_FATAL_FAILURE(pack_by_device(uploader));
   const Packing swapped{{300, 5}, {{0, 0, {5, 300}, {300, 1}, {1, 5}}}};
   Tensor large = numbers(1500, 0);
   std::vector<ConstantContent> contents = {halves(numbers(1500, 7), &swapped), halves(large, &swapped)};
@@ -229,10 +226,8 @@ TEST_F(UploadTest, TheDeviceFindsNumbersOutOfRange) {
 
 // Of zeros between elements, and of more than 64 MB, the host packs.
 TEST_F(UploadTest, TheHostPacksWhatTheDeviceDoesNot) {
-  auto kernel = packing_kernel();
-  ASSERT_OK(kernel);
   ConstantUploader uploader(*device_);
-  uploader.set_packing(*std::move(kernel));
+  ASSERT_NO_FATAL_FAILURE(pack_by_device(uploader));
   const Packing spread{{400, 8}, {{0, 0, {400, 5}, {1, 400}, {8, 1}}}};
   const Packing large{{3000, 6000}, {{0, 0, {6000, 3000}, {3000, 1}, {1, 6000}}}};
   const size_t before = calls_of("cuLaunchKernelEx");
@@ -284,10 +279,8 @@ TEST_F(UploadTest, FailuresWhereTheDevicePacks) {
       {"cuStreamCreate", 1}, {"cuStreamSynchronize", 2}, {"cuMemcpyDtoHAsync_v2", 1}};
   for (const auto& [function, nth] : calls) {
     SCOPED_TRACE(fmt::format("{} {}", function, nth));
-    auto kernel = packing_kernel();
-    ASSERT_OK(kernel);
     ConstantUploader uploader(*device_);
-    uploader.set_packing(*std::move(kernel));
+    ASSERT_NO_FATAL_FAILURE(pack_by_device(uploader));
     ConstantPlacer::Place place{contents.data(), nullptr, 3000};
     const Result<DeviceMemory> memory = device_->allocate(3008 + uploader.scratch_bytes({&place, 1}));
     place.to = memory->data();

@@ -6,7 +6,7 @@ namespace lathe::cuda {
 std::string packing_source() {
   return "#include \"packing/packing.cuh\"\n"
          "LATHE_PARAMETERS(2)\n"
-         "LATHE_KERNEL(256, 1) void lathe_kernel(const PackingHead* table, int* found) {\n"
+         "LATHE_KERNEL(kPackingThreads, 1) void lathe_kernel(const PackingHead* table, int* found) {\n"
          "  pack(table, found);\n"
          "}\n";
 }
