@@ -27,10 +27,27 @@ LATHE_LEVEL inline Half scaled(const float* from, double factor) {
   const __m512d wide = _mm512_maskz_cvtps_pd(kAll, values);  // g++ 12 converts halves of vectors
   return _mm512_maskz_cvtpd_ps(kAll, wide * factor);
 }
-LATHE_LEVEL inline Floats scaled_line(const float* from, double factor) {
-  return __builtin_shufflevector(scaled(from, factor), scaled(from + 8, factor), 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11,
-                                 12, 13, 14, 15);
+// Apart, so that the registers of what is usual are not spilled for it.
+LATHE_LEVEL [[gnu::noinline]] void scale_wide(const std::byte* from, int64_t step, const double* factors,
+                                              Floats* lines) {
+  for (int i = 0; i < kSide; ++i) {
+    const auto* const line = reinterpret_cast<const float*>(from + i * step);
+    const Half halves[2] = {scaled(line, factors[i]), scaled(line + 8, factors[i])};
+    std::memcpy(&lines[i], halves, sizeof halves);
+  }
 }
+
+LATHE_LEVEL void prepare(const double* factors, LineFactors& result) {
+  result.wide = factors;
+  result.are_floats = true;
+  for (int i = 0; i < kSide; i += 8) {
+    const __m512d wide = _mm512_loadu_pd(factors + i);
+    const __m256 narrow = _mm512_maskz_cvtpd_ps(kAll, wide);
+    _mm256_store_ps(&result.narrow[i], narrow);
+    result.are_floats &= _mm512_cmp_pd_mask(_mm512_maskz_cvtps_pd(kAll, narrow), wide, _CMP_EQ_OQ) == kAll;
+  }
+}
+
 // These keep within each 16 bytes, a block.
 LATHE_LEVEL inline Floats low_numbers(Floats a, Floats b) {
   return __builtin_shufflevector(a, b, 0, 16, 1, 17, 4, 20, 5, 21, 8, 24, 9, 25, 12, 28, 13, 29);
@@ -51,11 +68,21 @@ LATHE_LEVEL inline Floats odd_blocks(Floats a, Floats b) {
   return __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31);
 }
 
-LATHE_LEVEL void transpose(const std::byte* from, int64_t step, const double* factors, std::byte* const* columns,
+LATHE_LEVEL void transpose(const std::byte* from, int64_t step, const LineFactors& factors, std::byte* const* columns,
                            bool past_caches) {
   Floats rows[kSide], next[kSide];
+  if (factors.are_floats) {
 #pragma GCC unroll 16
-  for (int i = 0; i < kSide; ++i) rows[i] = scaled_line(reinterpret_cast<const float*>(from + i * step), factors[i]);
+    for (int i = 0; i < kSide; ++i) {
+      std::memcpy(&rows[i], from + i * step, sizeof rows[i]);
+      rows[i] *= factors.narrow[i];
+    }
+  } else {
+    Floats products[kSide];
+    scale_wide(from, step, factors.wide, products);
+#pragma GCC unroll 16
+    for (int i = 0; i < kSide; ++i) rows[i] = products[i];
+  }
 #pragma GCC unroll 8
   for (int i = 0; i < kSide; i += 2) {
     next[i] = low_numbers(rows[i], rows[i + 1]);
@@ -93,11 +120,11 @@ LATHE_LEVEL void transpose(const std::byte* from, int64_t step, const double* fa
 }  // namespace
 
 #ifdef __x86_64__
-TransposeScaled transpose_scaled(cpu::IsaLevel level) {
-  return level == cpu::IsaLevel::avx512 ? avx512::transpose : nullptr;
+ScaledTransposer scaled_transposer(cpu::IsaLevel level) {
+  return level == cpu::IsaLevel::avx512 ? ScaledTransposer{avx512::prepare, avx512::transpose} : ScaledTransposer{};
 }
 #else
-TransposeScaled transpose_scaled(cpu::IsaLevel) { return nullptr; }
+ScaledTransposer scaled_transposer(cpu::IsaLevel) { return {}; }
 #endif
 
 }  // namespace lathe

@@ -2,6 +2,7 @@
 // Packing that multiplies: it is bound by arithmetic in registers of 16 bytes, and by memory in those of 64.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
@@ -9,12 +10,23 @@
 
 namespace lathe {
 
-// Of 16 lines of 16 floats, so many bytes apart: multiplies line i by factors[i] in f64, rounds once, and writes column
-// i to columns[i], a whole cache line; past the caches (see Written) only where it is one of memory's.
-using TransposeScaled = void (*)(const std::byte* from, int64_t step, const double* factors, std::byte* const* columns,
-                                 bool past_caches);
-// nullptr where the level has no registers of 64 bytes: those of 32 gain nothing over those of 16. The processor must
+// Factors of 16 lines of f32. By factors that are floats themselves, as those of folded batch normalisations are, the
+// product of f64 is exact, so that one of f32 has the bits of that which is rounded once.
+struct LineFactors {
+  const double* wide;
+  bool are_floats;
+  alignas(64) std::array<float, 16> narrow;
+};
+
+struct ScaledTransposer {
+  void (*prepare)(const double* factors, LineFactors& result) = nullptr;  // as long as what it is of
+  // Of 16 lines of 16 floats, so many bytes apart: multiplies line i by its factor in f64, rounds once, and writes
+  // column i to columns[i], a whole cache line; past the caches (see Written) only where it is one of memory's.
+  void (*transpose)(const std::byte* from, int64_t step, const LineFactors& factors, std::byte* const* columns,
+                    bool past_caches) = nullptr;
+};
+// Empty where the level has no registers of 64 bytes: those of 32 gain nothing over those of 16. The processor must
 // have the level.
-TransposeScaled transpose_scaled(cpu::IsaLevel level);
+ScaledTransposer scaled_transposer(cpu::IsaLevel level);
 
 }  // namespace lathe

@@ -23,9 +23,9 @@ struct Unchanged {
 // Each line by a number of its own, as ChannelFactors has it.
 struct Scaled {
   const double* factors;
-  TransposeScaled transpose;  // of whole cache lines; nullptr = none
+  ScaledTransposer transposer;  // of whole cache lines
 
-  Scaled behind(int64_t lines) const { return {factors + lines, transpose}; }
+  Scaled behind(int64_t lines) const { return {factors + lines, transposer}; }
   uint32_t of_element(int64_t line, uint32_t element) const {
     return std::bit_cast<uint32_t>(static_cast<float>(std::bit_cast<float>(element) * factors[line]));
   }
@@ -127,7 +127,7 @@ class LineTransposer {
   // Of what stays in caches, where places are evenly spaced, unless there are larger registers for it.
   bool goes_by_tiles(int64_t lines, [[maybe_unused]] const Change& change) const {
     if constexpr (std::is_same_v<Change, Scaled>)
-      if (change.transpose && lines == kLines && neighbours_.count() >= kLines) return false;
+      if (change.transposer.transpose && lines == kLines && neighbours_.count() >= kLines) return false;
     return written_ == Written::to_caches && neighbours_.outer.extent == 1 && neighbours_.count() >= kSide &&
            lines % kSide == 0;
   }
@@ -147,22 +147,27 @@ class LineTransposer {
   template <Written kWritten>
   void run_lines(const std::byte* source, std::byte* to, const Change& change) const {
     const int64_t count = neighbours_.count();
+    LineFactors factors;
+    if constexpr (std::is_same_v<Change, Scaled>)
+      if (change.transposer.prepare) change.transposer.prepare(change.factors, factors);
     Places places(neighbours_, 0);
     int64_t place = 0;
     for (; place + kLines <= count; place += kLines) {
       prefetch(source + place * kSize);
-      run_columns<kWritten>(source + place * kSize, to, places, change);
+      run_columns<kWritten>(source + place * kSize, to, places, change, factors);
     }
     run_some(source, to, kLines, place, change);
   }
 
   template <Written kWritten>
-  void run_columns(const std::byte* source, std::byte* to, Places& places, const Change& change) const {
+  void run_columns(const std::byte* source, std::byte* to, Places& places, const Change& change,
+                   const LineFactors& factors) const {
     if constexpr (std::is_same_v<Change, Scaled>)
-      if (change.transpose) {
+      if (change.transposer.transpose) {
         std::array<std::byte*, kLines> results;
         for (std::byte*& result : results) result = to + places.next();
-        return change.transpose(source, writes_.from, change.factors, results.data(), kWritten == Written::past_caches);
+        return change.transposer.transpose(source, writes_.from, factors, results.data(),
+                                           kWritten == Written::past_caches);
       }
     alignas(kCacheLine) std::array<std::byte, kLines * kCacheLine> columns;
     for (int64_t line = 0; line < kLines; line += kSide) {

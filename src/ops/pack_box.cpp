@@ -181,7 +181,7 @@ void pack_box_scaled(const PackingBox& box, const float* from, float* to, const 
   transpose_lines<uint32_t>(
       axes, *lines.writes, source + box.from * static_cast<int64_t>(sizeof(float)),
       reinterpret_cast<std::byte*>(to + box.to), written, ReadNext{}, [&](const std::byte* first) {
-        return Scaled{factors.numbers + (first - source) / bytes, transpose_scaled(cpu::isa_level())};
+        return Scaled{factors.numbers + (first - source) / bytes, scaled_transposer(cpu::isa_level())};
       });
   finish(written);
 }

@@ -10,13 +10,18 @@
 namespace lathe {
 namespace {
 
+// Factors are of f32, as those of PyTorch are that folds, so that a refit multiplies weights of f32 by floats, which
+// takes no longer than to copy them; the shift has the rounded factor, too.
+DType factor_type(const Rewrite& r) { return r.output()->dtype() == DType::f64 ? DType::f64 : DType::f32; }
+
 // What follows from weights that can be replaced is computed in the same order as below.
 Result<bool> fold_derived(Rewrite& r, double epsilon) {
   WeightsMath math;
   const auto parameter = [&](size_t i) { return math.cast(r.input(i)->known(), DType::f64); };
   const Known deviation =
       math.unary(UnaryOp::sqrt, math.binary(ElementwiseOp::add, parameter(4), WeightsMath::scalar(epsilon)));
-  const Known scale = math.binary(ElementwiseOp::div, parameter(1), deviation);
+  const Known quotient = math.binary(ElementwiseOp::div, parameter(1), deviation);
+  const Known scale = math.cast(math.cast(quotient, factor_type(r)), DType::f64);
   const Known shift =
       math.binary(ElementwiseOp::sub, parameter(2), math.binary(ElementwiseOp::mul, parameter(3), scale));
   if (math.error()) return fail(*math.error());
@@ -49,7 +54,7 @@ Result<bool> fold(Rewrite& r) {
   }
   std::vector<double>&scale = parameters[0], &shift = parameters[1];
   for (size_t c = 0; c < scale.size(); ++c) {
-    scale[c] /= std::sqrt(parameters[3][c] + attrs.epsilon);
+    scale[c] = rounded_to(factor_type(r), scale[c] / std::sqrt(parameters[3][c] + attrs.epsilon));
     shift[c] -= parameters[2][c] * scale[c];
   }
   const std::optional<Linear>& linear = before;

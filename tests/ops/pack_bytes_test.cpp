@@ -151,7 +151,10 @@ TEST(PackedBytes, AreScaledOnTheirWay) {
     if (!takes_factors(made.box, each)) continue;
     ++taken;
     std::vector<double> factors(static_cast<size_t>(made.from_volume / each + 1));
-    for (double& factor : factors) factor = normal(random);
+    for (double& factor : factors) {
+      factor = normal(random);
+      if (i % 2 == 0) factor = static_cast<float>(factor);
+    }
     std::vector<float> source(static_cast<size_t>(made.from_volume)), scaled(source.size());
     for (size_t k = 0; k < source.size(); ++k) {
       source[k] = static_cast<float>(std::ldexp(normal(random), static_cast<int>(random() % 280) - 150));
