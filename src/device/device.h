@@ -156,6 +156,10 @@ class Device {
   }
   // Microseconds of `work` on the device, measured `repeats` times on a warm queue: each one's time.
   virtual Result<std::vector<double>> time(Queue& queue, const std::function<Result<>(Queue&)>& work, int repeats) = 0;
+  // The same of a graph that this device captured, as it is: nothing is made that runs would wait for.
+  virtual Result<std::vector<double>> time_replays(Queue& /*queue*/, CapturedGraph& /*graph*/, int /*repeats*/) {
+    return fail(ErrorCode::internal, "{} has no graphs", name());
+  }
   // What the application's code queues work on (CUDA: a stream); null where the device is the host.
   virtual void* native_stream(Queue& /*queue*/) const { return nullptr; }
 };

@@ -109,6 +109,13 @@ std::vector<int64_t> OpenSteps::of_site(size_t site, std::span<const int64_t> nu
   return own;
 }
 
+Digest OpenSteps::key() const {
+  ContentHash hash;
+  for (size_t site = 0; site < sites_.size(); ++site)
+    hash.add(key(site, std::vector<int64_t>(numbers_.size() + sites_.size())));
+  return hash.digest();
+}
+
 // Runs ask for it: texts have been hashed before.
 Digest OpenSteps::key(size_t site, std::span<const int64_t> numbers) const {
   const Site& one = sites_[site];

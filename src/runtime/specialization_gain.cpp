@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <bit>
 #include <chrono>
+#include <cstring>
+#include <limits>
 
 #include "base/divide.h"
 #include "runtime/shape_binding.h"
@@ -12,14 +14,13 @@
 namespace lathe {
 namespace {
 
-constexpr int kRepeats = 5, kRounds = 6;  // runs may be at work beside them: the least time of many counts
+constexpr int kRounds = 6, kRepeats = 5;  // runs may be at work beside them: the least time of many counts
 constexpr double kMostSeconds = 0.1;      // for all of it: GPUs take less, but a stand-in for one takes minutes
-constexpr int kRunsAtOnce = 4;            // so that what events take counts for little
+constexpr int kRunsAtOnce = 4;            // what events take counts for little then, and few pieces meet a run
 constexpr size_t kAlignment = 256;
 constexpr size_t kZeros = size_t{1} << 20;  // at the start of the memory, from where the device copies them
 
-// A step's operands and workspace, each in memory of its own, which holds zeros and is kept from trial to trial: runs
-// wait for a driver that takes memory or gives it back.
+// A step's operands and workspace, each in memory of its own, which holds zeros.
 class TrialOperands {
  public:
   TrialOperands(const plan::Plan& plan, const plan::Step& step, std::span<const int64_t> symbols)
@@ -40,7 +41,7 @@ class TrialOperands {
     }
     return {};
   }
-  Result<> place(size_t workspace, Device& device, Queue& queue, DeviceMemory& memory) {
+  Result<> place(size_t workspace, Device& device, Queue& queue, std::vector<DeviceMemory>& memories) {
     std::vector<size_t> places(ids_.size());
     size_t end = round_up(workspace, kAlignment);
     for (size_t i = 0; i < ids_.size(); ++i) {
@@ -52,13 +53,13 @@ class TrialOperands {
     }
     if (end > SpecializationGain::kMostBytes)
       return fail(ErrorCode::out_of_memory, "a step with {} bytes of operands is not timed", end);
-    if (memory.size() < kZeros + end) {
-      memory = {};
+    if (memories.empty() || memories.back().size() < kZeros + end) {
       LATHE_ASSIGN(DeviceMemory taken, device.allocate(kZeros + std::bit_ceil(end)));
       const std::vector<std::byte> zeros(kZeros);
       LATHE_TRY(device.upload(taken.data(), zeros.data(), kZeros, queue));
-      memory = std::move(taken);
+      memories.push_back(std::move(taken));
     }
+    const DeviceMemory& memory = memories.back();
     workspace_ = memory.data() + kZeros;
     for (size_t i = 0; i < end; i += kZeros)
       LATHE_TRY(device.copy({.to = workspace_ + i, .from = memory.data(), .width = std::min(kZeros, end - i)}, queue));
@@ -80,45 +81,64 @@ class TrialOperands {
 
 // Where nothing is timed, all is decided.
 SpecializationGain::SpecializationGain(const plan::Plan& plan, Device& device, OpenKernel open)
-    : plan_(plan), device_(device), open_(std::move(open)), modules_(plan.codes.size()) {
-  for (Verdict& verdict : modules_)
-    if (!open_) verdict = kGains;
+    : plan_(plan), device_(device), open_(std::move(open)), verdicts_(plan.codes.size() + 1) {
+  if (!open_) std::ranges::fill(verdicts_, kGains);
 }
 
 bool SpecializationGain::may_gain(uint32_t module) const {
   const std::lock_guard lock(mutex_);
-  return runs_.may_gain() && modules_[module].may_gain();
+  return verdicts_.back().may_gain() && verdicts_[module].may_gain();
 }
 
 bool SpecializationGain::may_any_gain() const {
   const std::lock_guard lock(mutex_);
-  return runs_.may_gain();
+  return verdicts_.back().may_gain();
 }
 
 bool SpecializationGain::is_decided(uint32_t module) const {
   const std::lock_guard lock(mutex_);
-  return modules_[module].is_decided();
+  return verdicts_[module].is_decided();
+}
+
+bool SpecializationGain::is_decided() const {
+  const std::lock_guard lock(mutex_);
+  return verdicts_.back().is_decided();
+}
+
+std::vector<std::byte> SpecializationGain::verdicts() const {
+  const std::lock_guard lock(mutex_);
+  if (!verdicts_.back().is_decided()) return {};
+  const auto bytes = std::as_bytes(std::span(verdicts_));
+  return {bytes.begin(), bytes.end()};
+}
+
+void SpecializationGain::take(std::span<const std::byte> verdicts) {
+  const std::lock_guard lock(mutex_);
+  if (verdicts.size() != verdicts_.size() * sizeof(Verdict) || verdicts_.back().is_decided()) return;
+  std::vector<Verdict> taken(verdicts_.size());
+  std::memcpy(taken.data(), verdicts.data(), verdicts.size());
+  if (taken.back().is_decided() && std::ranges::all_of(taken, &Verdict::is_valid)) verdicts_ = std::move(taken);
 }
 
 Result<SpecializationGain::Times> SpecializationGain::measure(size_t step, const Kernel& kernel,
                                                               std::span<const uint32_t> modules,
-                                                              std::span<const int64_t> symbols) {
-  Result<Times> times = time(step, kernel, symbols);
+                                                              std::span<const int64_t> symbols,
+                                                              const std::function<void()>& between) {
+  Result<Times> times = time(step, kernel, symbols, between);
   const std::lock_guard lock(mutex_);
-  for (const uint32_t module : modules) times ? modules_[module].add(*times, kLeast) : void(modules_[module] = kGains);
+  for (const uint32_t module : modules)
+    times ? verdicts_[module].add(*times, kLeast) : void(verdicts_[module] = kGains);
   return times;
 }
 
 void SpecializationGain::note_run(const Times& times) {
-  DeviceMemory memory;  // of trials, if this was the last: it goes without the locks
-  const std::scoped_lock lock(timing_, mutex_);
-  runs_.add(times, kLeastOfRuns);
-  if (runs_.is_decided()) memory = std::move(memory_);
+  const std::lock_guard lock(mutex_);
+  verdicts_.back().add(times, kLeastOfRuns);
 }
 
 Result<SpecializationGain::Times> SpecializationGain::time(size_t step, const Kernel& kernel,
-                                                           std::span<const int64_t> symbols) {
-  const std::lock_guard lock(timing_);
+                                                           std::span<const int64_t> symbols,
+                                                           const std::function<void()>& between) {
   if (!queue_) {
     LATHE_ASSIGN(queue_, device_.make_queue());
   }
@@ -132,29 +152,49 @@ Result<SpecializationGain::Times> SpecializationGain::time(size_t step, const Ke
     LATHE_ASSIGN(const size_t bytes, each->prepare(trial.get(), device_.threads()));
     workspace = std::max(workspace, bytes);
   }
-  LATHE_TRY(trial.place(workspace, device_, *queue_, memory_));
-  double least[2] = {};
-  const auto time_both = [&](int runs, int repeats) -> Result<> {
-    for (const size_t i : {0, 1}) {
-      const auto work = [&](Queue& queue) -> Result<> {
-        for (int k = 0; k < runs; ++k) LATHE_TRY(kernels[i]->enqueue(trial.get(), trial.workspace(), queue));
-        return {};
-      };
-      LATHE_ASSIGN(const std::vector<double> times, device_.time(*queue_, work, repeats));
-      for (const double each : times) least[i] = least[i] > 0 ? std::min(least[i], each / runs) : each / runs;
-    }
-    return {};
-  };
-  LATHE_TRY(time_both(1, 1));  // what is done once is done now
+  LATHE_TRY(trial.place(workspace, device_, *queue_, memories_));
+  const auto run = [&](size_t i, Queue& queue) { return kernels[i]->enqueue(trial.get(), trial.workspace(), queue); };
+  LATHE_TRY(seconds_of_both(run));  // what is done once is done now
+  LATHE_ASSIGN(const double seconds, seconds_of_both(run));
+  const bool takes_long = seconds * kRounds * kRepeats * kRunsAtOnce > kMostSeconds;
+  LATHE_ASSIGN(const Times times, takes_long ? time_in_turns(run, 1, 1, 1, between)
+                                             : time_in_turns(run, kRunsAtOnce, kRounds, kRepeats, between));
+  LATHE_TRY(device_.wait(*queue_));  // before the memory has other operands
+  return times;
+}
+
+Result<double> SpecializationGain::seconds_of_both(const RunKernel& run) {
   using Clock = std::chrono::steady_clock;
   const Clock::time_point begin = Clock::now();
-  LATHE_TRY(time_both(1, 1));
-  const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
-  if (seconds * kRounds * kRepeats * kRunsAtOnce <= kMostSeconds) {
-    std::ranges::fill(least, 0);
-    for (int round = 0; round < kRounds; ++round) LATHE_TRY(time_both(kRunsAtOnce, kRepeats));
+  for (const size_t i : {0, 1}) LATHE_TRY(run(i, *queue_));
+  LATHE_TRY(device_.wait(*queue_));
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+// Runs wait while a driver makes a graph: there is one for each kernel, which all rounds replay. Between two of these
+// they have the device to themselves, or a run that lasts long would have its time doubled.
+Result<SpecializationGain::Times> SpecializationGain::time_in_turns(const RunKernel& run, int runs, int rounds,
+                                                                    int repeats, const std::function<void()>& between) {
+  const auto work_of = [&](size_t i) {
+    return [&run, i, runs](Queue& queue) -> Result<> {
+      for (int k = 0; k < runs; ++k) LATHE_TRY(run(i, queue));
+      return {};
+    };
+  };
+  std::unique_ptr<CapturedGraph> graphs[2];
+  for (size_t i = 0; i < 2 && rounds > 1; ++i) {
+    LATHE_ASSIGN(graphs[i], device_.capture(work_of(i)));
+    between();
   }
-  LATHE_TRY(device_.wait(*queue_));  // before the memory has other operands
+  double least[2] = {std::numeric_limits<double>::infinity(), std::numeric_limits<double>::infinity()};
+  for (int round = 0; round < rounds; ++round) {
+    for (const size_t i : {0, 1}) {
+      LATHE_ASSIGN(const std::vector<double> times, graphs[i] ? device_.time_replays(*queue_, *graphs[i], repeats)
+                                                              : device_.time(*queue_, work_of(i), repeats));
+      least[i] = std::min(least[i], std::ranges::min(times) / runs);
+    }
+    between();
+  }
   return Times{least[0], least[1]};
 }
 

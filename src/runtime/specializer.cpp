@@ -62,6 +62,10 @@ std::shared_ptr<const SpecializedKernels> Specializer::want(std::span<const int6
   if (!numbers) return nullptr;
   Client client = given;
   if (!client.cache) client.cache = own_cache_;
+  if (!client.wants_all && !gain_.is_decided()) {
+    take_verdicts(*client.cache);
+    if (!gain_.may_any_gain()) return nullptr;
+  }
   Kernels old;  // goes without the lock: that may wait for the device
   std::unique_lock lock(mutex_);
   log_ = client.log;
@@ -94,6 +98,12 @@ std::shared_ptr<const SpecializedKernels> Specializer::want(std::span<const int6
   lock.unlock();
   if (is_ready) copy_code(*kernels, *client.cache);
   return kernels;
+}
+
+// Those of an earlier process: nothing is timed again, and what does not gain is not loaded.
+void Specializer::take_verdicts(KernelCache& cache) {
+  if (!cache.contains(verdicts_key_)) return;
+  if (const std::optional<DeviceCode> verdicts = cache.find_code(verdicts_key_)) gain_.take(verdicts->bytes);
 }
 
 // Nothing has happened where there is no memory for it.
@@ -243,6 +253,8 @@ void Specializer::finish(Job& job) {
   std::vector<std::unique_ptr<Kernel>> made(steps_.num_steps_of_plan());
   try {
     for (const DeviceCode& one : job.code) code.push_back(one.bytes);
+    std::unique_lock<std::mutex> trials;
+    if (!job.client.wants_all) trials = std::unique_lock(trials_);
     std::unique_lock turn(driver_turns());
     const auto between = [&] {
       turn.unlock();
@@ -290,7 +302,7 @@ void Specializer::leave_out_slower(const Job& job, std::span<std::unique_ptr<Ker
       has_all = false;
     } else {
       between();
-      const auto times = gain_.measure(step, *kernels[step], modules, job.symbols);
+      const auto times = gain_.measure(step, *kernels[step], modules, job.symbols, between);
       has_all &= times.has_value();
       if (times)
         run += timed.emplace_back(modules, *times).second;
@@ -301,6 +313,8 @@ void Specializer::leave_out_slower(const Job& job, std::span<std::unique_ptr<Ker
   }
   if (has_all && !timed.empty()) {
     gain_.note_run(run);
+    if (const std::vector<std::byte> verdicts = gain_.verdicts(); !verdicts.empty())
+      job.client.cache->put(verdicts_key_, {verdicts, nullptr});
     tell(job.client.log, Severity::verbose, "kernels for sizes {}: {:.1f} us, those for open sizes {:.1f} us",
          job.kernels->id_, run.special, run.open);
   }

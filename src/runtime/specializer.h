@@ -93,7 +93,8 @@ class Specializer {
   };
 
   Specializer(const plan::Plan& plan, Device& device, SpecializationGain::OpenKernel open)
-      : steps_(plan, device), gain_(plan, device, std::move(open)) {}
+      : steps_(plan, device), gain_(plan, device, std::move(open)), verdicts_key_(steps_.key()) {}
+  void take_verdicts(KernelCache& cache);
   Kernels begin(std::vector<int64_t> numbers, std::span<const int64_t> symbols, const Client& client);
   void drop_oldest();
   bool start_threads();
@@ -111,8 +112,12 @@ class Specializer {
 
   const OpenSteps steps_;
   SpecializationGain gain_;
+  const Digest verdicts_key_;  // under which caches have what gain_ has found
   const std::shared_ptr<KernelCache> own_cache_ = std::make_shared<KernelCache>("", size_t{64} << 20);
 
+  // Of who may try kernels, one set of sizes at a time. Taken before driver_turns(), which trials leave to others in
+  // between: two that each held one of both would wait for ever.
+  std::mutex trials_;
   mutable std::mutex mutex_;  // of all below
   std::condition_variable work_, done_;
   std::vector<Kernels> sizes_;

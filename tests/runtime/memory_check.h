@@ -49,6 +49,9 @@ class CountingDevice final : public Device {
   Result<std::vector<double>> time(Queue& queue, const std::function<Result<>(Queue&)>& work, int repeats) override {
     return device_->time(queue, work, repeats);
   }
+  Result<std::vector<double>> time_replays(Queue& queue, CapturedGraph& graph, int repeats) override {
+    return device_->time_replays(queue, graph, repeats);
+  }
 
  private:
   std::shared_ptr<Device> device_;

@@ -117,6 +117,9 @@ class CudaDevice final : public Device,
   Result<std::vector<double>> time(Queue& queue, const std::function<Result<>(Queue&)>& work, int repeats) override {
     return time_work(stream_of(queue), work, repeats);
   }
+  Result<std::vector<double>> time_replays(Queue& queue, CapturedGraph& graph, int repeats) override {
+    return cuda::time_replays(stream_of(queue), graph, repeats);
+  }
   Result<> usable() const { return context_->usable(); }
   Libraries& libraries() { return code_->libraries; }
 

@@ -43,7 +43,21 @@ Result<double> sample(Stream& stream, const Work& work) {
   return 1000.0 * milliseconds;
 }
 
+Result<std::vector<double>> samples(Stream& stream, const Work& work, int repeats) {
+  std::vector<double> times;
+  for (int i = 0; i < repeats; ++i) {
+    LATHE_ASSIGN(times.emplace_back(), sample(stream, work));
+  }
+  return times;
+}
+
 }  // namespace
+
+Result<std::vector<double>> time_replays(Stream& stream, CapturedGraph& graph, int repeats) {
+  LATHE_ASSIGN(const QueueTurn turn, QueueTurn::take(stream));
+  return samples(
+      stream, [&](Queue& queue) { return graph.replay(queue); }, repeats);
+}
 
 Result<std::vector<double>> time_work(Stream& stream, const Work& work, int repeats) {
   LATHE_ASSIGN(const QueueTurn turn, QueueTurn::take(stream));
@@ -61,11 +75,8 @@ Result<std::vector<double>> time_work(Stream& stream, const Work& work, int repe
   }
   const Work timed = graph ? Work([&](Queue& queue) { return graph->replay(queue); }) : several;
   if (graph) LATHE_TRY(sample(stream, timed));
-  std::vector<double> times;
-  for (int i = 0; i < repeats; ++i) {
-    LATHE_ASSIGN(const double microseconds, sample(stream, timed));
-    times.push_back(microseconds / runs);
-  }
+  LATHE_ASSIGN(std::vector<double> times, samples(stream, timed, repeats));
+  for (double& each : times) each /= runs;
   return times;
 }
 
