@@ -37,6 +37,7 @@ LATHE_LEVEL [[gnu::noinline]] void scale_wide(const std::byte* from, int64_t ste
   }
 }
 
+// What is called from outside ends with zeroupper, which compilers leave out of code that is to be small.
 LATHE_LEVEL void prepare(const double* factors, LineFactors& result) {
   result.wide = factors;
   result.are_floats = true;
@@ -46,6 +47,7 @@ LATHE_LEVEL void prepare(const double* factors, LineFactors& result) {
     _mm256_store_ps(&result.narrow[i], narrow);
     result.are_floats &= _mm512_cmp_pd_mask(_mm512_maskz_cvtps_pd(kAll, narrow), wide, _CMP_EQ_OQ) == kAll;
   }
+  _mm256_zeroupper();
 }
 
 // These keep within each 16 bytes, a block.
@@ -109,7 +111,7 @@ LATHE_LEVEL void transpose(const std::byte* from, int64_t step, const LineFactor
     auto* const to = reinterpret_cast<float*>(columns[i]);
     past_caches ? _mm512_stream_ps(to, next[i]) : _mm512_storeu_ps(to, next[i]);
   }
-  _mm256_zeroupper();  // compilers leave that out of code that is to be small
+  _mm256_zeroupper();
 }
 
 #undef LATHE_LEVEL

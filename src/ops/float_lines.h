@@ -10,8 +10,8 @@
 
 namespace lathe {
 
-// Factors of 16 lines of f32. By factors that are floats themselves, as those of folded batch normalisations are, the
-// product of f64 is exact, so that one of f32 has the bits of that which is rounded once.
+// Factors of 16 lines of f32. Where all of them are floats, as those of folded batch normalisations are, a product of
+// f64 is exact, and one multiplication of f32 gives the bits of f64 that is rounded once.
 struct LineFactors {
   const double* wide;
   bool are_floats;
@@ -19,7 +19,7 @@ struct LineFactors {
 };
 
 struct ScaledTransposer {
-  void (*prepare)(const double* factors, LineFactors& result) = nullptr;  // as long as what it is of
+  void (*prepare)(const double* factors, LineFactors& result) = nullptr;  // `factors` outlive the result
   // Of 16 lines of 16 floats, so many bytes apart: multiplies line i by its factor in f64, rounds once, and writes
   // column i to columns[i], a whole cache line; past the caches (see Written) only where it is one of memory's.
   void (*transpose)(const std::byte* from, int64_t step, const LineFactors& factors, std::byte* const* columns,

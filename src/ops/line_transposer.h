@@ -149,7 +149,7 @@ class LineTransposer {
     const int64_t count = neighbours_.count();
     LineFactors factors;
     if constexpr (std::is_same_v<Change, Scaled>)
-      if (change.transposer.prepare) change.transposer.prepare(change.factors, factors);
+      if (change.transposer.prepare && count >= kLines) change.transposer.prepare(change.factors, factors);
     Places places(neighbours_, 0);
     int64_t place = 0;
     for (; place + kLines <= count; place += kLines) {

@@ -111,8 +111,11 @@ std::vector<int64_t> OpenSteps::of_site(size_t site, std::span<const int64_t> nu
 
 Digest OpenSteps::key() const {
   ContentHash hash;
-  for (size_t site = 0; site < sites_.size(); ++site)
+  for (size_t site = 0; site < sites_.size(); ++site) {
     hash.add(key(site, std::vector<int64_t>(numbers_.size() + sites_.size())));
+    const std::string module = fmt::format("module {} of {};", sites_[site].module, plan_.codes.size());
+    hash.add(std::as_bytes(std::span(module)));
+  }
   return hash.digest();
 }
 

@@ -31,7 +31,7 @@ class OpenSteps {
   // Of the plan's code: that of a site, and those that a step of the plan, which is open, launches.
   uint32_t module(size_t site) const { return sites_[site].module; }
   std::vector<uint32_t> modules_of(size_t step, std::span<const int64_t> numbers) const;
-  // Of all sites' code, whatever the numbers.
+  // Of all sites' code, whatever the numbers, and of the modules' order.
   Digest key() const;
   // Of a site's code for these.
   Digest key(size_t site, std::span<const int64_t> numbers) const;

@@ -12,15 +12,15 @@
 
 namespace lathe {
 
-// By module of a plan's code, which other sizes share, and for a run as a whole: kernels that are a tenth faster, but a
+// For a run as a whole, and by module of a plan's code, which other sizes share: kernels that are a tenth faster, but a
 // tenth of the run, are not worth making it anew for each of its sizes. Thread-safe, but for trials: one thread at a
 // time calls measure() and note_run(). The plan and the device outlive it.
 class SpecializationGain {
  public:
   // The engine's kernel of a step of the plan.
   using OpenKernel = std::function<const Kernel*(size_t step)>;
-  static constexpr int kMajority = 3;     // of five sets of sizes: when so many are faster, or are not, it is known
-  static constexpr double kLeast = 1.05;  // times as fast: less is noise, and not worth compiling
+  static constexpr uint32_t kMajority = 3;     // of five sets of sizes
+  static constexpr double kLeast = 1.05;       // times as fast: less is noise, and not worth compiling
   static constexpr double kLeastOfRuns = 1.1;  // of all steps: trials find operands in caches, and gain more than runs
   static constexpr size_t kMostBytes = size_t{64} << 20;  // of a step's operands; larger ones are not timed
 
@@ -35,36 +35,31 @@ class SpecializationGain {
     }
   };
 
-  // False where it has been found not to be faster.
+  // When so many sets of sizes were faster as a whole, or so many were not, nothing more is timed.
+  bool is_decided() const;
+  // Until then all may; then those modules that gained in most of their trials, or had none, if runs gain.
   bool may_gain(uint32_t module) const;
   bool may_any_gain() const;
-  bool is_decided(uint32_t module) const;
-  bool is_decided() const;  // of runs
   // Times the kernel of a step, whose code is of these modules, beside the open one, on memory of its own that holds
-  // zeros, with a queue of its own. Where that fails, the modules may gain. `between` lets runs go on.
+  // zeros, with a queue of its own. A failure counts for the modules as a gain. `between` lets runs go on.
   Result<Times> measure(size_t step, const Kernel& kernel, std::span<const uint32_t> modules,
                         std::span<const int64_t> symbols, const std::function<void()>& between);
-  // All steps that can be specialised, of one set of sizes.
+  // The steps of one set of sizes that could be timed; none = that counts as a gain.
   void note_run(const Times& times);
 
   // What has been found, for other processes that have this plan on such a device; none until runs are decided.
   std::vector<std::byte> verdicts() const;
-  // Of verdicts(), in place of trials. Bytes that are no verdicts of this plan change nothing.
+  // Of verdicts(), in place of trials. Bytes that cannot be those of a plan with as many modules change nothing.
   void take(std::span<const std::byte> verdicts);
 
  private:
   struct Verdict {
-    uint8_t trials = 0, gains = 0;
-    bool is_decided() const { return gains >= kMajority || trials - gains >= kMajority; }
-    bool is_valid() const { return gains <= trials && trials < 2 * kMajority; }
-    bool may_gain() const { return !is_decided() || gains >= kMajority; }
-    void add(const Times& times, double least) {
-      if (is_decided()) return;
-      ++trials;
-      gains += times.open >= least * times.special;
-    }
+    uint32_t trials = 0, gains = 0;
+    bool is_majority() const { return gains >= kMajority || trials - gains >= kMajority; }
+    bool is_valid() const { return gains <= trials; }
+    bool may_gain() const { return trials == 0 || 2 * gains > trials; }
+    void add(bool gains_now) { ++trials, gains += gains_now; }
   };
-  static constexpr Verdict kGains{kMajority, kMajority};
   using RunKernel = std::function<Result<>(size_t kernel, Queue& queue)>;  // the open one, or the other
   Result<Times> time(size_t step, const Kernel& kernel, std::span<const int64_t> symbols,
                      const std::function<void()>& between);
@@ -76,7 +71,7 @@ class SpecializationGain {
   Device& device_;
   const OpenKernel open_;
   std::unique_ptr<Queue> queue_;
-  // Of trials, the last one being large enough. They stay as long as the engine: runs wait for a driver that gives
+  // Of trials, which use the last, the largest. They stay as long as the engine: runs wait for a driver that gives
   // memory back.
   std::vector<DeviceMemory> memories_;
   mutable std::mutex mutex_;       // of what follows

@@ -203,6 +203,10 @@ bool Specializer::is_wanted(size_t site, std::span<const int64_t> numbers, const
   return steps_.is_launched(site, numbers) && (client.wants_all || gain_.may_gain(steps_.module(site)));
 }
 
+bool Specializer::may_gain(size_t step, std::span<const int64_t> numbers) const {
+  return std::ranges::any_of(steps_.modules_of(step, numbers), [&](uint32_t module) { return gain_.may_gain(module); });
+}
+
 // All that is wanted, if anything is.
 bool Specializer::has_code(std::span<const int64_t> numbers, const Client& client) const {
   bool has_any = false;
@@ -254,7 +258,8 @@ void Specializer::finish(Job& job) {
   try {
     for (const DeviceCode& one : job.code) code.push_back(one.bytes);
     std::unique_lock<std::mutex> trials;
-    if (!job.client.wants_all) trials = std::unique_lock(trials_);
+    const auto has_trials = [&] { return !job.client.wants_all && !gain_.is_decided(); };
+    if (has_trials()) trials = std::unique_lock(trials_);
     std::unique_lock turn(driver_turns());
     const auto between = [&] {
       turn.unlock();
@@ -262,7 +267,9 @@ void Specializer::finish(Job& job) {
       turn.lock();
     };
     made = steps_.make_kernels(job.kernels->numbers_, code, between);
-    if (!job.client.wants_all) leave_out_slower(job, made, between);
+    if (has_trials()) time_kernels(job, made, between);
+    for (size_t step = 0; step < made.size() && !job.client.wants_all; ++step)
+      if (made[step] && !may_gain(step, job.kernels->numbers_)) made[step].reset();
   } catch (const std::bad_alloc&) {
     note(job.client, {ErrorCode::out_of_memory, "there is no memory left", {}});
   }
@@ -285,42 +292,37 @@ void Specializer::finish(Job& job) {
   }
 }
 
-// Steps without a kernel in the set run the engine's own. Those of the same code take the same time.
-void Specializer::leave_out_slower(const Job& job, std::span<std::unique_ptr<Kernel>> kernels,
-                                   const std::function<void()>& between) {
-  std::vector<std::vector<uint32_t>> modules_of(kernels.size());
+// Steps without a kernel in the set run the engine's own. Those of the same code take the same time; those that cannot
+// be timed count for no run.
+void Specializer::time_kernels(const Job& job, std::span<const std::unique_ptr<Kernel>> kernels,
+                               const std::function<void()>& between) {
   std::vector<std::pair<std::vector<uint32_t>, SpecializationGain::Times>> timed;
   SpecializationGain::Times run;
-  bool has_all = true;
   for (size_t step = 0; step < kernels.size(); ++step) {
     if (!kernels[step]) continue;
-    const std::vector<uint32_t>& modules = modules_of[step] = steps_.modules_of(step, job.kernels->numbers_);
-    const auto known = std::ranges::find(timed, modules, [](const auto& one) { return one.first; });
-    if (known != timed.end()) {
-      run += known->second;
-    } else if (std::ranges::all_of(modules, [&](uint32_t module) { return gain_.is_decided(module); })) {
-      has_all = false;
-    } else {
+    const std::vector<uint32_t> modules = steps_.modules_of(step, job.kernels->numbers_);
+    auto known = std::ranges::find(timed, modules, [](const auto& one) { return one.first; });
+    if (known == timed.end()) {
       between();
       const auto times = gain_.measure(step, *kernels[step], modules, job.symbols, between);
-      has_all &= times.has_value();
-      if (times)
-        run += timed.emplace_back(modules, *times).second;
-      else
+      if (!times)
         tell(job.client.log, Severity::verbose, "kernels for sizes are made without being timed: {}",
              times.error().message);
+      timed.emplace_back(modules, times ? *times : SpecializationGain::Times());
+      known = timed.end() - 1;
     }
+    run += known->second;
   }
-  if (has_all && !timed.empty()) {
-    gain_.note_run(run);
-    if (const std::vector<std::byte> verdicts = gain_.verdicts(); !verdicts.empty())
-      job.client.cache->put(verdicts_key_, {verdicts, nullptr});
-    tell(job.client.log, Severity::verbose, "kernels for sizes {}: {:.1f} us, those for open sizes {:.1f} us",
-         job.kernels->id_, run.special, run.open);
-  }
-  for (size_t step = 0; step < kernels.size(); ++step)
-    if (std::ranges::none_of(modules_of[step], [&](uint32_t module) { return gain_.may_gain(module); }))
-      kernels[step].reset();
+  if (timed.empty()) return;
+  gain_.note_run(run);
+  keep_verdicts(*job.client.cache);
+  tell(job.client.log, Severity::verbose, "kernels for sizes {}: {:.1f} us, those for open sizes {:.1f} us",
+       job.kernels->id_, run.special, run.open);
+}
+
+void Specializer::keep_verdicts(KernelCache& cache) const {
+  if (const std::vector<std::byte> verdicts = gain_.verdicts(); !verdicts.empty())
+    cache.put(verdicts_key_, {verdicts, nullptr});
 }
 
 // Between two loads of code, for which the driver makes runs wait: one of them gets through. Where a run waits for
@@ -335,6 +337,7 @@ void Specializer::copy_code(const SpecializedKernels& kernels, KernelCache& to) 
     const Digest key = steps_.key(site, kernels.numbers_);
     if (const std::optional<DeviceCode> code = kernels.cache_->find_code(key)) to.put(key, *code);
   }
+  keep_verdicts(to);
 }
 
 // The sizes that were not wanted for longest, where there are too many.

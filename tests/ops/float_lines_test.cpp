@@ -24,7 +24,7 @@ std::vector<cpu::IsaLevel> levels() {
 }
 
 // Floats, or all of them but the last, or what no float holds.
-enum class Factors { floats, floats_but_one, doubles, infinite, zeros, too_large };
+enum class Factors { floats, floats_but_one, doubles, infinite, zeros, tiny, too_large, nan };
 
 std::array<double, kSide> factors_of(Factors kind, std::mt19937& random) {
   std::normal_distribution<double> normal;
@@ -36,7 +36,9 @@ std::array<double, kSide> factors_of(Factors kind, std::mt19937& random) {
   if (kind == Factors::floats_but_one) factors.back() = 0.1;
   if (kind == Factors::infinite) factors[3] = factors.back() = -std::numeric_limits<double>::infinity();
   if (kind == Factors::zeros) factors[3] = 0, factors.back() = -0.0;
+  if (kind == Factors::tiny) factors[3] = 0x1p-149;
   if (kind == Factors::too_large) factors[3] = 0x1p200;
+  if (kind == Factors::nan) factors[3] = std::numeric_limits<double>::quiet_NaN();
   return factors;
 }
 
@@ -49,8 +51,9 @@ TEST(FloatLines, BecomeColumnsScaledInDoubles) {
     EXPECT_EQ(transposer.prepare != nullptr, level == cpu::IsaLevel::avx512);
     if (!transposer.transpose) continue;
     for (const Factors kind : {Factors::floats, Factors::floats_but_one, Factors::doubles, Factors::infinite,
-                               Factors::zeros, Factors::too_large})
-      for (const auto& [step, past_caches] : {std::pair{16, true}, {16, false}, {19, false}, {576, true}}) {
+                               Factors::zeros, Factors::tiny, Factors::too_large, Factors::nan})
+      for (const auto& [step, past_caches] :
+           {std::pair{16, true}, {16, false}, {19, true}, {19, false}, {576, true}, {576, false}}) {
         std::vector<float> lines(static_cast<size_t>(kSide * step));
         const std::array<double, kSide> factors = factors_of(kind, random);
         for (float& each : lines)
@@ -64,7 +67,8 @@ TEST(FloatLines, BecomeColumnsScaledInDoubles) {
           columns[i] = reinterpret_cast<std::byte*>(written.data() + (kSide - 1 - i) * apart);
         LineFactors prepared;
         transposer.prepare(factors.data(), prepared);
-        EXPECT_EQ(prepared.are_floats, kind == Factors::floats || kind == Factors::infinite || kind == Factors::zeros);
+        EXPECT_EQ(prepared.are_floats, kind == Factors::floats || kind == Factors::infinite || kind == Factors::zeros ||
+                                           kind == Factors::tiny);
         transposer.transpose(reinterpret_cast<const std::byte*>(lines.data()), step * 4, prepared, columns.data(),
                              past_caches);
         for (size_t i = 0; i < kSide; ++i)

@@ -86,7 +86,9 @@ class TimingDevice : public null::NullDevice {
     const int64_t runs = TimedKernel::runs - before;
     const double own = static_cast<double>(runs) * TimedKernel::last_microseconds;
     const bool is_disturbed = runs > 1 && ++rounds_ % 8 < 6;
-    return std::vector<double>(static_cast<size_t>(repeats), is_disturbed ? 2 * own : own);
+    std::vector<double> times(static_cast<size_t>(repeats), is_disturbed || repeats > 1 ? 2 * own : own);
+    if (!is_disturbed) times.back() = own;
+    return times;
   }
   int64_t rounds_ = 0;
 };
@@ -105,8 +107,9 @@ class SpecializationGainTest : public testing::Test {
   std::unique_ptr<SpecializationGain> gain() {
     return std::make_unique<SpecializationGain>(plan_, device_, [this](size_t) { return &open_; });
   }
-  Result<SpecializationGain::Times> measure(SpecializationGain& gain, double microseconds, int64_t n = 5) {
-    return gain.measure(0, TimedKernel(microseconds), std::array<uint32_t, 1>{1}, std::array{n}, [this] { ++pauses_; });
+  Result<SpecializationGain::Times> measure(SpecializationGain& gain, double microseconds, int64_t n = 5,
+                                            uint32_t module = 1) {
+    return gain.measure(0, TimedKernel(microseconds), std::array{module}, std::array{n}, [this] { ++pauses_; });
   }
 
   plan::Plan plan_;
@@ -115,10 +118,11 @@ class SpecializationGainTest : public testing::Test {
   int pauses_ = 0;
 };
 
+// A trial is a set of sizes, of which each step is timed.
 TEST_F(SpecializationGainTest, MostOfTheTrialsCount) {
   struct Trials {
     std::vector<double> microseconds;
-    bool may_gain;
+    bool gains;
   };
   for (const Trials& trials : {Trials{{9, 9, 9}, true},
                                {{10, 10, 9, 9, 9}, true},
@@ -127,19 +131,39 @@ TEST_F(SpecializationGainTest, MostOfTheTrialsCount) {
                                {{20, 20, 1, 20}, false}}) {
     const auto gain = this->gain();
     for (const double time : trials.microseconds) {
-      EXPECT_FALSE(gain->is_decided(1));
+      EXPECT_FALSE(gain->is_decided());
       EXPECT_TRUE(gain->may_gain(1)) << "until it is decided";
       const auto times = measure(*gain, time);
       ASSERT_TRUE(times);
       EXPECT_EQ(times->open, 10);
       EXPECT_EQ(times->special, time);
+      gain->note_run(*times);
     }
-    EXPECT_TRUE(gain->is_decided(1));
-    EXPECT_EQ(gain->may_gain(1), trials.may_gain);
-    EXPECT_TRUE(gain->may_gain(0)) << "another module's";
-    ASSERT_TRUE(measure(*gain, 1));
-    EXPECT_EQ(gain->may_gain(1), trials.may_gain) << "it stays decided";
+    EXPECT_TRUE(gain->is_decided());
+    EXPECT_EQ(gain->may_any_gain(), trials.gains);
+    EXPECT_EQ(gain->may_gain(1), trials.gains);
+    EXPECT_EQ(gain->may_gain(0), trials.gains) << "a module that was not timed goes by the runs";
+    const std::vector<std::byte> verdicts = gain->verdicts();
+    gain->note_run({trials.gains ? 1.0 : 100.0, 10});
+    EXPECT_EQ(gain->verdicts(), verdicts) << "it stays decided";
   }
+}
+
+// Runs and modules are decided at the same time, whatever either of them has been so far.
+TEST_F(SpecializationGainTest, ModulesThatDoNotGainAreLeftOutOfRunsThatDo) {
+  const auto gain = this->gain();
+  const double runs[] = {50, 99, 50, 50}, second[] = {10, 10, 10, 9};
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_FALSE(gain->is_decided());
+    EXPECT_TRUE(gain->may_gain(0));
+    EXPECT_TRUE(gain->may_gain(1));
+    ASSERT_TRUE(measure(*gain, 5, 5, 0));
+    ASSERT_TRUE(measure(*gain, second[i], 5, 1));
+    gain->note_run({100, runs[i]});
+  }
+  EXPECT_TRUE(gain->is_decided());
+  EXPECT_TRUE(gain->may_gain(0));
+  EXPECT_FALSE(gain->may_gain(1));
 }
 
 // Each operand has memory of its own, of the sizes in question.
@@ -162,13 +186,17 @@ TEST_F(SpecializationGainTest, WhatCannotBeTimedMayGain) {
   const auto times = measure(*large, 20, 1 << 25);
   ASSERT_FALSE(times);
   EXPECT_EQ(times.error().code, ErrorCode::out_of_memory);
-  EXPECT_TRUE(large->is_decided(1));
-  EXPECT_TRUE(large->may_gain(1));
   open_.fails = true;
   const auto failing = gain();
   EXPECT_FALSE(measure(*failing, 20));
-  EXPECT_TRUE(failing->is_decided(1));
-  EXPECT_TRUE(failing->may_gain(1));
+  for (SpecializationGain* const gain : {large.get(), failing.get()}) {
+    for (uint32_t i = 0; i < SpecializationGain::kMajority; ++i) {
+      EXPECT_FALSE(gain->is_decided());
+      gain->note_run({});  // of no step that could be timed
+    }
+    EXPECT_TRUE(gain->is_decided());
+    EXPECT_TRUE(gain->may_gain(1));
+  }
 }
 
 // Of a stand-in for a GPU, say, which computes on the host.
@@ -177,14 +205,16 @@ TEST_F(SpecializationGainTest, WhatTakesLongIsTimedOnce) {
     for (const bool is_slow : {false, true}) {
       TimedKernel::is_slow = is_slow;
       device_.has_graphs = has_graphs;
-      device_.timed = device_.captured = 0;
+      device_.timed = device_.captured = device_.replayed = 0;
       const auto times = measure(*gain(), 9);
       TimedKernel::is_slow = false;
       ASSERT_TRUE(times);
       EXPECT_EQ(times->open, 10);
       EXPECT_EQ(times->special, 9);
-      EXPECT_EQ(device_.timed, is_slow ? 2 : has_graphs ? 0 : 60);
-      EXPECT_EQ(device_.captured, has_graphs && !is_slow ? 2 : 0);
+      const int times_both = is_slow ? 2 : 60;
+      EXPECT_EQ(device_.timed, has_graphs ? 0 : times_both);
+      EXPECT_EQ(device_.replayed, has_graphs ? times_both : 0);
+      EXPECT_EQ(device_.captured, has_graphs ? 2 : 0);
     }
 }
 
@@ -205,7 +235,7 @@ TEST_F(SpecializationGainTest, AGraphOfEachKernelIsReplayedInAllRounds) {
 TEST_F(SpecializationGainTest, RunsAsAWholeCount) {
   for (const double special : {90.0, 92.0, 99.0}) {
     const auto gain = this->gain();
-    for (int i = 0; i < SpecializationGain::kMajority; ++i) {
+    for (uint32_t i = 0; i < SpecializationGain::kMajority; ++i) {
       ASSERT_TRUE(measure(*gain, 5));
       EXPECT_TRUE(gain->may_any_gain());
       gain->note_run({100, special});
@@ -218,25 +248,22 @@ TEST_F(SpecializationGainTest, RunsAsAWholeCount) {
 TEST_F(SpecializationGainTest, WhatIsFoundIsTakenUpByOthers) {
   for (const double special : {50.0, 99.0}) {
     const auto gain = this->gain(), other = this->gain();
-    for (int i = 0; i < SpecializationGain::kMajority; ++i) {
+    for (uint32_t i = 0; i < SpecializationGain::kMajority; ++i) {
       EXPECT_TRUE(gain->verdicts().empty()) << "until it is decided";
       ASSERT_TRUE(measure(*gain, 5));
       gain->note_run({100, special});
     }
     const std::vector<std::byte> verdicts = gain->verdicts();
-    for (std::byte wrong : {std::byte{SpecializationGain::kMajority * 2}, std::byte{0xff}})
-      for (const size_t at : {size_t{0}, verdicts.size() - 2, verdicts.size() - 1}) {
-        std::vector<std::byte> damaged = verdicts;
-        damaged[at] = wrong;
-        other->take(damaged);
-      }
+    for (const size_t at : {size_t{4}, verdicts.size() - 4}) {  // more gains than trials
+      std::vector<std::byte> damaged = verdicts;
+      damaged[at] = std::byte{0xff};
+      other->take(damaged);
+    }
     other->take({});
     other->take(std::span(verdicts).first(verdicts.size() - 1));
     EXPECT_FALSE(other->is_decided());
     other->take(verdicts);
     EXPECT_TRUE(other->is_decided());
-    EXPECT_TRUE(other->is_decided(1));
-    EXPECT_FALSE(other->is_decided(0)) << "a module that was never timed";
     EXPECT_EQ(other->may_any_gain(), special == 50);
     EXPECT_EQ(other->may_gain(1), special == 50);
     EXPECT_EQ(other->verdicts(), verdicts);
@@ -245,7 +272,7 @@ TEST_F(SpecializationGainTest, WhatIsFoundIsTakenUpByOthers) {
 
 TEST_F(SpecializationGainTest, WithoutOpenKernelsNothingIsTimed) {
   const SpecializationGain gain(plan_, device_, nullptr);
-  EXPECT_TRUE(gain.is_decided(0));
+  EXPECT_TRUE(gain.is_decided());
   EXPECT_TRUE(gain.may_gain(0));
 }
 
@@ -288,7 +315,7 @@ class SpecializerGainTest : public SpecializationGainTest {
 };
 
 TEST_F(SpecializerGainTest, WhatIsNoFasterIsNotMadeForOtherSizes) {
-  for (int64_t n = 1; n < SpecializationGain::kMajority; ++n) EXPECT_FALSE(want(n, false)->is_empty()) << n;
+  for (int64_t n = 1; n < int64_t{SpecializationGain::kMajority}; ++n) EXPECT_FALSE(want(n, false)->is_empty()) << n;
   EXPECT_TRUE(want(SpecializationGain::kMajority, false)->is_empty()) << "it is known now";
   EXPECT_EQ(want(100, false), nullptr);
   EXPECT_EQ(want(1, false), nullptr) << "also where there is one";
@@ -298,7 +325,7 @@ TEST_F(SpecializerGainTest, WhatIsNoFasterIsNotMadeForOtherSizes) {
   EXPECT_EQ(compiling_.compiled, SpecializationGain::kMajority + 1) << "code that was compiled is kept";
 }
 
-// By as many threads as there are: trials leave the driver to others in between.
+// By as many threads as there are, half as many as processors: trials leave the driver's turn to others in between.
 TEST_F(SpecializerGainTest, SizesThatAreWantedAtOnceAreAllMade) {
   compiling_.has_graphs = true;
   compiling_.microseconds = 5;
@@ -306,7 +333,7 @@ TEST_F(SpecializerGainTest, SizesThatAreWantedAtOnceAreAllMade) {
   for (int64_t n = 1; n <= 20; ++n) kernels.push_back(specializer_->want(std::array{n}, {nullptr, &null_log(), false}));
   for (const auto& each : kernels) {
     ASSERT_TRUE(each);
-    specializer_->wait(*each);
+    while (!each->is_ready()) std::this_thread::sleep_for(std::chrono::milliseconds(1));  // whoever waits has no pauses
     EXPECT_FALSE(each->is_empty());
   }
 }
@@ -314,11 +341,11 @@ TEST_F(SpecializerGainTest, SizesThatAreWantedAtOnceAreAllMade) {
 // A second process has the first one's cache.
 TEST_F(SpecializerGainTest, ASecondStartTimesNothing) {
   for (const double microseconds : {10.0, 5.0}) {
-    SetUp();
+    specializer_ = Specializer::create(plan_, compiling_, [this](size_t) { return &open_; });
     compiling_.microseconds = microseconds;
     compiling_.compiled = 0;
     cache_ = std::make_shared<KernelCache>("");
-    for (int64_t n = 1; n <= SpecializationGain::kMajority; ++n) ASSERT_TRUE(want(n, false)) << n;
+    for (int64_t n = 1; n <= int64_t{SpecializationGain::kMajority}; ++n) ASSERT_TRUE(want(n, false)) << n;
     const auto second = std::make_shared<KernelCache>("");
     ASSERT_TRUE(second->merge(cache_->serialize()));
     cache_ = second;
