@@ -121,6 +121,7 @@ Result<SpecializationGain::Times> SpecializationGain::measure(size_t step, const
                                                               const std::function<void()>& between) {
   Result<Times> times = time(step, kernel, symbols, between);
   const std::lock_guard lock(mutex_);
+  if (verdicts_.back().is_majority()) return times;  // others' verdicts were taken meanwhile
   for (const uint32_t module : modules) verdicts_[module].add(!times || times->open >= kLeast * times->special);
   return times;
 }

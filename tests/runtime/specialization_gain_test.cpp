@@ -144,6 +144,7 @@ TEST_F(SpecializationGainTest, MostOfTheTrialsCount) {
     EXPECT_EQ(gain->may_gain(1), trials.gains);
     EXPECT_EQ(gain->may_gain(0), trials.gains) << "a module that was not timed goes by the runs";
     const std::vector<std::byte> verdicts = gain->verdicts();
+    ASSERT_TRUE(measure(*gain, trials.gains ? 20 : 1));
     gain->note_run({trials.gains ? 1.0 : 100.0, 10});
     EXPECT_EQ(gain->verdicts(), verdicts) << "it stays decided";
   }
