@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "base/for_size.h"
+#include "base/insertion_sort.h"
 #include "ops/line_transposer.h"
 
 namespace lathe {
@@ -51,10 +52,7 @@ Axes axes_of(const PackingBox& box, int64_t size) {
   Axes axes;
   for (size_t d = 0; d < box.extents.size(); ++d)
     if (box.extents[d] > 1) axes.add({box.extents[d], box.from_strides[d] * size, box.to_strides[d] * size});
-  // By insertion, for there are few, and the library's stable sort allocates.
-  for (size_t i = 1; i < axes.size(); ++i)
-    for (size_t k = i; k > 0 && std::abs(axes.all()[k].to) > std::abs(axes.all()[k - 1].to); --k)
-      std::swap(axes.all()[k], axes.all()[k - 1]);
+  insertion_sort(axes.all(), [](const BoxAxis& a, const BoxAxis& b) { return std::abs(a.to) > std::abs(b.to); });
   for (size_t i = axes.size(); i-- > 1;) {
     const BoxAxis inner = axes.all()[i];
     BoxAxis& outer = axes.all()[i - 1];

@@ -57,15 +57,14 @@ Specializer::~Specializer() {
 
 std::shared_ptr<const SpecializedKernels> Specializer::want(std::span<const int64_t> symbols, const Client& given,
                                                             IfMissing if_missing) {
-  if (!given.wants_all && !gain_.may_any_gain()) return nullptr;
+  if (!given.wants_all) {
+    if (given.cache && !gain_.is_decided()) take_verdicts(*given.cache);
+    if (!gain_.may_any_gain()) return nullptr;
+  }
   std::optional<std::vector<int64_t>> numbers = steps_.numbers(symbols);
   if (!numbers) return nullptr;
   Client client = given;
   if (!client.cache) client.cache = own_cache_;
-  if (!client.wants_all && !gain_.is_decided()) {
-    take_verdicts(*client.cache);
-    if (!gain_.may_any_gain()) return nullptr;
-  }
   Kernels old;  // goes without the lock: that may wait for the device
   std::unique_lock lock(mutex_);
   log_ = client.log;
@@ -102,7 +101,6 @@ std::shared_ptr<const SpecializedKernels> Specializer::want(std::span<const int6
 
 // Those of an earlier process: nothing is timed again, and what does not gain is not loaded.
 void Specializer::take_verdicts(KernelCache& cache) {
-  if (!cache.contains(verdicts_key_)) return;
   if (const std::optional<DeviceCode> verdicts = cache.find_code(verdicts_key_)) gain_.take(verdicts->bytes);
 }
 

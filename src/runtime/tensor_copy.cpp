@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdlib>
 
+#include "base/insertion_sort.h"
 #include "ops/copy_box.h"
 
 namespace lathe {
@@ -21,13 +22,11 @@ class Runs {
       bytes_ = static_cast<size_t>(lathe::bytes_of(from.dtype, from.volume()).value_or(0));
       return;
     }
-    // By insertion, for there are few, and the library's stable sort allocates.
     std::array<int, kMaxRank> order{};
-    for (int d = 0; d < from.rank; ++d) {
-      auto place = static_cast<size_t>(d);
-      for (; place > 0 && to.strides[d] <= to.strides[order[place - 1]]; --place) order[place] = order[place - 1];
-      order[place] = d;
-    }
+    for (int d = 0; d < from.rank; ++d) order[static_cast<size_t>(d)] = d;
+    insertion_sort(std::span(order).first(static_cast<size_t>(from.rank)), [&](int a, int b) {
+      return to.strides[a] < to.strides[b] || (to.strides[a] == to.strides[b] && a > b);
+    });
     int64_t run = 1;
     for (int i = 0; i < from.rank; ++i) {
       const int d = order[static_cast<size_t>(i)];
