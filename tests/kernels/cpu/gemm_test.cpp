@@ -129,7 +129,7 @@ void run_case(const Case& c) {
 Case random_case() {
   Case c;
   for (int64_t i = pick(0, 2); i > 0; --i) c.batch.push_back(pick(1, 3));
-  c.m = one_of<int64_t>({1, 2, 5, 13, 14, 15, 29, 50});
+  c.m = one_of<int64_t>({1, 2, 5, 13, 14, 15, 29, 50, 75});
   c.k = one_of<int64_t>({1, 2, 3, 4, 7, 17, 64, 130});
   c.n = one_of<int64_t>({1, 3, 15, 16, 17, 31, 48, 64, 65, 100, 129});
   c.packed = pick(0, 1);
@@ -140,7 +140,7 @@ Case random_case() {
   c.transpose_a = pick(0, 3) == 0;
   c.transpose_b = pick(0, 1);
   c.bf16 = pick(0, 1);
-  c.blocking = {static_cast<int>(one_of<int64_t>({16, 32, 48, 64})), one_of<int64_t>({0, 0, 5, 14}),
+  c.blocking = {static_cast<int>(one_of<int64_t>({16, 32, 48, 64})), one_of<int64_t>({0, 0, gemm::kTileByTile, 5, 14}),
                 one_of<int64_t>({0, 0, 1, 5, 64}), pick(0, 1) == 1};
   c.program = one_of<std::string>(
       {"", "in=2; r2=add r0 r1; out r2", "in=2; r2=add r0 r1; r3=relu r2; out r3",

@@ -42,6 +42,9 @@ struct ScoreRow {
 namespace lathe::cpu {
 // Makes weights of scores, which are still to be divided by their sum: the result.
 LATHE_ISA_DECLARE(float weigh_scores(const attention::ScoreRow& row))
+// The same, of weights in pairs of bf16 (gemm/pairs.h), which lie where the scores did: those of the row's keys, and
+// zeros up to `most` and a whole vector's worth.
+LATHE_ISA_DECLARE(float weigh_scores_in_pairs(const attention::ScoreRow& row, int64_t most, bool multiplies_bf16))
 // data[r][c] *= factors[r]
 LATHE_ISA_DECLARE(void scale_rows(float* data, int64_t stride, int rows, int columns, const float* factors))
 }  // namespace lathe::cpu

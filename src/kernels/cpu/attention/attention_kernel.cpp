@@ -3,8 +3,7 @@
 #include <cmath>
 #include <limits>
 
-#include "base/divide.h"
-#include "kernels/cpu/attention/attention.h"
+#include "kernels/cpu/attention/attention_sizes.h"
 #include "kernels/cpu/gemm/driver.h"
 #include "kernels/cpu/gemm/pairs.h"
 #include "kernels/cpu/kernel_table.h"
@@ -15,72 +14,9 @@ namespace {
 
 using namespace attention;
 using gemm::Panels;
+using gemm::TileTable;
 
 constexpr int kQ = 0, kK = 1, kV = 2, kMask = 3;
-constexpr int kWidth = kMaxTileColumns;  // of panels
-constexpr int64_t kFewRows = 16;
-// Of a block of queries: whole tiles of 6 and of 12 rows, and scores that stay in the cache.
-constexpr int64_t kRows = 12, kMostRows = 96, kScores = 40 << 10;
-
-int64_t padded(int64_t floats) { return round_up<int64_t>(floats, 16); }
-
-struct Sizes {
-  Sizes(const TensorArg& q, const TensorArg& k, const TensorArg& v, bool bf16)
-      : depth(q.dims[3]),
-        heads(q.dims[1]),
-        shared(k.dims[1]),
-        queries(q.dims[2]),
-        keys(k.dims[2]),
-        groups(q.dims[0] * shared),
-        rows(shared == 0 ? 0 : heads / shared * queries),
-        bf16(bf16 && rows > kFewRows),
-        by_key{steps(depth), keys, kWidth},
-        values{steps(keys), v.dims[3], kWidth},
-        // Rows a multiple of 4 KiB apart would share few lines of the first cache.
-        pitch(padded(keys) + (padded(keys) % 1024 == 0 ? 16 : 0)),
-        block(std::clamp(kScores / std::max<int64_t>(pitch, 1) / kRows * kRows, kRows, kMostRows)),
-        copies_q(q.strides[3] != 1 && depth != 1),
-        // For few rows values are read where they lie, if whole vectors of them are side by side.
-        packs_values(rows > kFewRows || v.strides[3] != 1 || v.dims[3] % gemm::kPanelQuantum != 0) {
-    block = std::min(block, std::max<int64_t>(rows, 1));
-  }
-  int64_t blocks() const { return ceil_div(rows, block); }
-  int64_t units() const { return groups * blocks(); }
-  double flops_of_unit() const {
-    return 2.0 * static_cast<double>(block * keys) * static_cast<double>(by_key.k + values.n);
-  }
-
-  // Of tiles along so many elements, which may be in pairs.
-  int64_t steps(int64_t elements) const { return bf16 ? gemm::pairs_of(elements) : elements; }
-
-  int64_t depth, heads, shared, queries, keys;
-  int64_t groups;  // heads of keys and values, of all batches
-  int64_t rows;    // of a group: the queries of its heads
-  bool bf16;
-  Panels by_key, values;
-  int64_t pitch;  // from one row of scores to the next
-  int64_t block;  // rows that are done together
-  bool copies_q, packs_values;
-};
-
-// A thread's memory, as offsets.
-struct Layout {
-  explicit Layout(const Sizes& sizes, const AttentionParams& params) {
-    const auto take = [&](int64_t bytes) {
-      const size_t at = total;
-      total += static_cast<size_t>(round_up<int64_t>(bytes, 64));
-      return at;
-    };
-    constexpr int64_t kFloat = sizeof(float);
-    keys = take(sizes.by_key.floats() * kFloat);
-    values = take(sizes.packs_values ? sizes.values.floats() * kFloat : 0);
-    scores = take(sizes.block * sizes.pitch * kFloat);
-    queries = take(sizes.copies_q || sizes.bf16 ? sizes.block * sizes.depth * kFloat : 0);
-    mask = take(params.masked ? sizes.pitch * kFloat : 0);
-    q_rows = take(sizes.block * static_cast<int64_t>(sizeof(float*)));
-  }
-  size_t keys, values, scores, queries, mask, q_rows, total = 0;
-};
 
 // Where a row of a group is.
 struct Place {
@@ -94,14 +30,14 @@ struct Place {
 class Worker {
  public:
   Worker(const Launch& launch, const AttentionParams& params, const BoundEpilogue& epilogue, const Sizes& sizes,
-         const Layout& layout, std::byte* scratch)
+         const AttentionScratch& layout, std::byte* scratch)
       : inputs_(launch.inputs),
         operands_(launch.inputs.subspan(params.masked ? kMask + 1 : kMask)),
         out_(launch.outputs[0]),
         params_(params),
         epilogue_(epilogue),
         sizes_(sizes),
-        tiles_(sizes.bf16 ? gemm::pair_tiles() : LATHE_ISA_SELECT(tile_table)()),
+        tiles_(sizes.tiles()),
         keys_(reinterpret_cast<float*>(scratch + layout.keys)),
         values_(reinterpret_cast<float*>(scratch + layout.values)),
         scores_(reinterpret_cast<float*>(scratch + layout.scores)),
@@ -163,10 +99,15 @@ class Worker {
     };
     const TensorArg &k = inputs_[kK], &v = inputs_[kV];
     pack_panels(sizes_.by_key, sizes_.depth, from(kK), k.strides[3], k.strides[2], keys_);
-    if (sizes_.packs_values)
-      pack_panels(sizes_.values, sizes_.keys, from(kV), v.strides[2], v.strides[3], values_);
-    else
+    if (!sizes_.packs_values) {
       plain_values_ = from(kV);
+      return;
+    }
+    const Panels& values = sizes_.values;
+    pack_panels(values, sizes_.keys, from(kV), v.strides[2], v.strides[3], values_);
+    for (int64_t p = 0, first = sizes_.steps(sizes_.keys); p < values.count(); ++p)
+      std::fill(values_ + values.offset(p) + first * values.stride(p),
+                values_ + values.offset(p) + values.k * values.stride(p), 0.0f);
   }
 
   static void make_pairs(const float* row, int64_t count, float* pairs) {
@@ -190,6 +131,7 @@ class Worker {
   // to[r] = row r of A x the panel
   struct Product {
     const float* const* a;
+    int64_t a_distance;  // floats from a row to the next, of pairs alone
     int rows;
     int64_t depth;
     const float* b;
@@ -202,6 +144,7 @@ class Worker {
     const gemm::Tap tap{0, 0, static_cast<int32_t>(product.depth), 0};
     gemm::Tile tile{};
     tile.a_rows = product.a;
+    tile.a_distance = product.a_distance * static_cast<int64_t>(sizeof(float));
     tile.taps = &tap;
     tile.tap_count = 1;
     tile.b_stride = product.b_stride;
@@ -224,21 +167,26 @@ class Worker {
     for (int64_t p = 0; p < panels.count(); ++p)
       for_each_tile(panels.columns(p), [&](int64_t begin, int rows) {
         if (p * kWidth >= seen_by(begin, rows)) return;
-        multiply({q_rows_ + begin, rows, panels.k, keys_ + panels.offset(p), panels.stride(p), panels.columns(p),
-                  scores_ + begin * sizes_.pitch + p * kWidth, sizes_.pitch});
+        multiply({q_rows_ + begin, sizes_.depth, rows, panels.k, keys_ + panels.offset(p), panels.stride(p),
+                  panels.columns(p), scores_ + begin * sizes_.pitch + p * kWidth, sizes_.pitch});
       });
   }
 
   // Scores of the row become weights of the first `most` keys; gives what they are to be multiplied by.
   float weigh(int64_t row, int64_t most) {
     static const auto weigh = LATHE_ISA_SELECT(weigh_scores);
+    static const auto weigh_in_pairs = LATHE_ISA_SELECT(weigh_scores_in_pairs);
     float* scores = scores_ + row * sizes_.pitch;
     const int64_t keys = seen(row);
-    std::fill(scores + keys, scores + most, 0.0f);
-    if (keys == 0) return sizes_.keys == 0 ? 1 : std::numeric_limits<float>::quiet_NaN();
+    if (!sizes_.bf16) std::fill(scores + keys, scores + most, 0.0f);
+    if (keys == 0) {
+      std::fill_n(scores, sizes_.steps_of_weights(most), 0.0f);
+      return sizes_.keys == 0 ? 1 : std::numeric_limits<float>::quiet_NaN();
+    }
     ScoreRow scored{scores, keys, params_.scale, params_.softcap, params_.hidden};
     if (params_.masked) read_mask(row, scored);
-    return 1 / weigh(scored);
+    return 1 /
+           (sizes_.bf16 ? weigh_in_pairs(scored, 2 * sizes_.steps_of_weights(most), multiplies_bf16()) : weigh(scored));
   }
 
   void read_mask(int64_t row, ScoreRow& scored) {
@@ -265,9 +213,7 @@ class Worker {
     TileRows where;
     for (int r = 0; r < rows; ++r) {
       factors[r] = weigh(begin + r, most);
-      float* scores = scores_ + (begin + r) * sizes_.pitch;
-      if (sizes_.bf16) make_pairs(scores, most, scores);
-      weights[r] = scores;
+      weights[r] = scores_ + (begin + r) * sizes_.pitch;
       find(begin + r, r, where);
     }
     alignas(64) float sums[kMaxTileRows * kWidth];
@@ -275,7 +221,8 @@ class Worker {
     for (int64_t p = 0; p < panels.count(); ++p) {
       const bool packed = sizes_.packs_values;
       const int columns = panels.columns(p);
-      multiply({weights, rows, sizes_.steps(most), packed ? values_ + panels.offset(p) : plain_values_ + p * kWidth,
+      multiply({weights, sizes_.pitch, rows, sizes_.steps_of_weights(most),
+                packed ? values_ + panels.offset(p) : plain_values_ + p * kWidth,
                 packed ? panels.stride(p) : inputs_[kV].strides[2], columns, sums, kWidth});
       scale(sums, kWidth, rows, columns, factors);
       for (int r = 0; params_.zeros_for_nan && r < rows; ++r)
@@ -298,7 +245,7 @@ class Worker {
   const AttentionParams& params_;
   const BoundEpilogue& epilogue_;
   const Sizes& sizes_;
-  const gemm::TileTable& tiles_;
+  const TileTable& tiles_;
   gemm::MatrixSetup matrices_{tiles_};
   float *const keys_, *const values_, *const scores_, *const queries_;
   std::byte* const mask_;
@@ -315,7 +262,7 @@ class AttentionKernel final : public Kernel {
   Result<> check(std::span<const TensorArg> inputs, std::span<const TensorArg> outputs) const override;
   size_t workspace_bytes(std::span<const TensorArg> inputs, std::span<const TensorArg>, int threads) const override {
     const Sizes sizes(inputs[kQ], inputs[kK], inputs[kV], params_.bf16);
-    return Layout(sizes, params_).total * static_cast<size_t>(threads);
+    return AttentionScratch(sizes, params_).total * static_cast<size_t>(threads);
   }
   void run(const Launch& launch) const override;
 
@@ -357,7 +304,7 @@ void AttentionKernel::run(const Launch& launch) const {
   const TensorArg& out = launch.outputs[0];
   if (out.volume() == 0) return;
   const Sizes sizes(launch.inputs[kQ], launch.inputs[kK], launch.inputs[kV], params_.bf16);
-  const Layout layout(sizes, params_);
+  const AttentionScratch layout(sizes, params_);
   const BoundEpilogue epilogue = bind_epilogue(epilogue_, launch.inputs.subspan(own_inputs()), out, 3);
   const auto grain = static_cast<int64_t>(std::max(1.0, gemm::kMinParallelFlops / (sizes.flops_of_unit() + 1)));
   launch.pool.parallel_for(sizes.units(), grain, [&](int64_t begin, int64_t end, int worker) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cpu/attention/attention.h"
+#include "kernels/cpu/gemm/pair_lanes.h"
 #include "kernels/cpu/simd_levels.h"
 #include "kernels/cpu/simd_math.h"
 
@@ -10,11 +11,21 @@ using attention::ScoreRow;
 
 constexpr int kWide = 4;  // vectors side by side, to hide latencies
 
+// What becomes of products beside their scaling.
+enum class Change { none, addition, any };
+
+Change change_of(const ScoreRow& row) {
+  if (row.softcap != 0 || row.shown) return Change::any;
+  return row.added ? Change::addition : Change::none;
+}
+
 // The scores from the products: of `lanes` keys from `at` on. What is beyond them is -inf.
-template <bool kIsPlain>
+template <Change kChange>
 LATHE_INLINE Vec score(const ScoreRow& row, int64_t at, int lanes) {
   Vec x = load(row.scores + at) * row.scale;
-  if constexpr (!kIsPlain) {
+  if constexpr (kChange == Change::addition) {
+    x += lanes == kLanes ? load(row.added + at) : load_tail(row.added + at, lanes);
+  } else if constexpr (kChange == Change::any) {
     if (row.softcap != 0) x = tanh(x / row.softcap) * row.softcap;
     if (row.shown) x = select(load_bytes(row.shown + at, lanes) != 0, x, broadcast(row.hidden));
     if (row.added) x += lanes == kLanes ? load(row.added + at) : load_tail(row.added + at, lanes);
@@ -22,16 +33,12 @@ LATHE_INLINE Vec score(const ScoreRow& row, int64_t at, int lanes) {
   return lanes == kLanes ? x : select(iota() < lanes, x, broadcast(-kInfinity));
 }
 
-// Writes the scores; gives the largest, NaNs aside: they reach the result through the sum.
-template <bool kIsPlain>
-float write_scores(const ScoreRow& row) {
+// The largest of look(i, lanes) over the row's keys from i on, NaNs aside.
+template <class Look>
+LATHE_INLINE float largest_of(const ScoreRow& row, Look&& look) {
   Vec best[kWide];
   for (Vec& b : best) b = broadcast(-kInfinity);
-  const auto step = [&](int64_t i, int v, int lanes) {
-    const Vec x = score<kIsPlain>(row, i, lanes);
-    store(row.scores + i, x);
-    best[v] = max_or_second(x, best[v]);
-  };
+  const auto step = [&](int64_t i, int v, int lanes) { best[v] = max_or_second(look(i, lanes), best[v]); };
   int64_t i = 0;
   for (; i + kWide * kLanes <= row.keys; i += kWide * kLanes)
 #pragma GCC unroll 4
@@ -41,11 +48,70 @@ float write_scores(const ScoreRow& row) {
   return reduce_max(max_or_second(max_or_second(best[0], best[1]), max_or_second(best[2], best[3])));
 }
 
+// Writes the scores; gives the largest. NaNs reach the result through the sum. A copy of the row: what is written might
+// be the row's own numbers, for all that a compiler knows.
+template <Change kChange>
+float write_scores(const ScoreRow row) {
+  return largest_of(row, [&](int64_t i, int lanes) {
+    const Vec x = score<kChange>(row, i, lanes);
+    store(row.scores + i, x);
+    return x;
+  });
+}
+
+float write_scores(const ScoreRow& row) {
+  switch (change_of(row)) {
+    case Change::none:
+      return write_scores<Change::none>(row);
+    case Change::addition:
+      return write_scores<Change::addition>(row);
+    case Change::any:
+      break;
+  }
+  return write_scores<Change::any>(row);
+}
+
+// Within 3e-6 of the value, a hundredth of what bf16 rounds off; 0 below -200.
+LATHE_INLINE Vec power_of_2(Vec x) {
+  x = max_or_second(broadcast(-200.0f), x);
+  const Vec n = round_even(x);
+  return scale_by_power_of_2(
+      polynomial(x - n, {0.999999285f, 0.693121791f, 0.240247443f, 0.0559178628f, 0.0095701021f}), n);
+}
+
+// Weights are 2^((x - largest) * factor) of what lies in the row. The difference comes first: scores of keys that are
+// all hidden may be as large as floats are.
+template <class R>
+float write_pairs(const ScoreRow row, int64_t most, float largest, float factor) {
+  Vec sums[2] = {zero(), zero()};
+  const auto weigh = [&](int64_t i, int v) {
+    return power_of_2((load(row.scores + i + v * kLanes) - largest) * factor);
+  };
+  int64_t i = 0;
+  for (; i + 2 * kLanes <= row.keys; i += 2 * kLanes) {
+    const Vec weights[2] = {weigh(i, 0), weigh(i, 1)};
+    sums[0] += weights[0];
+    sums[1] += weights[1];
+    store(row.scores + i / 2, R::pair_neighbours(weights[0], weights[1]));
+  }
+  for (; i < most; i += 2 * kLanes) {
+    Vec weights[2];
+    for (int v = 0; v < 2; ++v) {
+      const int64_t rest = row.keys - i - v * kLanes;
+      weights[v] =
+          rest > 0 ? select(iota() < static_cast<int>(rest < kLanes ? rest : kLanes), weigh(i, v), zero()) : zero();
+      sums[v] += weights[v];
+    }
+    store(row.scores + i / 2, R::pair_neighbours(weights[0], weights[1]));
+  }
+  return reduce_add(sums[0] + sums[1]);
+}
+
 }  // namespace
 
-float weigh_scores(const ScoreRow& row) {
-  const bool is_plain = row.softcap == 0 && !row.shown && !row.added;
-  const Vec largest = broadcast(is_plain ? write_scores<true>(row) : write_scores<false>(row));
+float weigh_scores(const ScoreRow& scored) {
+  const ScoreRow row = scored;
+  const Vec largest = broadcast(write_scores(row));
   Vec sums[2] = {zero(), zero()};
   int64_t i = 0;
   for (; i + 2 * kLanes <= row.keys; i += 2 * kLanes)
@@ -62,6 +128,23 @@ float weigh_scores(const ScoreRow& row) {
     sums[0] += select(iota() < rest, weight, zero());
   }
   return reduce_add(sums[0] + sums[1]);
+}
+
+float weigh_scores_in_pairs(const ScoreRow& row, int64_t most, bool multiplies_bf16) {
+  static_assert(kLanes <= 16);
+  float largest, factor = kLog2E;
+  if (change_of(row) == Change::none &&
+      row.scale > 0) {  // scores need not be written, for products are ordered as they are
+    largest = largest_of(row, [&](int64_t i, int lanes) {
+      const Vec x = load(row.scores + i);
+      return lanes == kLanes ? x : select(iota() < lanes, x, broadcast(-kInfinity));
+    });
+    factor *= row.scale;
+  } else {
+    largest = write_scores(row);
+  }
+  const auto write = multiplies_bf16 ? write_pairs<FastBf16> : write_pairs<SlowBf16>;
+  return write(row, most, largest, factor);
 }
 
 void scale_rows(float* data, int64_t stride, int rows, int columns, const float* factors) {

@@ -36,7 +36,8 @@ int64_t gathered_floats(int64_t k, const Needs& needs) {
 int64_t partial_floats(const Blocking& blocking, int64_t rows, int64_t k) {
   if (blocking.k_block == 0 || blocking.k_block >= k) return 0;
   const int64_t again = matrix() ? kMaxTileRows : 0;  // see Tile::skipped
-  return ((blocking.row_block ? std::min(rows, blocking.row_block) : rows) + again) * blocking.width;
+  const int width = matrix() ? std::max(blocking.width, 2 * kMatrixRegisterRows) : blocking.width;
+  return ((blocking.row_block ? std::min(rows, blocking.row_block) : rows) + again) * width;
 }
 
 // One thread's rows [first_row, last_row) x panels [first_panel, last_panel), panels counted over all groups.
@@ -65,21 +66,34 @@ class Worker {
   void run(const Share& share) {
     if (gathers_ || (problem_.blocking.row_block == kTileByTile && problem_.blocking.k_block == 0))
       return run_by_tiles(share);
-    const int64_t block = problem_.blocking.row_block ? problem_.blocking.row_block : share.last_row;
+    int64_t block = problem_.blocking.row_block ? problem_.blocking.row_block : share.last_row;
+    if (problem_.blocks) block = round_up(block, problem_.row_unit);
     for (int64_t row = share.first_row; row < share.last_row; row += block) {
       rows_begin_ = row;
       rows_end_ = std::min(row + block, share.last_row);
-      for (int64_t panel = share.first_panel; panel < share.last_panel; ++panel)
-        run_panel(panel, panel + 1 < share.last_panel);
+      run_panels(share, true);
     }
   }
 
  private:
+  void run_panels(const Share& share, bool fetches_next) {
+    for (int64_t panel = share.first_panel, next; panel < share.last_panel; panel = next) {
+      next = panel + together(panel, share.last_panel);
+      run_panel(panel, next - panel, fetches_next && next < share.last_panel);
+    }
+  }
+  // Panels of one register are multiplied two by two.
+  int64_t together(int64_t panel, int64_t last) const {
+    const bool is_pair = problem_.blocks && problem_.panels.width == kMatrixRegisterRows && panel + 1 < last &&
+                         (panel + 1) % problem_.panels.count() != 0;
+    return is_pair ? 2 : 1;
+  }
+
   // Rows of A whose taps do not fill registers are copied, where that is done once for all columns.
   void plan_gathering() {
     const Tap *taps = problem_.taps, *end = taps + problem_.needs.taps;
     const int64_t k = problem_.panels.k, whole = k / 16 * 16;
-    gathers_ = tiles_.gather && gathered_floats(k, problem_.needs) > 0 && problem_.groups == 1 &&
+    gathers_ = tiles_.gather && !problem_.blocks && gathered_floats(k, problem_.needs) > 0 && problem_.groups == 1 &&
                problem_.blocking.k_block == 0 &&
                std::any_of(taps, end, [](const Tap& tap) { return tap.depth % 16 != 0; });
     // B's rows for what does not fill the last 16 are then those that end with its last, where else they would have to
@@ -114,25 +128,28 @@ class Worker {
         rows_begin_ = begin + rows.begin;
         rows_end_ = begin + rows.end;
         skipped_ = rows.skipped;
-        for (int64_t panel = share.first_panel; panel < share.last_panel; ++panel) run_panel(panel, false);
+        run_panels(share, false);
       }
     }
   }
 
-  void run_panel(int64_t flat_panel, bool more) {
+  // The panel, and those behind it that are multiplied together with it.
+  void run_panel(int64_t flat_panel, int64_t count, bool more) {
     const int64_t per_group = problem_.panels.count();
     const int64_t group = flat_panel / per_group, panel = flat_panel % per_group;
     const float* b =
         problem_.packed + group * problem_.panels.floats() + problem_.panels.offset(panel - problem_.first_packed);
-    const int columns = problem_.panels.columns(panel), stride = problem_.panels.stride(panel);
+    const int stride = problem_.panels.stride(panel);
+    const int columns = problem_.panels.columns(panel) + (count == 2 ? problem_.panels.columns(panel + 1) : 0);
     const int step = tiles_.vectors * tiles_.lanes;
     Tile tile{};
     tile.b_stride = stride;
+    if (count == 2) tile.b_next = problem_.panels.offset(1);
     tile.a_offset = group * problem_.group_input;
     tile.epilogue = problem_.epilogue;
     tile.integers = problem_.integers;
     tile.where = &scratch_.where;
-    tile.partial_stride = problem_.blocking.width;
+    tile.partial_stride = static_cast<int64_t>(count) * problem_.blocking.width;
     tile.b_rows = problem_.panels.k;
     tile.configured = matrices_.rows();
     for (int c = 0; c < columns; c += step) {
@@ -166,7 +183,7 @@ class Worker {
     const int most = most_rows(vectors);
     const int64_t rows = rows_end_ - rows_begin_;
     const int64_t unit = problem_.row_unit ? std::min(problem_.row_unit, rows) : rows;
-    plan_prefetch(tile, upcoming, depth, ceil_div(unit, most) * ceil_div(rows, unit));
+    if (!problem_.blocks) plan_prefetch(tile, upcoming, depth, ceil_div(unit, most) * ceil_div(rows, unit));
     for (int64_t begin = rows_begin_; begin < rows_end_; begin += unit) {
       const int64_t size = std::min(unit, rows_end_ - begin), tiles = ceil_div<int64_t>(size, most);
       for (int64_t i = 0; i < tiles; ++i) {
@@ -179,7 +196,8 @@ class Worker {
           filled_row_ = row;
           filled_count_ = count;
           if (gathers_) gather(tile, count);
-          a_distance_ = tiles_.gather && (gathers_ || problem_.needs.lists == 1) ? distance(count) : 0;
+          a_distance_ =
+              tiles_.gather && !problem_.blocks && (gathers_ || problem_.needs.lists == 1) ? distance(count) : 0;
           if (tile.skipped > 0) skip_rows(tile.skipped, count);
         }
         tile.a_rows = filled_.a_rows;
@@ -187,6 +205,11 @@ class Worker {
         tile.taps = filled_.taps + first_tap;
         tile.tap_count = gathers_ ? gathered_count_ : last_tap - first_tap;
         tile.rows = count;
+        if (const PairBlocks* blocks = problem_.blocks) {
+          tile.height = blocks->height;
+          tile.block_group = blocks->group_floats();
+          tile.a_blocks = problem_.a_blocks + row / blocks->height * blocks->group_floats();
+        }
         tile.partial = partial_ + (row + rows.skipped - rows_begin_) * tile.partial_stride;
         tiles_.functions[vectors - 1][count - 1](tile);
         tile.prefetch += prefetch_step_;

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/cpu/gemm/pair_blocks.h"
 #include "kernels/cpu/gemm/panels.h"
 #include "kernels/cpu/gemm/tile.h"
 
@@ -77,6 +78,10 @@ struct GemmProblem {
   const IntegerEpilogue* integers = nullptr;  // products of 8-bit integers, four of which lie in each float of A and B
   bool pairs = false;                         // products of bf16, two of which lie in each float of A and B
   const RowSource* source = nullptr;
+  // Of pairs, A in blocks: tiles of matrix registers read it there, and `source` says where results go. Null = it is
+  // where `source` says.
+  const PairBlocks* blocks = nullptr;
+  const float* a_blocks = nullptr;
 };
 
 // Bytes of scratch that one thread needs: a multiple of 64.

@@ -20,7 +20,10 @@ constexpr int64_t kLeastCopy = 16 << 10;  // elements that are worth another thr
 struct Layout {
   Panels panels;
   size_t taps, a, pairs, b, threads, total;
+  bool in_blocks;  // the pairs
 };
+
+PairBlocks blocks_of(const TensorArg& a) { return {a.dims[a.rank - 2] * leading(a), a.dims[a.rank - 1]}; }
 
 class GemmKernel final : public Kernel {
  public:
@@ -45,6 +48,10 @@ class GemmKernel final : public Kernel {
   }
   // One B for all matrices: their rows are one long matrix.
   bool shares_b(const TensorArg& b) const { return params_.packed ? params_.batches == 1 : leading(b) == 1; }
+  // Rows of A are the output's.
+  bool takes_blocks(const TensorArg& a, const TensorArg& out) const {
+    return has_matrix_tiles() && blocking_.k_block % kMatrixRegisterRows == 0 && leading(a) == leading(out);
+  }
   void pack_panels(const Panels& panels, const TensorArg& b, int64_t offset, int64_t first, int64_t last,
                    float* to) const;
   Layout layout(std::span<const TensorArg> inputs, const TensorArg& out, int threads) const;
@@ -98,7 +105,11 @@ Layout GemmKernel::layout(std::span<const TensorArg> inputs, const TensorArg& ou
   where.taps = take(taps * static_cast<int64_t>(sizeof(Tap)));
   const TensorArg& a = inputs[0];
   where.a = take(repacks(a) ? a.volume() * kFloat : 0);
-  where.pairs = take(params_.bf16 ? a.dims[a.rank - 2] * leading(a) * panels.k * kFloat : 0);
+  const int64_t rows_of_a = a.dims[a.rank - 2] * leading(a);
+  where.in_blocks = params_.bf16 && shares_b(inputs[1]) && takes_blocks(a, out);
+  where.pairs = take(where.in_blocks ? blocks_of(a).floats() * kFloat
+                     : params_.bf16  ? rows_of_a * panels.k * kFloat
+                                     : 0);
   const bool alone = !shares_b(inputs[1]) && leading(out) >= threads;
   where.b = take(params_.packed ? 0 : panels.floats() * kFloat * (alone ? threads : 1));
   where.threads = next;
@@ -138,7 +149,8 @@ void GemmKernel::run(const Launch& launch) const {
   TensorArg a = launch.inputs[0];
   write_taps(where.panels.k, reinterpret_cast<Tap*>(launch.workspace + where.taps));
   if (repacks(a)) a = repack(a, reinterpret_cast<float*>(launch.workspace + where.a), launch.pool);
-  if (params_.bf16) a = in_pairs(a, reinterpret_cast<float*>(launch.workspace + where.pairs), launch.pool);
+  if (params_.bf16 && !where.in_blocks)
+    a = in_pairs(a, reinterpret_cast<float*>(launch.workspace + where.pairs), launch.pool);
   if (shares_b(launch.inputs[1]))
     run_shared(launch, a, where);
   else
@@ -187,7 +199,16 @@ void GemmKernel::run_shared(const Launch& launch, const TensorArg& a, const Layo
   MatrixRows rows(a.as<float>(), out.as<float>(), epilogue, taps);
   rows.map_rows(a, out, operands);
   const int64_t count = out.dims[out.rank - 2] * leading(out);
-  run_problem(problem_of(panels, taps, count, weights, epilogue, rows), launch.workspace + where.threads, launch.pool);
+  GemmProblem problem = problem_of(panels, taps, count, weights, epilogue, rows);
+  const PairBlocks blocks = blocks_of(a);
+  if (where.in_blocks) {
+    auto* pairs = reinterpret_cast<float*>(launch.workspace + where.pairs);
+    write_blocks(blocks, a, pairs, launch.pool);
+    problem.blocks = &blocks;
+    problem.a_blocks = pairs;
+    problem.row_unit = 2 * blocks.height;
+  }
+  run_problem(problem, launch.workspace + where.threads, launch.pool);
 }
 
 void GemmKernel::run_batch(const Launch& launch, const TensorArg& a, const Layout& where) const {

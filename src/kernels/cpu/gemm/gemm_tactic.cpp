@@ -59,10 +59,9 @@ double predicted_us(const Problem& problem, const gemm::GemmShape& shape, const 
 
 std::vector<Config> configs(const Problem& problem, const gemm::GemmShape& shape) {
   const char* type = rounds(problem) ? " bf16" : "";
-  std::vector<gemm::Blocking> choices = gemm::candidates(shape, problem.target.cores);
-  std::erase_if(choices, [&](const gemm::Blocking& choice) {
-    return rounds(problem) && !gemm::has_whole_tiles(problem.target, choice);
-  });
+  const bool in_matrix_registers = rounds(problem) && problem.target.products.matrix > 0;
+  const std::vector<gemm::Blocking> choices = in_matrix_registers ? gemm::matrix_candidates(shape, problem.target.cores)
+                                                                  : gemm::candidates(shape, problem.target.cores);
   return configs_of(
       choices, [&](const gemm::Blocking& blocking) { return gemm::to_text(blocking) + type; },
       [&](const gemm::Blocking& blocking) { return predicted_us(problem, shape, blocking); });

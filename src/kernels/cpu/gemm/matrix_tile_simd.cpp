@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "kernels/cpu/gemm/folded_levels.h"
+#include "kernels/cpu/gemm/matrix_registers.h"
 #include "kernels/cpu/gemm/matrix_tiles.h"
 
 namespace lathe::cpu::LATHE_ISA {
@@ -16,70 +17,6 @@ using gemm::kMatrixRegisterRows;
 using gemm::Tap;
 using gemm::Tile;
 using gemm::TileTable;
-
-// Floats in a row of a register: along K of A, and columns of B and of sums. So many rows has one of B.
-constexpr int kDepth = 16;
-// Registers: sums of rows i and columns j are number 2 i + j, then come two of A and two of B.
-constexpr int kA = 4, kB = 6;
-
-template <int kNumber>
-LATHE_INLINE void load_matrix(const void* from, int64_t stride) {
-  asm volatile("tileloadd (%0,%1,1), %%tmm%c2" ::"r"(from), "r"(stride), "i"(kNumber) : "memory");
-}
-template <int kNumber>
-LATHE_INLINE void store_matrix(void* to, int64_t stride) {
-  asm volatile("tilestored %%tmm%c2, (%0,%1,1)" ::"r"(to), "r"(stride), "i"(kNumber) : "memory");
-}
-template <int kNumber>
-LATHE_INLINE void clear_matrix() {
-  asm volatile("tilezero %%tmm%c0" ::"i"(kNumber));
-}
-
-struct UnsignedBytes {
-  template <int kSums, int kLeft, int kRight>
-  LATHE_INLINE static void add() {
-    asm volatile("tdpbusd %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(kSums), "i"(kLeft), "i"(kRight));
-  }
-};
-struct SignedBytes {
-  template <int kSums, int kLeft, int kRight>
-  LATHE_INLINE static void add() {
-    asm volatile("tdpbssd %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(kSums), "i"(kLeft), "i"(kRight));
-  }
-};
-struct Pairs {
-  template <int kSums, int kLeft, int kRight>
-  LATHE_INLINE static void add() {
-    asm volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(kSums), "i"(kLeft), "i"(kRight));
-  }
-};
-
-// Rows of a tile's first register of A: a product takes about as many clocks as A has rows, and no less than nine.
-constexpr int first_rows(int rows) { return rows <= kMatrixRegisterRows ? rows : (rows + 1) / 2; }
-
-// What LDTILECFG reads (Intel's manual, volume 1, chapter 18). Registers of A and of sums have the tile's rows.
-struct alignas(64) Configuration {
-  explicit Configuration(int rows) {
-    const int first = first_rows(rows), second = rows - first;
-    for (int i = 0; i < 8; ++i) bytes[i] = 64;
-    for (int j = 0; j < 2; ++j) {
-      heights[j] = heights[kA] = static_cast<uint8_t>(first);
-      heights[2 + j] = heights[kA + 1] = static_cast<uint8_t>(second > 0 ? second : 1);
-      heights[kB + j] = kDepth;
-    }
-  }
-  uint8_t palette = 1, start = 0, reserved[14] = {};
-  uint16_t bytes[16] = {};
-  uint8_t heights[16] = {};
-};
-
-// Loading it clears the registers and takes two hundred clocks, so that a thread does so where the rows change.
-LATHE_INLINE void configure(const Tile& tile) {
-  if (*tile.configured == tile.rows) return;
-  const Configuration configuration(tile.rows);
-  asm volatile("ldtilecfg %0" ::"m"(configuration));
-  *tile.configured = tile.rows;
-}
 
 void leave() { asm volatile("tilerelease"); }
 
@@ -148,31 +85,33 @@ LATHE_INLINE void multiply_registers() {
 }
 
 template <int kWidth>
-LATHE_INLINE void load_columns(const float* b, int64_t stride) {
+LATHE_INLINE void load_columns(const float* b, int64_t stride, int64_t next) {
   load_matrix<kB>(b, stride);
-  if constexpr (kWidth == 2) load_matrix<kB + 1>(b + kDepth, stride);
+  if constexpr (kWidth == 2) load_matrix<kB + 1>(b + next, stride);
 }
 
 __attribute__((noinline)) void copy_rows(const Tile& tile, int64_t k, int width, float* to) {
   const float* b = tile.b + k * tile.b_stride;
   for (int64_t i = 0; i < kDepth; ++i, b += tile.b_stride)
-    for (int v = 0; v < width; ++v, to += kDepth) store(to, k + i < tile.b_rows ? load(b + v * kDepth) : zero());
+    for (int v = 0; v < width; ++v, to += kDepth) store(to, k + i < tile.b_rows ? load(b + v * tile.b_next) : zero());
 }
 
 // B's rows from `k` on. Behind those that A is multiplied by a register holds further rows of the panel, or zeros: A
 // has zeros there.
 template <int kWidth>
 LATHE_INLINE void load_rows(const Tile& tile, int64_t k) {
-  if (k + kDepth <= tile.b_rows) return load_columns<kWidth>(tile.b + k * tile.b_stride, tile.b_stride * 4);
+  if (k + kDepth <= tile.b_rows)
+    return load_columns<kWidth>(tile.b + k * tile.b_stride, tile.b_stride * 4, tile.b_next);
   alignas(64) float copies[kDepth * kWidth * kDepth];
   copy_rows(tile, k, kWidth, copies);
-  load_columns<kWidth>(copies, kWidth * 64);
+  load_columns<kWidth>(copies, kWidth * 64, kDepth);
 }
 
 // Taps whose rows of B follow each other are one run, however deep each is: registers take 16 of it at a time.
 template <class Products, int kHeight, int kWidth>
 LATHE_INLINE const Tap* multiply_run(const Tile& tile, const Tap* tap, const Tap* end, const char*& prefetched) {
-  Rows first(tile, 0, first_rows(tile.rows)), second(tile, first_rows(tile.rows), tile.rows - first_rows(tile.rows));
+  const int rows = first_rows(tile);
+  Rows first(tile, 0, rows), second(tile, rows, tile.rows - rows);
   const Tap* last = tap;
   int64_t rest = tap->depth;
   for (; last + 1 < end && last[1].depth > 0 && last[1].k == last->k + last->depth; ++last) rest += last[1].depth;
@@ -198,7 +137,7 @@ LATHE_INLINE const Tap* multiply_run(const Tile& tile, const Tap* tap, const Tap
       const float *a = first.begin(*tap) + at, *b = tile.b + k * tile.b_stride;
       [[maybe_unused]] const float* below = kHeight == 2 ? second.begin(*tap) + at : nullptr;
       for (int64_t i = 0; i < steps; ++i, b += kDepth * tile.b_stride) {
-        load_columns<kWidth>(b, tile.b_stride * 4);
+        load_columns<kWidth>(b, tile.b_stride * 4, tile.b_next);
         load_matrix<kA>(a + i * kDepth, first.stride());
         if constexpr (kHeight == 2) load_matrix<kA + 1>(below + i * kDepth, second.stride());
         for (int line = 0; line < lines; ++line, prefetched += 64) prefetch_l2(prefetched);
@@ -212,8 +151,32 @@ LATHE_INLINE const Tap* multiply_run(const Tile& tile, const Tap* tap, const Tap
   return last + 1;
 }
 
+// Of blocks, which end in zeros.
+template <class Products, int kHeight, int kWidth>
+LATHE_INLINE void multiply_blocks(const Tile& tile) {
+  const Tap& last = tile.taps[tile.tap_count - 1];
+  const int64_t block = tile.height * kDepth, whole = std::min(last.k + last.depth, tile.b_rows / kDepth * kDepth);
+  int64_t k = tile.taps[0].k;
+  const float *a = tile.a_blocks + k / kDepth * block, *b = tile.b + k * tile.b_stride;
+  const auto load_rows_of_a = [&] {
+    load_matrix<kA>(a, 64);
+    if constexpr (kHeight == 2) load_matrix<kA + 1>(a + tile.block_group, 64);
+  };
+  for (; k < whole; k += kDepth, a += block, b += kDepth * tile.b_stride) {
+    load_columns<kWidth>(b, tile.b_stride * 4, tile.b_next);
+    load_rows_of_a();
+    multiply_registers<Products, kHeight, kWidth>();
+  }
+  if (k >= last.k + last.depth) return;
+  load_rows<kWidth>(tile, k);
+  load_rows_of_a();
+  multiply_registers<Products, kHeight, kWidth>();
+}
+
 template <class Products, int kHeight, int kWidth>
 LATHE_INLINE void multiply(const Tile& tile) {
+  if constexpr (std::is_same_v<Products, Pairs>)
+    if (tile.a_blocks) return multiply_blocks<Products, kHeight, kWidth>(tile);
   const char* prefetched = tile.prefetch;
   for (const Tap *tap = tile.taps, *end = tap + tile.tap_count; tap < end;)
     tap = tap->depth == 0 ? tap + 1 : multiply_run<Products, kHeight, kWidth>(tile, tap, end, prefetched);
@@ -224,7 +187,7 @@ template <int kHeight, int kWidth>
 LATHE_INLINE void load_sums(const Tile& tile, const float* from, int64_t stride) {
   load_matrix<0>(from, stride);
   if constexpr (kWidth == 2) load_matrix<1>(from + kDepth, stride);
-  from += first_rows(tile.rows) * stride / 4;
+  from += first_rows(tile) * stride / 4;
   if constexpr (kHeight == 2) load_matrix<2>(from, stride);
   if constexpr (kHeight == 2 && kWidth == 2) load_matrix<3>(from + kDepth, stride);
 }
@@ -232,7 +195,7 @@ template <int kHeight, int kWidth>
 LATHE_INLINE void store_sums(const Tile& tile, float* to, int64_t stride) {
   store_matrix<0>(to, stride);
   if constexpr (kWidth == 2) store_matrix<1>(to + kDepth, stride);
-  to += first_rows(tile.rows) * stride / 4;
+  to += first_rows(tile) * stride / 4;
   if constexpr (kHeight == 2) store_matrix<2>(to, stride);
   if constexpr (kHeight == 2 && kWidth == 2) store_matrix<3>(to + kDepth, stride);
 }
@@ -255,7 +218,7 @@ LATHE_INLINE void sum_tile(const Tile& tile, float* sums) {
   configure(tile);
   float* to = tile.store_partial ? tile.partial : sums;
   const int64_t stride = tile.store_partial ? tile.partial_stride : kWidth * kDepth;
-  if (tile.rows > kMatrixRegisterRows)
+  if (tile.rows > (tile.a_blocks ? tile.height : kMatrixRegisterRows))
     sum_products<Products, 2, kWidth>(tile, to, stride);
   else
     sum_products<Products, 1, kWidth>(tile, to, stride);

@@ -1,53 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cpu/gemm/pairs.h"
 
-#include <utility>
-
-#include "kernels/cpu/simd.h"
+#include "kernels/cpu/gemm/pair_lanes.h"
 
 namespace lathe::cpu::LATHE_ISA {
 namespace {
-
-// To the nearest, half to even, in the upper 16 bits; NaNs stay such.
-LATHE_INLINE UintVec rounded(Vec x) {
-  const auto bits = reinterpret_cast<UintVec>(x);
-  return x == x ? bits + 0x7fff + (bits >> 16 & 1) : bits | 0x400000;
-}
-
-// Those of two vectors whose numbers are even, or odd.
-template <int kFirst, int... kLane>
-LATHE_INLINE Vec every_second(Vec a, Vec b, std::integer_sequence<int, kLane...>) {
-  return __builtin_shufflevector(a, b, (kFirst + 2 * kLane)...);
-}
-
-struct Rounding {
-  LATHE_INLINE static Vec pair_lanes(Vec first, Vec second) {
-    return reinterpret_cast<Vec>(rounded(first) >> 16 | (rounded(second) & 0xffff0000u));
-  }
-  LATHE_INLINE static Vec pair_neighbours(Vec a, Vec b) {
-    constexpr std::make_integer_sequence<int, kLanes> lanes;
-    return pair_lanes(every_second<0>(a, b, lanes), every_second<1>(a, b, lanes));
-  }
-};
-
-#if defined(LATHE_ISA_LEVEL_avx512)
-// By the CPU's instruction, which goes with that for products. Numbers too small for a full exponent become 0.
-struct FastRounding {
-  LATHE_INLINE static Vec pair_neighbours(Vec a, Vec b) {
-    Vec both;
-    asm("vcvtne2ps2bf16 %1, %2, %0" : "=v"(both) : "v"(a), "v"(b));
-    return both;
-  }
-  LATHE_INLINE static Vec pair_lanes(Vec first, Vec second) {
-    alignas(64) static constexpr uint16_t order[] = {0, 16, 1, 17, 2,  18, 3,  19, 4,  20, 5,  21, 6,  22, 7,  23,
-                                                     8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
-    return reinterpret_cast<Vec>(
-        _mm512_permutexvar_epi16(_mm512_load_si512(order), reinterpret_cast<__m512i>(pair_neighbours(first, second))));
-  }
-};
-#else
-using FastRounding = Rounding;
-#endif
 
 LATHE_INLINE Vec load_some(const float* from, int64_t lanes) {
   return lanes >= kLanes ? load(from) : load_tail(from, lanes < 0 ? 0 : static_cast<int>(lanes));
@@ -65,6 +22,18 @@ void neighbours(const float* row, int64_t count, float* pairs) {
 }
 
 template <class R>
+void blocks(const float* row, int64_t count, float* pairs, int64_t step) {
+  constexpr int64_t kBlock = 32;  // elements
+  int64_t i = 0;
+  for (; i + kBlock <= count; i += kBlock, pairs += step)
+    for (int64_t at = 0; at < kBlock; at += 2 * kLanes)
+      store(pairs + at / 2, R::pair_neighbours(load(row + i + at), load(row + i + at + kLanes)));
+  for (int64_t at = 0; i < count && at < kBlock; at += 2 * kLanes)
+    store(pairs + at / 2, R::pair_neighbours(load_some(row + i + at, count - i - at),
+                                             load_some(row + i + at + kLanes, count - i - at - kLanes)));
+}
+
+template <class R>
 void lanes(const float* first, const float* second, int count, float* pairs) {
   for (int i = 0; i < count; i += kLanes) {
     const Vec b = second ? load_some(second + i, count - i) : zero();
@@ -75,11 +44,15 @@ void lanes(const float* first, const float* second, int count, float* pairs) {
 }  // namespace
 
 void pair_neighbours(const float* row, int64_t count, float* pairs, bool multiplies_bf16) {
-  (multiplies_bf16 ? neighbours<FastRounding> : neighbours<Rounding>)(row, count, pairs);
+  (multiplies_bf16 ? neighbours<FastBf16> : neighbours<SlowBf16>)(row, count, pairs);
+}
+
+void pair_neighbours_in_blocks(const float* row, int64_t count, float* pairs, int64_t step, bool multiplies_bf16) {
+  (multiplies_bf16 ? blocks<FastBf16> : blocks<SlowBf16>)(row, count, pairs, step);
 }
 
 void pair_rows(const float* first, const float* second, int count, float* pairs, bool multiplies_bf16) {
-  (multiplies_bf16 ? lanes<FastRounding> : lanes<Rounding>)(first, second, count, pairs);
+  (multiplies_bf16 ? lanes<FastBf16> : lanes<SlowBf16>)(first, second, count, pairs);
 }
 
 }  // namespace lathe::cpu::LATHE_ISA

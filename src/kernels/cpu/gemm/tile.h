@@ -12,6 +12,9 @@ namespace lathe::cpu::gemm {
 
 struct IntegerEpilogue;
 
+// Of a matrix register; as many floats has each of its rows. A tile is two by two of them.
+inline constexpr int kMatrixRegisterRows = 16;
+
 // One run of `depth` consecutive k. Row r of A starts at a_rows[list * row_count + r] + a_offset + the tile's a_offset;
 // B at b + k * b_stride. A tap of depth 0 is skipped.
 struct Tap {
@@ -45,6 +48,11 @@ struct Tile {
   int* configured;
   int64_t a_distance;  // bytes from each row of A to the next; 0 = who sums is to look
   int skipped;         // rows at the beginning that the tile before has finished; `where` begins behind them
+  // A in blocks (gemm/pair_blocks.h), in place of a_rows; null = there are none. Taps then say where K begins and ends.
+  const float* a_blocks;
+  int height;                            // rows of a block
+  int64_t block_group;                   // floats from a block to that of the next rows
+  int64_t b_next = kMatrixRegisterRows;  // floats of a row of B from its first 16 columns to the next
 };
 
 using TileFunction = void (*)(const Tile& tile);
@@ -53,8 +61,7 @@ using TileFunction = void (*)(const Tile& tile);
 // broadcast fit them, and the row pointers fit the general registers.
 inline constexpr int kTileRows[2][4] = {{8, 6, 4, 2}, {12, 12, 9, 6}};
 
-// The same of matrix registers, two by two of which are a tile.
-inline constexpr int kMatrixRegisterRows = 16;
+// The same of matrix registers.
 inline constexpr int kMatrixTileRows[2] = {2 * kMatrixRegisterRows, 2 * kMatrixRegisterRows};
 
 // The tiles of one ISA level: functions[vectors - 1][rows - 1].

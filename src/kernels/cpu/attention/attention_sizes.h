@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// How attention is cut into blocks, and what a thread needs for one.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "base/divide.h"
+#include "kernels/cpu/attention/attention.h"
+#include "kernels/cpu/gemm/driver.h"
+#include "kernels/cpu/gemm/pairs.h"
+
+namespace lathe::cpu::attention {
+
+using gemm::Panels;
+
+inline constexpr int kWidth = kMaxTileColumns;  // of panels
+inline constexpr int64_t kFewRows = 16;
+// Of a block of queries: scores that stay in the cache.
+inline constexpr int64_t kMostRows = 96, kScores = 40 << 10;
+inline constexpr int kUsualVectors = 2;  // of a tile: every table has such
+// Pairs along K that a matrix register has of each row: of whole ones no rests have to be copied.
+inline constexpr int64_t kWholePairs = 16;
+
+inline int64_t padded(int64_t floats) { return round_up<int64_t>(floats, 16); }
+
+struct Sizes {
+  Sizes(const TensorArg& q, const TensorArg& k, const TensorArg& v, bool bf16)
+      : depth(q.dims[3]),
+        heads(q.dims[1]),
+        shared(k.dims[1]),
+        queries(q.dims[2]),
+        keys(k.dims[2]),
+        groups(q.dims[0] * shared),
+        rows(shared == 0 ? 0 : heads / shared * queries),
+        bf16(bf16 && rows > kFewRows),
+        by_key{steps(depth), keys, kWidth},
+        values{steps_of_weights(keys), v.dims[3], kWidth},
+        // Rows a multiple of 4 KiB apart would share few lines of the first cache.
+        pitch(padded(keys) + (padded(keys) % 1024 == 0 ? 16 : 0)),
+        block(block_of(rows)),
+        copies_q(q.strides[3] != 1 && depth != 1),
+        // For few rows values are read where they lie, if whole vectors of them are side by side.
+        packs_values(rows > kFewRows || v.strides[3] != 1 || v.dims[3] % gemm::kPanelQuantum != 0) {}
+  int64_t blocks() const { return ceil_div(rows, block); }
+  int64_t units() const { return groups * blocks(); }
+  double flops_of_unit() const {
+    return 2.0 * static_cast<double>(block * keys) * static_cast<double>(by_key.k + values.n);
+  }
+
+  // Of tiles along so many elements, which may be in pairs.
+  int64_t steps(int64_t elements) const { return bf16 ? gemm::pairs_of(elements) : elements; }
+  // Likewise along so many keys: weights and values behind them are zeros.
+  int64_t steps_of_weights(int64_t seen) const {
+    return bf16 && gemm::has_matrix_tiles() ? round_up(steps(seen), kWholePairs) : steps(seen);
+  }
+  const gemm::TileTable& tiles() const {
+    static const gemm::TileTable& floats = LATHE_ISA_SELECT(tile_table)();
+    return bf16 ? gemm::pair_tiles() : floats;
+  }
+  // Tiles of equal heights, for which matrix registers are set up once.
+  int64_t block_of(int64_t all) const {
+    if (all == 0) return 1;
+    const gemm::TileTable& table = tiles();
+    const int64_t tile = ceil_div(all, ceil_div<int64_t>(all, table.max_rows[kUsualVectors - 1]));
+    const int64_t most = std::min(kScores / std::max<int64_t>(pitch, 1), kMostRows);
+    return std::min(std::max<int64_t>(most / tile, 1) * tile, all);
+  }
+
+  int64_t depth, heads, shared, queries, keys;
+  int64_t groups;  // heads of keys and values, of all batches
+  int64_t rows;    // of a group: the queries of its heads
+  bool bf16;
+  Panels by_key, values;
+  int64_t pitch;  // from one row of scores to the next
+  int64_t block;  // rows that are done together
+  bool copies_q, packs_values;
+};
+
+// A thread's memory, as offsets.
+struct AttentionScratch {
+  explicit AttentionScratch(const Sizes& sizes, const AttentionParams& params) {
+    const auto take = [&](int64_t bytes) {
+      const size_t at = total;
+      total += static_cast<size_t>(round_up<int64_t>(bytes, 64));
+      return at;
+    };
+    constexpr int64_t kFloat = sizeof(float);
+    keys = take(sizes.by_key.floats() * kFloat);
+    values = take(sizes.packs_values ? sizes.values.floats() * kFloat : 0);
+    scores = take(sizes.block * sizes.pitch * kFloat);
+    queries = take(sizes.copies_q || sizes.bf16 ? sizes.block * sizes.depth * kFloat : 0);
+    mask = take(params.masked ? sizes.pitch * kFloat : 0);
+    q_rows = take(sizes.block * static_cast<int64_t>(sizeof(float*)));
+  }
+  size_t keys, values, scores, queries, mask, q_rows, total = 0;
+};
+
+}  // namespace lathe::cpu::attention
