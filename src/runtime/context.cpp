@@ -5,6 +5,7 @@
 
 #include "device/forking_queue.h"
 #include "device/graph_memory.h"
+#include "runtime/driver_turns.h"
 
 namespace lathe {
 namespace {
@@ -210,6 +211,7 @@ Result<> Context::execute(Queue& queue, Return returns) {
   Result<> given = give_work(queue);
   Result<> ended = work_.end(queue);
   if (!given || !ended) return given ? ended : given;
+  RunLaunches::of_process().note();
   // Not while runs wait for graphs: launched step by step, they are held up by compilers and loads of what these make.
   const bool awaits_graphs = may_replay() && replay_.awaits_replays();
   if (!awaits_graphs && !work_.is_captured()) kernels_.ask(shapes_.symbols());

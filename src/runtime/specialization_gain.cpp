@@ -118,7 +118,7 @@ void SpecializationGain::take(std::span<const std::byte> verdicts) {
 Result<SpecializationGain::Times> SpecializationGain::measure(size_t step, const Kernel& kernel,
                                                               std::span<const uint32_t> modules,
                                                               std::span<const int64_t> symbols,
-                                                              const std::function<void()>& between) {
+                                                              const GiveTurn& between) {
   Result<Times> times = time(step, kernel, symbols, between);
   const std::lock_guard lock(mutex_);
   if (verdicts_.back().is_majority()) return times;  // others' verdicts were taken meanwhile
@@ -132,8 +132,7 @@ void SpecializationGain::note_run(const Times& times) {
 }
 
 Result<SpecializationGain::Times> SpecializationGain::time(size_t step, const Kernel& kernel,
-                                                           std::span<const int64_t> symbols,
-                                                           const std::function<void()>& between) {
+                                                           std::span<const int64_t> symbols, const GiveTurn& between) {
   if (!queue_) {
     LATHE_ASSIGN(queue_, device_.make_queue());
   }
@@ -172,7 +171,7 @@ Result<double> SpecializationGain::seconds_of_both(const RunKernel& run) {
 // Runs wait while a driver makes a graph: there is one for each kernel, which all rounds replay. Between two of these
 // they have the device to themselves, or a run that lasts long would have its time doubled.
 Result<SpecializationGain::Times> SpecializationGain::time_in_turns(const RunKernel& run, int runs, int rounds,
-                                                                    int repeats, const std::function<void()>& between) {
+                                                                    int repeats, const GiveTurn& between) {
   const auto work_of = [&](size_t i) {
     return [&run, i, runs](Queue& queue) -> Result<> {
       for (int k = 0; k < runs; ++k) LATHE_TRY(run(i, queue));
@@ -182,7 +181,7 @@ Result<SpecializationGain::Times> SpecializationGain::time_in_turns(const RunKer
   std::unique_ptr<CapturedGraph> graphs[2];
   for (const size_t i : {0, 1}) {
     LATHE_ASSIGN(graphs[i], device_.capture(work_of(i)));
-    between();
+    between(i == 0 ? TurnOf::driver : TurnOf::device);
   }
   double least[2] = {std::numeric_limits<double>::infinity(), std::numeric_limits<double>::infinity()};
   for (int round = 0; round < rounds; ++round) {
@@ -191,7 +190,7 @@ Result<SpecializationGain::Times> SpecializationGain::time_in_turns(const RunKer
                                                               : device_.time(*queue_, work_of(i), repeats));
       least[i] = std::min(least[i], std::ranges::min(times) / runs);
     }
-    between();
+    between(TurnOf::device);
   }
   return Times{least[0], least[1]};
 }

@@ -9,6 +9,7 @@
 
 #include "device/device.h"
 #include "plan/plan.h"
+#include "runtime/driver_turns.h"
 
 namespace lathe {
 
@@ -43,7 +44,7 @@ class SpecializationGain {
   // Times the kernel of a step, whose code is of these modules, beside the open one, on memory of its own that holds
   // zeros, with a queue of its own. A failure counts for the modules as a gain. `between` lets runs go on.
   Result<Times> measure(size_t step, const Kernel& kernel, std::span<const uint32_t> modules,
-                        std::span<const int64_t> symbols, const std::function<void()>& between);
+                        std::span<const int64_t> symbols, const GiveTurn& between);
   // The steps of one set of sizes that could be timed; none = that counts as a gain.
   void note_run(const Times& times);
 
@@ -61,11 +62,9 @@ class SpecializationGain {
     void add(bool gains_now) { ++trials, gains += gains_now; }
   };
   using RunKernel = std::function<Result<>(size_t kernel, Queue& queue)>;  // the open one, or the other
-  Result<Times> time(size_t step, const Kernel& kernel, std::span<const int64_t> symbols,
-                     const std::function<void()>& between);
+  Result<Times> time(size_t step, const Kernel& kernel, std::span<const int64_t> symbols, const GiveTurn& between);
   Result<double> seconds_of_both(const RunKernel& run);
-  Result<Times> time_in_turns(const RunKernel& run, int runs, int rounds, int repeats,
-                              const std::function<void()>& between);
+  Result<Times> time_in_turns(const RunKernel& run, int runs, int rounds, int repeats, const GiveTurn& between);
 
   const plan::Plan& plan_;
   Device& device_;

@@ -258,13 +258,15 @@ void Specializer::finish(Job& job) {
     std::unique_lock<std::mutex> trials;
     const auto has_trials = [&] { return !job.client.wants_all && !gain_.is_decided(); };
     if (has_trials()) trials = std::unique_lock(trials_);
+    if (std::ranges::any_of(code, [](const auto& one) { return !one.empty(); })) await_launch();
     std::unique_lock turn(driver_turns());
-    const auto between = [&] {
+    const auto between = [&](TurnOf work) {
       turn.unlock();
       let_runs_go_on();
+      if (work == TurnOf::driver) await_launch();
       turn.lock();
     };
-    made = steps_.make_kernels(job.kernels->numbers_, code, between);
+    made = steps_.make_kernels(job.kernels->numbers_, code, [&] { between(TurnOf::driver); });
     if (has_trials()) time_kernels(job, made, between);
     for (size_t step = 0; step < made.size() && !job.client.wants_all; ++step)
       if (made[step] && !may_gain(step, job.kernels->numbers_)) made[step].reset();
@@ -293,7 +295,7 @@ void Specializer::finish(Job& job) {
 // Steps without a kernel in the set run the engine's own. Those of the same code take the same time; those that cannot
 // be timed count for no run.
 void Specializer::time_kernels(const Job& job, std::span<const std::unique_ptr<Kernel>> kernels,
-                               const std::function<void()>& between) {
+                               const GiveTurn& between) {
   std::vector<std::pair<std::vector<uint32_t>, SpecializationGain::Times>> timed;
   SpecializationGain::Times run;
   for (size_t step = 0; step < kernels.size(); ++step) {
@@ -301,7 +303,7 @@ void Specializer::time_kernels(const Job& job, std::span<const std::unique_ptr<K
     const std::vector<uint32_t> modules = steps_.modules_of(step, job.kernels->numbers_);
     auto known = std::ranges::find(timed, modules, [](const auto& one) { return one.first; });
     if (known == timed.end()) {
-      between();
+      between(TurnOf::driver);
       const auto times = gain_.measure(step, *kernels[step], modules, job.symbols, between);
       if (!times)
         tell(job.client.log, Severity::verbose, "kernels for sizes are made without being timed: {}",
@@ -328,6 +330,16 @@ void Specializer::keep_verdicts(KernelCache& cache) const {
 void Specializer::let_runs_go_on() {
   std::unique_lock lock(mutex_);
   done_.wait_for(lock, kBetweenTurns, [&] { return stops_ || waiters_ > 0; });
+}
+
+// Nor is there anything to wait for then.
+void Specializer::await_launch() {
+  constexpr std::chrono::milliseconds kMost(4);
+  {
+    const std::lock_guard lock(mutex_);
+    if (stops_ || waiters_ > 0) return;
+  }
+  RunLaunches::of_process().wait(kMost);
 }
 
 void Specializer::copy_code(const SpecializedKernels& kernels, KernelCache& to) const {

@@ -104,11 +104,11 @@ class Specializer {
   bool is_wanted(size_t site, std::span<const int64_t> numbers, const Client& client) const;
   bool has_code(std::span<const int64_t> numbers, const Client& client) const;
   void finish(Job& job);
-  void time_kernels(const Job& job, std::span<const std::unique_ptr<Kernel>> kernels,
-                    const std::function<void()>& between);
+  void time_kernels(const Job& job, std::span<const std::unique_ptr<Kernel>> kernels, const GiveTurn& between);
   void keep_verdicts(KernelCache& cache) const;
   bool may_gain(size_t step, std::span<const int64_t> numbers) const;
   void let_runs_go_on();
+  void await_launch();
   void copy_code(const SpecializedKernels& kernels, KernelCache& to) const;
   Kernels evict();
 
