@@ -18,14 +18,14 @@ using gemm::TileTable;
 
 constexpr int kQ = 0, kK = 1, kV = 2, kMask = 3;
 
-// Where a row of a group is.
-struct Place {
-  int64_t batch, head, query;
-  int64_t in(const TensorArg& tensor) const {
-    return batch * broadcast_stride_at(tensor, 0, 4) + head * broadcast_stride_at(tensor, 1, 4) +
-           query * broadcast_stride_at(tensor, 2, 4);
-  }
-};
+// Of the row's first element, in Q or the output; in a tensor that broadcasts to them.
+int64_t offset_in(const TensorArg& tensor, const Place& place) {
+  return place.batch * tensor.strides[0] + place.head * tensor.strides[1] + place.query * tensor.strides[2];
+}
+int64_t broadcast_offset_in(const TensorArg& tensor, const Place& place) {
+  return place.batch * broadcast_stride_at(tensor, 0, 4) + place.head * broadcast_stride_at(tensor, 1, 4) +
+         place.query * broadcast_stride_at(tensor, 2, 4);
+}
 
 class Worker {
  public:
@@ -43,7 +43,8 @@ class Worker {
         scores_(reinterpret_cast<float*>(scratch + layout.scores)),
         queries_(reinterpret_cast<float*>(scratch + layout.queries)),
         mask_(scratch + layout.mask),
-        q_rows_(reinterpret_cast<const float**>(scratch + layout.q_rows)) {}
+        q_rows_(reinterpret_cast<const float**>(scratch + layout.q_rows)),
+        places_(reinterpret_cast<Place*>(scratch + layout.places)) {}
 
   void run(int64_t unit) {
     const int64_t group = unit / sizes_.blocks();
@@ -51,6 +52,7 @@ class Worker {
     count_ = std::min(sizes_.block, sizes_.rows - first_);
     if (group != group_) pack(group);
     group_ = group;
+    find_places();
     for (int64_t r = 0; r < count_; ++r) q_rows_[r] = query_of(r);
     multiply_by_keys();
     for_each_tile(static_cast<int>(std::min<int64_t>(sizes_.values.n, kWidth)),
@@ -70,16 +72,21 @@ class Worker {
     }
   }
 
-  Place place(int64_t row) const {
+  void find_places() {
     const int64_t head = group_ % sizes_.shared * (sizes_.heads / sizes_.shared);
-    return {group_ / sizes_.shared, head + (first_ + row) / sizes_.queries, (first_ + row) % sizes_.queries};
+    Place place{group_ / sizes_.shared, head + first_ / sizes_.queries, first_ % sizes_.queries};
+    for (int64_t r = 0; r < count_; ++r) {
+      places_[r] = place;
+      if (++place.query == sizes_.queries) ++place.head, place.query = 0;
+    }
   }
   // How many keys the row sees, from the first on.
   int64_t seen(int64_t row) const {
     if (!params_.causal) return sizes_.keys;
-    return std::clamp<int64_t>(place(row).query + sizes_.keys - sizes_.queries + 1, 0, sizes_.keys);
+    return std::clamp<int64_t>(places_[row].query + sizes_.keys - sizes_.queries + 1, 0, sizes_.keys);
   }
   int64_t seen_by(int64_t begin, int rows) const {
+    if (!params_.causal) return sizes_.keys;
     int64_t most = 0;
     for (int64_t r = begin; r < begin + rows; ++r) most = std::max(most, seen(r));
     return most;
@@ -110,21 +117,17 @@ class Worker {
                 values_ + values.offset(p) + values.k * values.stride(p), 0.0f);
   }
 
-  static void make_pairs(const float* row, int64_t count, float* pairs) {
-    static const auto pair = LATHE_ISA_SELECT(pair_neighbours);
-    pair(row, count, pairs, multiplies_bf16());
-  }
-
   const float* query_of(int64_t row) {
+    static const auto pair = LATHE_ISA_SELECT(pair_neighbours);
     const TensorArg& q = inputs_[kQ];
-    const float* from = q.as<float>() + place(row).in(q);
+    const float* from = q.as<float>() + offset_in(q, places_[row]);
     float* to = queries_ + row * sizes_.depth;
     if (sizes_.copies_q) {
       for (int64_t c = 0; c < sizes_.depth; ++c) to[c] = from[c * q.strides[3]];
       from = to;
     }
     if (!sizes_.bf16) return from;
-    make_pairs(from, sizes_.depth, to);
+    pair(from, sizes_.depth, to, multiplies_bf16_);
     return to;
   }
 
@@ -172,15 +175,16 @@ class Worker {
       });
   }
 
-  // Scores of the row become weights of the first `most` keys; gives what they are to be multiplied by.
-  float weigh(int64_t row, int64_t most) {
+  // Scores of the row become weights of the first `most` keys, in so many steps; gives what they are to be multiplied
+  // by.
+  float weigh(int64_t row, int64_t most, int64_t steps) {
     static const auto weigh = LATHE_ISA_SELECT(weigh_scores);
     static const auto weigh_in_pairs = LATHE_ISA_SELECT(weigh_scores_in_pairs);
     float* scores = scores_ + row * sizes_.pitch;
     const int64_t keys = seen(row);
     if (!sizes_.bf16) std::fill(scores + keys, scores + most, 0.0f);
     if (keys == 0) {
-      std::fill_n(scores, sizes_.steps_of_weights(most), 0.0f);
+      std::fill_n(scores, steps, 0.0f);
       return sizes_.keys == 0 ? 1 : std::numeric_limits<float>::quiet_NaN();
     }
     ScoreRow scored{scores, keys, params_.scale, params_.softcap, params_.hidden};
@@ -193,7 +197,7 @@ class Worker {
     const TensorArg& mask = inputs_[kMask];
     const int64_t stride = broadcast_stride_at(mask, 3, 4);
     const auto read = [&](auto* from, auto* copy) {
-      from += place(row).in(mask);
+      from += broadcast_offset_in(mask, places_[row]);
       if (stride == 1) return from;
       for (int64_t i = 0; i < scored.keys; ++i) copy[i] = from[i * stride];
       return copy;
@@ -207,12 +211,12 @@ class Worker {
   void add_values(int64_t begin, int rows) {
     static const auto finish = LATHE_ISA_SELECT(finish_tile);
     static const auto scale = LATHE_ISA_SELECT(scale_rows);
-    const int64_t most = seen_by(begin, rows);
+    const int64_t most = seen_by(begin, rows), steps = sizes_.steps_of_weights(most);
     float factors[kMaxTileRows];
     const float* weights[kMaxTileRows];
     TileRows where;
     for (int r = 0; r < rows; ++r) {
-      factors[r] = weigh(begin + r, most);
+      factors[r] = weigh(begin + r, most, steps);
       weights[r] = scores_ + (begin + r) * sizes_.pitch;
       find(begin + r, r, where);
     }
@@ -221,8 +225,7 @@ class Worker {
     for (int64_t p = 0; p < panels.count(); ++p) {
       const bool packed = sizes_.packs_values;
       const int columns = panels.columns(p);
-      multiply({weights, sizes_.pitch, rows, sizes_.steps_of_weights(most),
-                packed ? values_ + panels.offset(p) : plain_values_ + p * kWidth,
+      multiply({weights, sizes_.pitch, rows, steps, packed ? values_ + panels.offset(p) : plain_values_ + p * kWidth,
                 packed ? panels.stride(p) : inputs_[kV].strides[2], columns, sums, kWidth});
       scale(sums, kWidth, rows, columns, factors);
       for (int r = 0; params_.zeros_for_nan && r < rows; ++r)
@@ -233,11 +236,11 @@ class Worker {
 
   // Where the row's results go, and the program's operands lie.
   void find(int64_t row, int r, TileRows& where) const {
-    const Place at = place(row);
-    where.out[r] = out_.as<float>() + at.in(out_);
+    const Place& at = places_[row];
+    where.out[r] = out_.as<float>() + offset_in(out_, at);
     for (int i = 0; i < epilogue_.count; ++i)
       if (epilogue_.operands[i].varies_by_row)
-        where.operand[i][r] = epilogue_.operands[i].data + at.in(operands_[static_cast<size_t>(i)]);
+        where.operand[i][r] = epilogue_.operands[i].data + broadcast_offset_in(operands_[static_cast<size_t>(i)], at);
   }
 
   const std::span<const TensorArg> inputs_, operands_;
@@ -250,6 +253,8 @@ class Worker {
   float *const keys_, *const values_, *const scores_, *const queries_;
   std::byte* const mask_;
   const float** const q_rows_;
+  Place* const places_;  // of the block's rows
+  const bool multiplies_bf16_ = multiplies_bf16();
   const float* plain_values_ = nullptr;
   int64_t group_ = -1;             // whose keys and values are packed
   int64_t first_ = 0, count_ = 0;  // rows of the block

@@ -77,6 +77,11 @@ struct Sizes {
   bool copies_q, packs_values;
 };
 
+// Where a row of a group is.
+struct Place {
+  int64_t batch, head, query;
+};
+
 // A thread's memory, as offsets.
 struct AttentionScratch {
   explicit AttentionScratch(const Sizes& sizes, const AttentionParams& params) {
@@ -92,8 +97,9 @@ struct AttentionScratch {
     queries = take(sizes.copies_q || sizes.bf16 ? sizes.block * sizes.depth * kFloat : 0);
     mask = take(params.masked ? sizes.pitch * kFloat : 0);
     q_rows = take(sizes.block * static_cast<int64_t>(sizeof(float*)));
+    places = take(sizes.block * static_cast<int64_t>(sizeof(Place)));
   }
-  size_t keys, values, scores, queries, mask, q_rows, total = 0;
+  size_t keys, values, scores, queries, mask, q_rows, places, total = 0;
 };
 
 }  // namespace lathe::cpu::attention

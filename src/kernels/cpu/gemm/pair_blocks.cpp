@@ -17,7 +17,7 @@ void write_blocks(const PairBlocks& blocks, const TensorArg& a, float* to, Threa
       float* row = to + i / height * blocks.group_floats() + i % height * kMatrixRegisterRows;
       if (i < blocks.rows) {
         const int64_t offset = matrix_offset(a, a, i / of_matrix) + i % of_matrix * a.strides[a.rank - 2];
-        write_row(a.as<float>() + offset, blocks.k, row, blocks.block_floats(), multiplies_bf16());
+        write_row(a.as<float>() + offset, blocks.k, row, blocks.block_floats());
       } else {
         for (int64_t s = 0; s < blocks.steps; ++s)
           std::fill_n(row + s * blocks.block_floats(), kMatrixRegisterRows, 0.0f);

@@ -22,9 +22,9 @@ void pack_pairs(const Panels& panels, int64_t k, const float* source, int64_t k_
 namespace lathe::cpu {
 // A row's `count` elements, which may be where the pairs go.
 LATHE_ISA_DECLARE(void pair_neighbours(const float* row, int64_t count, float* pairs, bool multiplies_bf16))
-// The same, of which 16 pairs lie together, `step` floats from the 16 before; behind the last are zeros.
-LATHE_ISA_DECLARE(void pair_neighbours_in_blocks(const float* row, int64_t count, float* pairs, int64_t step,
-                                                 bool multiplies_bf16))
+// The same, of which 16 pairs lie together, `step` floats from the 16 before; behind the last are zeros. For matrix
+// registers, whose CPUs have the instruction.
+LATHE_ISA_DECLARE(void pair_neighbours_in_blocks(const float* row, int64_t count, float* pairs, int64_t step))
 // Those of two rows; null = zeros.
 LATHE_ISA_DECLARE(void pair_rows(const float* first, const float* second, int count, float* pairs,
                                  bool multiplies_bf16))
