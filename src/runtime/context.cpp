@@ -211,7 +211,7 @@ Result<> Context::execute(Queue& queue, Return returns) {
   Result<> given = give_work(queue);
   Result<> ended = work_.end(queue);
   if (!given || !ended) return given ? ended : given;
-  RunLaunches::of_process().note();
+  if (!work_.is_captured()) RunLaunches::of_process().note();
   // Not while runs wait for graphs: launched step by step, they are held up by compilers and loads of what these make.
   const bool awaits_graphs = may_replay() && replay_.awaits_replays();
   if (!awaits_graphs && !work_.is_captured()) kernels_.ask(shapes_.symbols());

@@ -2,7 +2,8 @@
 // Who has a driver load code or prepare graphs in the background takes turns with all who do: runs wait for the driver
 // meanwhile, and are let through between two turns. Work of the driver is best begun when a run has just been launched:
 // the driver is free again about when the device is, and the next run waits for it least. A run of 0.4 ms that met a
-// load of 0.6 ms took 1 to 1.6 ms. Work of the device is not: it would always meet the run, and be timed with it.
+// load of 0.6 ms took 1 to 1.6 ms. Work of the device is begun at any time: behind a launch it would always meet the
+// run.
 #pragma once
 
 #include <atomic>
@@ -30,10 +31,10 @@ inline std::mutex& driver_turns() {
 class RunLaunches {
  public:
   static RunLaunches& of_process() {
-    static RunLaunches launches;
+    static RunLaunches& launches = *new RunLaunches;  // engines may outlive what is destroyed when a program ends
     return launches;
   }
-  // By who has launched a run. Costs nothing unless somebody waits.
+  // By who has launched a run, or knows that none comes. Costs nothing unless somebody waits.
   void note() {
     if (waiting_.load(std::memory_order_relaxed) == 0) return;
     {

@@ -180,9 +180,10 @@ Result<SpecializationGain::Times> SpecializationGain::time_in_turns(const RunKer
   };
   std::unique_ptr<CapturedGraph> graphs[2];
   for (const size_t i : {0, 1}) {
+    between(TurnOf::driver);
     LATHE_ASSIGN(graphs[i], device_.capture(work_of(i)));
-    between(i == 0 ? TurnOf::driver : TurnOf::device);
   }
+  between(TurnOf::device);
   double least[2] = {std::numeric_limits<double>::infinity(), std::numeric_limits<double>::infinity()};
   for (int round = 0; round < rounds; ++round) {
     for (const size_t i : {0, 1}) {

@@ -42,7 +42,8 @@ class SpecializationGain {
   bool may_gain(uint32_t module) const;
   bool may_any_gain() const;
   // Times the kernel of a step, whose code is of these modules, beside the open one, on memory of its own that holds
-  // zeros, with a queue of its own. A failure counts for the modules as a gain. `between` lets runs go on.
+  // zeros, with a queue of its own. A failure counts for the modules as a gain. `between` lets runs go
+  // on, and is back when such work may begin.
   Result<Times> measure(size_t step, const Kernel& kernel, std::span<const uint32_t> modules,
                         std::span<const int64_t> symbols, const GiveTurn& between);
   // The steps of one set of sizes that could be timed; none = that counts as a gain.

@@ -48,6 +48,7 @@ Specializer::~Specializer() {
   }
   work_.notify_all();
   done_.notify_all();
+  RunLaunches::of_process().note();
   for (std::thread& thread : threads_) thread.join();
   if (ids_ > 0)
     tell(log_, Severity::info,
@@ -155,6 +156,7 @@ void Specializer::wait(const SpecializedKernels& kernels) {
   std::unique_lock lock(mutex_);
   ++waiters_;
   done_.notify_all();
+  RunLaunches::of_process().note();  // this run comes after the kernels
   done_.wait(lock, [&] { return kernels.is_ready() || kernels.is_dropped(); });
   --waiters_;
 }
@@ -258,13 +260,12 @@ void Specializer::finish(Job& job) {
     std::unique_lock<std::mutex> trials;
     const auto has_trials = [&] { return !job.client.wants_all && !gain_.is_decided(); };
     if (has_trials()) trials = std::unique_lock(trials_);
-    if (std::ranges::any_of(code, [](const auto& one) { return !one.empty(); })) await_launch();
-    std::unique_lock turn(driver_turns());
+    std::unique_lock turn(driver_turns(), std::defer_lock);
+    std::ranges::any_of(code, [](const auto& one) { return !one.empty(); }) ? take_behind_launch(turn) : turn.lock();
     const auto between = [&](TurnOf work) {
       turn.unlock();
       let_runs_go_on();
-      if (work == TurnOf::driver) await_launch();
-      turn.lock();
+      work == TurnOf::driver ? take_behind_launch(turn) : turn.lock();
     };
     made = steps_.make_kernels(job.kernels->numbers_, code, [&] { between(TurnOf::driver); });
     if (has_trials()) time_kernels(job, made, between);
@@ -332,14 +333,20 @@ void Specializer::let_runs_go_on() {
   done_.wait_for(lock, kBetweenTurns, [&] { return stops_ || waiters_ > 0; });
 }
 
-// Nor is there anything to wait for then.
-void Specializer::await_launch() {
+// When a run has just been launched: not when who had the turn gives it away, which is about when the next run comes. A
+// run that waits for these kernels launches none.
+void Specializer::take_behind_launch(std::unique_lock<std::mutex>& turn) {
   constexpr std::chrono::milliseconds kMost(4);
-  {
+  const auto awaits = [&] {
     const std::lock_guard lock(mutex_);
-    if (stops_ || waiters_ > 0) return;
+    return !stops_ && waiters_ == 0;
+  };
+  while (awaits()) {
+    RunLaunches::of_process().wait(kMost);
+    if (turn.try_lock()) return;
+    const std::lock_guard others(driver_turns());
   }
-  RunLaunches::of_process().wait(kMost);
+  turn.lock();
 }
 
 void Specializer::copy_code(const SpecializedKernels& kernels, KernelCache& to) const {

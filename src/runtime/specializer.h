@@ -108,7 +108,7 @@ class Specializer {
   void keep_verdicts(KernelCache& cache) const;
   bool may_gain(size_t step, std::span<const int64_t> numbers) const;
   void let_runs_go_on();
-  void await_launch();
+  void take_behind_launch(std::unique_lock<std::mutex>& turn);
   void copy_code(const SpecializedKernels& kernels, KernelCache& to) const;
   Kernels evict();
 

@@ -28,9 +28,9 @@ TEST(RunLaunches, EndTheWaitForOne) {
   EXPECT_LT(Clock::now() - begin, milliseconds(30'000));
 }
 
-TEST(RunLaunches, AreWaitedForNoLongerThanIsSaid) {
+TEST(RunLaunches, OfBeforeTheWaitDoNotEndIt) {
   RunLaunches launches;
-  launches.note();  // before the wait: it is for the next
+  launches.note();
   const Clock::time_point begin = Clock::now();
   launches.wait(milliseconds(20));
   EXPECT_GE(Clock::now() - begin, milliseconds(20));

@@ -230,7 +230,7 @@ TEST_F(SpecializationGainTest, AGraphOfEachKernelIsReplayedInAllRounds) {
   EXPECT_EQ(device_.captured, 2);
   EXPECT_EQ(device_.replayed, 60);
   EXPECT_EQ(device_.timed, 0);
-  EXPECT_EQ(driver_turns_, 1) << "the second graph is made behind a run's launch";
+  EXPECT_EQ(driver_turns_, 2) << "graphs are made behind a run's launch";
   EXPECT_EQ(pauses_, 7) << "runs go on behind the graphs, and behind each round";
 }
 

@@ -48,7 +48,8 @@ bool has_matrix_registers() {
   static const bool result = [] {
     constexpr unsigned kBf16 = 1u << 22, kTile = 1u << 24, kInt8 = 1u << 25, kAll = kBf16 | kTile | kInt8;
     unsigned a = 0, b = 0, c = 0, d = 0;
-    if (isa_level() != IsaLevel::avx512 || !__get_cpuid_count(7, 0, &a, &b, &c, &d) || (d & kAll) != kAll) return false;
+    // What is multiplied there is rounded by instructions that go with products in vectors.
+    if (!multiplies_bf16() || !__get_cpuid_count(7, 0, &a, &b, &c, &d) || (d & kAll) != kAll) return false;
     // Their 8 KiB are saved for those processes alone that asked (Documentation/arch/x86/xstate.rst of Linux).
     constexpr long kRequestPermission = 0x1023, kTileData = 18;
     return ::syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;

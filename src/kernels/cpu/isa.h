@@ -21,8 +21,8 @@ bool multiplies_bytes();
 bool permutes_bytes();
 // Likewise that for sums of two products of bf16 (AVX512-BF16).
 bool multiplies_bf16();
-// Whether it has matrix registers and their products of u8, i8 and bf16 (AMX), and the system lets this process use
-// them. The first call asks the system to.
+// Whether it has matrix registers and their products of u8, i8 and bf16 (AMX) beside those of bf16 in vectors, and the
+// system lets this process use them. The first call asks the system to.
 bool has_matrix_registers();
 
 }  // namespace lathe::cpu

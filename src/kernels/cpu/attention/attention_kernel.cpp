@@ -134,7 +134,7 @@ class Worker {
   // to[r] = row r of A x the panel
   struct Product {
     const float* const* a;
-    int64_t a_distance;  // floats from a row to the next, of pairs alone
+    int64_t a_distance;  // floats from a row to the next; 0 = they differ
     int rows;
     int64_t depth;
     const float* b;
@@ -155,7 +155,7 @@ class Worker {
     tile.store_partial = true;
     tile.rows = product.rows;
     tile.b_rows = product.depth;
-    tile.configured = matrices_.rows();
+    tile.configured = matrices_.code();
     const int step = tiles_.vectors * tiles_.lanes;
     for (int c = 0; c < product.columns; c += step) {
       tile.columns = std::min(step, product.columns - c);
@@ -170,8 +170,8 @@ class Worker {
     for (int64_t p = 0; p < panels.count(); ++p)
       for_each_tile(panels.columns(p), [&](int64_t begin, int rows) {
         if (p * kWidth >= seen_by(begin, rows)) return;
-        multiply({q_rows_ + begin, sizes_.depth, rows, panels.k, keys_ + panels.offset(p), panels.stride(p),
-                  panels.columns(p), scores_ + begin * sizes_.pitch + p * kWidth, sizes_.pitch});
+        multiply({q_rows_ + begin, sizes_.bf16 ? sizes_.depth : 0, rows, panels.k, keys_ + panels.offset(p),
+                  panels.stride(p), panels.columns(p), scores_ + begin * sizes_.pitch + p * kWidth, sizes_.pitch});
       });
   }
 
@@ -189,8 +189,7 @@ class Worker {
     }
     ScoreRow scored{scores, keys, params_.scale, params_.softcap, params_.hidden};
     if (params_.masked) read_mask(row, scored);
-    return 1 /
-           (sizes_.bf16 ? weigh_in_pairs(scored, 2 * sizes_.steps_of_weights(most), multiplies_bf16()) : weigh(scored));
+    return 1 / (sizes_.bf16 ? weigh_in_pairs(scored, 2 * steps, multiplies_bf16_) : weigh(scored));
   }
 
   void read_mask(int64_t row, ScoreRow& scored) {

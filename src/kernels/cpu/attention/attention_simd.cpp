@@ -33,14 +33,14 @@ LATHE_INLINE Vec score(const ScoreRow& row, int64_t at, int lanes) {
   return lanes == kLanes ? x : select(iota() < lanes, x, broadcast(-kInfinity));
 }
 
-// The largest of look(i, lanes) over the row's keys from i on, NaNs aside. What is long is not unrolled.
-template <bool kIsLong, class Look>
+// The largest of look(i, lanes), which are scores of keys from i on, NaNs aside. What takes much code is not unrolled.
+template <bool kUnrolls, class Look>
 LATHE_INLINE float largest_of(const ScoreRow& row, Look&& look) {
   Vec best[kWide];
   for (Vec& b : best) b = broadcast(-kInfinity);
   const auto step = [&](int64_t i, int v, int lanes) { best[v] = max_or_second(look(i, lanes), best[v]); };
   int64_t i = 0;
-  for (; !kIsLong && i + kWide * kLanes <= row.keys; i += kWide * kLanes)
+  for (; kUnrolls && i + kWide * kLanes <= row.keys; i += kWide * kLanes)
 #pragma GCC unroll 4
     for (int v = 0; v < kWide; ++v) step(i + v * kLanes, v, kLanes);
   for (; i + kLanes <= row.keys; i += kLanes) step(i, 0, kLanes);
@@ -52,7 +52,7 @@ LATHE_INLINE float largest_of(const ScoreRow& row, Look&& look) {
 // be the row's own numbers, for all that a compiler knows.
 template <Change kChange>
 float write_scores(const ScoreRow row) {
-  return largest_of<kChange == Change::any>(row, [&](int64_t i, int lanes) {
+  return largest_of<kChange != Change::any>(row, [&](int64_t i, int lanes) {
     const Vec x = score<kChange>(row, i, lanes);
     store(row.scores + i, x);
     return x;
@@ -71,10 +71,10 @@ float write_scores(const ScoreRow& row) {
   return write_scores<Change::any>(row);
 }
 
-// Within 3e-6 of the value, a hundredth of what bf16 rounds off; 0 at -inf.
+// Within 3e-6 of the value, far less than bf16 rounds off (2e-3); 0 at -inf.
 LATHE_INLINE Vec power_of_2(Vec x) {
 #if defined(LATHE_ISA_LEVEL_avx512)
-  // Of 2^floor(x) times 2^r the instruction that scales rounds down by itself, and that for r gives 0 at infinities.
+  // 2^floor(x) * 2^r: the scaling instruction takes floor(x) itself, the other gives r = x - floor(x), at infinities 0.
   const Vec r = _mm512_reduce_ps(x, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
   return _mm512_scalef_ps(polynomial(r, {1.00000262f, 0.693003833f, 0.241442755f, 0.0520114601f, 0.0135341678f}), x);
 #else
@@ -141,7 +141,7 @@ float weigh_scores_in_pairs(const ScoreRow& row, int64_t most, bool multiplies_b
   float largest, factor = kLog2E;
   if (change_of(row) == Change::none &&
       row.scale > 0) {  // scores need not be written, for products are ordered as they are
-    largest = largest_of<false>(row, [&](int64_t i, int lanes) {
+    largest = largest_of<true>(row, [&](int64_t i, int lanes) {
       const Vec x = load(row.scores + i);
       return lanes == kLanes ? x : select(iota() < lanes, x, broadcast(-kInfinity));
     });

@@ -16,7 +16,7 @@ using gemm::Panels;
 
 inline constexpr int kWidth = kMaxTileColumns;  // of panels
 inline constexpr int64_t kFewRows = 16;
-// Of a block of queries: scores that stay in the cache.
+// Of a block of queries: scores that stay in the cache, unless those of one tile do not.
 inline constexpr int64_t kMostRows = 96, kScores = 40 << 10;
 inline constexpr int kUsualVectors = 2;  // of a tile: every table has such
 // Pairs along K that a matrix register has of each row: of whole ones no rests have to be copied.

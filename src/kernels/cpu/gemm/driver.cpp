@@ -151,7 +151,7 @@ class Worker {
     tile.where = &scratch_.where;
     tile.partial_stride = static_cast<int64_t>(count) * problem_.blocking.width;
     tile.b_rows = problem_.panels.k;
-    tile.configured = matrices_.rows();
+    tile.configured = matrices_.code();
     for (int c = 0; c < columns; c += step) {
       tile.columns = std::min(step, columns - c);
       tile.column = group * problem_.panels.n + panel * problem_.panels.width + c;

@@ -19,7 +19,7 @@ constexpr bool stays_near(int64_t weights) { return weights <= 64 << 10; }
 // How a problem is cut. The same record serves GEMM and convolution.
 struct Blocking {
   int width = 64;                 // of a panel: 16, 32, 48 or 64; fixed when weights are packed
-  int64_t row_block = 0;          // rows for which all panels are done before the next rows; 0 = all rows
+  int64_t row_block = 0;          // rows for which all panels are done before the next rows; 0 = all; whole units
   int64_t k_block = 0;            // k steps after which partial sums go to memory; 0 = all
   bool split_columns = false;     // threads share the columns, not the rows
   int rows = kMaxVectorTileRows;  // what all plans say; tiles have as many as the CPU's table has
@@ -100,13 +100,13 @@ class MatrixSetup {
   MatrixSetup(const MatrixSetup&) = delete;
   MatrixSetup& operator=(const MatrixSetup&) = delete;
   ~MatrixSetup() {
-    if (rows_ > 0) leave_();
+    if (code_ > 0) leave_();
   }
-  int* rows() { return &rows_; }  // see Tile::configured
+  int* code() { return &code_; }  // see Tile::configured
 
  private:
   void (*const leave_)();
-  int rows_ = 0;
+  int code_ = 0;
 };
 // Whether products of 8-bit integers are taken in matrix registers, unless A's rows have factors (row_factor).
 bool has_matrix_tiles();

@@ -41,7 +41,7 @@ struct GemmShape {
 
 // Blockings worth trying, at most 24. The weights must be packed for the chosen one's width.
 std::vector<Blocking> candidates(const GemmShape& shape, int threads);
-// Those of bf16 in matrix registers, whose K is in pairs: panels are as wide as a register.
+// Those of bf16 whose A is in blocks, and whose K is in pairs: panels are as wide as a matrix register.
 std::vector<Blocking> matrix_candidates(const GemmShape& shape, int threads);
 
 std::string to_text(const Blocking& blocking);

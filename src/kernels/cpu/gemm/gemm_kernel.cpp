@@ -14,8 +14,6 @@ namespace {
 
 using namespace gemm;
 
-constexpr int64_t kLeastCopy = 16 << 10;  // elements that are worth another thread
-
 // What a launch multiplies, and offsets into the workspace.
 struct Layout {
   Panels panels;

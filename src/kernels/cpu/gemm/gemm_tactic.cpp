@@ -35,6 +35,11 @@ OperandDim k_of(const Problem& problem) {
 }
 
 bool rounds(const Problem& problem) { return problem.attrs<MatmulAttrs>().factors == DType::bf16; }
+bool shares_b(const Problem& problem) { return matrices_of(problem.inputs[1].opt_dims) == 1; }
+// Whether A is in blocks (gemm/pair_blocks.h).
+bool has_blocks(const Problem& problem) {
+  return rounds(problem) && shares_b(problem) && problem.target.products.matrix > 0;
+}
 
 // Its K is what tiles see.
 gemm::GemmShape shape_of(const Problem& problem) {
@@ -45,11 +50,15 @@ gemm::GemmShape shape_of(const Problem& problem) {
 
 // B is packed while running where it is not while building, and matrices of their own are products of their own.
 double predicted_us(const Problem& problem, const gemm::GemmShape& shape, const gemm::Blocking& blocking) {
-  const bool shared = matrices_of(problem.inputs[1].opt_dims) == 1;
+  const bool shared = shares_b(problem);
   const int64_t products = shared ? 1 : shape.batch;
   gemm::TiledProduct product;
   product.rows = shared ? shape.batch * shape.m : shape.m;
   product.panels = {shape.k, shape.n, blocking.width};
+  if (has_blocks(problem)) {  // two panels are multiplied together, and two blocks
+    product.panels.width *= 2;
+    product.row_unit = 2 * gemm::PairBlocks(product.rows, shape.k).height;
+  }
   product.input_bytes = static_cast<double>(product.rows * shape.k) * sizeof(float);
   product.blocking = blocking;
   product.is_narrow = rounds(problem);
@@ -59,9 +68,11 @@ double predicted_us(const Problem& problem, const gemm::GemmShape& shape, const 
 
 std::vector<Config> configs(const Problem& problem, const gemm::GemmShape& shape) {
   const char* type = rounds(problem) ? " bf16" : "";
-  const bool in_matrix_registers = rounds(problem) && problem.target.products.matrix > 0;
-  const std::vector<gemm::Blocking> choices = in_matrix_registers ? gemm::matrix_candidates(shape, problem.target.cores)
-                                                                  : gemm::candidates(shape, problem.target.cores);
+  std::vector<gemm::Blocking> choices = has_blocks(problem) ? gemm::matrix_candidates(shape, problem.target.cores)
+                                                            : gemm::candidates(shape, problem.target.cores);
+  std::erase_if(choices, [&](const gemm::Blocking& choice) {
+    return rounds(problem) && !gemm::has_whole_tiles(problem.target, choice);
+  });
   return configs_of(
       choices, [&](const gemm::Blocking& blocking) { return gemm::to_text(blocking) + type; },
       [&](const gemm::Blocking& blocking) { return predicted_us(problem, shape, blocking); });

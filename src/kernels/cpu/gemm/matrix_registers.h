@@ -62,7 +62,8 @@ struct Heights {
 };
 LATHE_INLINE int first_rows(const Tile& tile) { return Heights(tile).first; }
 
-// What LDTILECFG reads (Intel's manual, volume 1, chapter 18). Registers of A and of sums have the tile's rows.
+// What LDTILECFG reads (Intel's manual, volume 1, chapter 18). Registers of A and of sums have the tile's rows, or a
+// block's.
 struct alignas(64) Configuration {
   explicit Configuration(Heights rows) {
     for (int i = 0; i < 8; ++i) bytes[i] = 64;

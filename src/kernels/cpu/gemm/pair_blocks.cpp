@@ -9,7 +9,6 @@ namespace lathe::cpu::gemm {
 
 void write_blocks(const PairBlocks& blocks, const TensorArg& a, float* to, ThreadPool& pool) {
   static const auto write_row = LATHE_ISA_SELECT(pair_neighbours_in_blocks);
-  constexpr int64_t kLeastCopy = 16 << 10;  // elements that are worth another thread
   const int64_t height = blocks.height, of_matrix = a.dims[a.rank - 2];
   const int64_t grain = std::max<int64_t>(1, kLeastCopy / std::max<int64_t>(height * blocks.k, 1));
   pool.parallel_for(blocks.groups, grain, [&](int64_t first, int64_t last, int) {

@@ -13,6 +13,8 @@ namespace lathe::cpu::gemm {
 
 inline int64_t pairs_of(int64_t k) { return ceil_div<int64_t>(k, 2); }
 
+inline constexpr int64_t kLeastCopy = 16 << 10;  // elements whose rounding is worth another thread
+
 // As pack(), of panels of pairs: B has `k` rows, where panels.k is pairs_of(k).
 void pack_pairs(const Panels& panels, int64_t k, const float* source, int64_t k_stride, int64_t n_stride, int64_t first,
                 int64_t last, float* packed);

@@ -39,7 +39,7 @@ void pair_neighbours(const float* row, int64_t count, float* pairs, bool multipl
 }
 
 void pair_neighbours_in_blocks(const float* row, int64_t count, float* pairs, int64_t step) {
-  constexpr int64_t kBlock = 32;  // elements
+  constexpr int64_t kBlock = 2 * gemm::kMatrixRegisterRows;  // elements
   int64_t i = 0;
   for (; i + kBlock <= count; i += kBlock, pairs += step)
     for (int64_t at = 0; at < kBlock; at += 2 * kLanes)

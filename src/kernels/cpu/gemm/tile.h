@@ -44,7 +44,7 @@ struct Tile {
   const TileRows* where;
   int rows;
   int64_t b_rows;  // of the panel, from its first: where `b` may be read. Vectors' tiles do not look at it, nor at:
-  // How many rows the thread's matrix registers are set up for; 0 = they are not.
+  // How the thread's matrix registers are set up (Heights::code()); 0 = they are not.
   int* configured;
   int64_t a_distance;  // bytes from each row of A to the next; 0 = who sums is to look
   int skipped;         // rows at the beginning that the tile before has finished; `where` begins behind them
