@@ -25,6 +25,8 @@ struct Case {
   std::string program;
   int threads = 1;
   double tolerance = 1e-6;  // times sqrt(products summed)
+  // Of a layer that is run several times, all with the same numbers: its sums, which the first run leaves here.
+  std::vector<double>* sums = nullptr;
 
   std::array<int64_t, 3> out() const {
     std::array<int64_t, 3> size;
@@ -74,17 +76,15 @@ double plain_sum(const Case& c, const TestTensor& x, const TestTensor& weights, 
   for (int64_t t = 0; t < s.volume(); ++t) {
     const int64_t tap[3] = {t / (s.kernel[1] * s.kernel[2]), t / s.kernel[2] % s.kernel[1], t % s.kernel[2]};
     bool inside = true;
-    for (int d = missing; d < 3; ++d) {
+    for (int d = missing; inside && d < 3; ++d) {
       const int64_t i = index[2 + d - missing] * s.stride[d] - s.pad[d] + tap[d] * s.dilation[d];
-      inside = inside && i >= 0 && i < c.in[d];
+      inside = i >= 0 && i < c.in[d];
       at[2 + d - missing] = i;
     }
     if (!inside) continue;
     at[1] = group * inputs;
     const int64_t weight[kMaxRank] = {index[1], 0, tap[missing], tap[std::min(missing + 1, 2)], tap[2]};
-    const float *input = &x.at(at), *factor = &weights.at(weight);
-    for (int64_t i = 0; i < inputs; ++i)
-      sum += static_cast<double>(input[i * x.arg.strides[1]]) * static_cast<double>(factor[i * weights.arg.strides[1]]);
+    sum += sum_of_products(&x.at(at), x.arg.strides[1], &weights.at(weight), weights.arg.strides[1], inputs);
   }
   return sum;
 }
@@ -92,11 +92,13 @@ double plain_sum(const Case& c, const TestTensor& x, const TestTensor& weights, 
 void run_case(const Case& c) {
   SCOPED_TRACE(c.text());
   const ConvShape& s = c.shape;
+  std::mt19937 of_layer(7);
+  std::mt19937& random = c.sums ? of_layer : generator();
   const auto x_dims = image_dims(c.batch, s.in_channels, c.in, s.spatial);
   TestTensor x = c.config.algorithm == Algorithm::planar
                      ? TestTensor(x_dims)
                      : TestTensor::channels_last(x_dims, s.in_channels + pick(0, 5));
-  x.fill_uniform(generator());
+  x.fill_uniform(random);
   TestTensor out =
       TestTensor::channels_last(image_dims(c.batch, s.out_channels, c.out(), s.spatial), s.out_channels + pick(0, 5));
   const bool is_winograd = conv::is_winograd(c.config.algorithm);
@@ -104,7 +106,7 @@ void run_case(const Case& c) {
   const std::vector<int64_t> weight_dims = image_dims(s.out_channels, s.group_inputs(), s.kernel, s.spatial);
   TestTensor weights = computed && pick(0, 1) ? TestTensor::channels_last(weight_dims, s.group_inputs() + pick(0, 3))
                                               : TestTensor(weight_dims);
-  weights.fill_uniform(generator());
+  weights.fill_uniform(random);
   std::vector<float> packed(conv::packed_floats(s, c.config));
   if (!computed) conv::pack_weights(s, c.config, weights.arg.as<float>(), packed);
   std::optional<Program> program;
@@ -126,11 +128,12 @@ void run_case(const Case& c) {
   }
   for (TestTensor& operand : operands) inputs.push_back(operand.arg);
   run_kernel(**kernel, inputs, {out.arg}, c.threads);
+  std::vector<double> own;
+  std::vector<double>& sums = c.sums ? *c.sums : own;
+  if (sums.empty()) out.for_each([&](const Dims& at, float) { sums.push_back(plain_sum(c, x, weights, at.data())); });
+  auto sum = sums.begin();
   compare(
-      out,
-      [&](const int64_t* index) {
-        return finish(program ? &*program : nullptr, plain_sum(c, x, weights, index), operands, index);
-      },
+      out, [&](const int64_t* index) { return finish(program ? &*program : nullptr, *sum++, operands, index); },
       c.tolerance * std::sqrt(static_cast<double>(s.volume() * s.group_inputs())) + 1e-6, 1e-6, c.text());
 }
 
@@ -228,6 +231,8 @@ TEST(Conv, CandidatesOfRealLayers) {
     c.pad_end = problem.shape.pad;
     problem.out = c.out();
     c.program = "in=2; r2=add r0 r1; r3=relu r2; out r3";
+    std::vector<double> sums;
+    c.sums = &sums;
     for (int threads : {1, 2}) {
       const auto configs = conv::candidates(problem, threads);
       ASSERT_FALSE(configs.empty());

@@ -39,17 +39,15 @@ double plain_sum(const Case& c, const TestTensor& x, const TestTensor& weights, 
   for (int64_t t = 0; t < s.volume(); ++t) {
     const int64_t tap[3] = {t / (s.kernel[1] * s.kernel[2]), t / s.kernel[2] % s.kernel[1], t % s.kernel[2]};
     bool inside = true;
-    for (int d = missing; d < 3; ++d) {
+    for (int d = missing; inside && d < 3; ++d) {
       const int64_t i = index[2 + d - missing] + s.pad[d] - tap[d] * s.dilation[d];
-      inside = inside && i % s.stride[d] == 0 && i >= 0 && i / s.stride[d] < c.in[d];
+      inside = i % s.stride[d] == 0 && i >= 0 && i / s.stride[d] < c.in[d];
       at[2 + d - missing] = i / s.stride[d];
     }
     if (!inside) continue;
     at[1] = group * inputs;
     const int64_t weight[kMaxRank] = {at[1], index[1] % outputs, tap[missing], tap[std::min(missing + 1, 2)], tap[2]};
-    const float *input = &x.at(at), *factor = &weights.at(weight);
-    for (int64_t i = 0; i < inputs; ++i)
-      sum += static_cast<double>(input[i * x.arg.strides[1]]) * static_cast<double>(factor[i * weights.arg.strides[0]]);
+    sum += sum_of_products(&x.at(at), x.arg.strides[1], &weights.at(weight), weights.arg.strides[0], inputs);
   }
   return sum;
 }

@@ -39,9 +39,9 @@ double plain_sum(const Case& c, const TestTensor& x, const TestTensor& weights, 
   for (int64_t t = 0; t < s.volume(); ++t) {
     const int64_t tap[3] = {t / (s.kernel[1] * s.kernel[2]), t / s.kernel[2] % s.kernel[1], t % s.kernel[2]};
     bool inside = true;
-    for (int d = missing; d < 3; ++d) {
+    for (int d = missing; inside && d < 3; ++d) {
       const int64_t i = index[2 + d - missing] * s.stride[d] - s.pad[d] + tap[d] * s.dilation[d];
-      inside = inside && i >= 0 && i < c.in[d];
+      inside = i >= 0 && i < c.in[d];
       at[2 + d - missing] = i;
     }
     const int64_t weight[kMaxRank] = {index[1], 0, tap[missing], tap[std::min(missing + 1, 2)], tap[2]};

@@ -109,18 +109,22 @@ void run_case(const Case& c) {
   for (TestTensor& operand : operands) inputs.push_back(operand.arg);
   run_kernel(**kernel, inputs, {out.arg}, c.threads);
 
-  const auto factor = [&](float x) { return static_cast<double>(c.bf16 ? static_cast<float>(BFloat16(x)) : x); };
+  const auto factors = [&](const TestTensor& matrices) {  // all that is in their memory
+    std::vector<float> numbers(matrices.floats().begin(), matrices.floats().end());
+    for (float& x : numbers) x = c.bf16 ? static_cast<float>(BFloat16(x)) : x;
+    return numbers;
+  };
+  const std::vector<float> left = factors(a), right = factors(b);
   compare(
       out,
       [&](const int64_t* index) {
         int64_t ai[kMaxRank], bi[kMaxRank];
         std::copy(index + out.arg.rank - a.arg.rank, index + out.arg.rank, ai);
         std::copy(index + out.arg.rank - r, index + out.arg.rank, bi);
-        double sum = 0;
-        for (int64_t k = 0; k < c.k; ++k) {
-          ai[a.arg.rank - 1] = bi[r - 2] = k;
-          sum += factor(a.at(ai)) * factor(b.at(bi));
-        }
+        ai[a.arg.rank - 1] = bi[r - 2] = 0;
+        const double sum =
+            sum_of_products(&left[static_cast<size_t>(&a.at(ai) - a.arg.as<float>())], a.arg.strides[a.arg.rank - 1],
+                            &right[static_cast<size_t>(&b.at(bi) - b.arg.as<float>())], b.arg.strides[r - 2], c.k);
         return finish(program ? &*program : nullptr, sum, operands, index);
       },
       1e-6 * std::sqrt(static_cast<double>(c.k)) + 1e-6, 1e-6, c.text());

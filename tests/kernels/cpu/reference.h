@@ -27,6 +27,20 @@ T one_of(std::initializer_list<T> values) {
   return *(values.begin() + pick(0, static_cast<int64_t>(values.size()) - 1));
 }
 
+// The sum of `count` products of numbers, which lie so many elements apart: four sums, for each addition waits for the
+// one before it.
+inline double sum_of_products(const float* a, int64_t a_step, const float* b, int64_t b_step, int64_t count) {
+  double sum0 = 0, sum1 = 0, sum2 = 0, sum3 = 0;
+  for (; count >= 4; count -= 4, a += 4 * a_step, b += 4 * b_step) {
+    sum0 += static_cast<double>(a[0]) * static_cast<double>(b[0]);
+    sum1 += static_cast<double>(a[a_step]) * static_cast<double>(b[b_step]);
+    sum2 += static_cast<double>(a[2 * a_step]) * static_cast<double>(b[2 * b_step]);
+    sum3 += static_cast<double>(a[3 * a_step]) * static_cast<double>(b[3 * b_step]);
+  }
+  for (; count > 0; --count, a += a_step, b += b_step) sum0 += static_cast<double>(*a) * static_cast<double>(*b);
+  return sum0 + sum1 + sum2 + sum3;
+}
+
 // expected(index) against the kernel's output, to |error| <= absolute + relative * |expected|. What lies between its
 // elements must still be as it was.
 inline void compare(const TestTensor& output, const std::function<double(const int64_t*)>& expected, double absolute,
