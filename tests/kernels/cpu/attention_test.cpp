@@ -116,6 +116,38 @@ TEST(Attention, Masks) {
       }
 }
 
+// Weights are made of products as they are only where those are ordered as the scores.
+TEST(Attention, AnyScale) {
+  std::mt19937 random(6);
+  for (const DType factors : {DType::f32, DType::bf16})
+    for (const double scale : {-0.4, 0.0, 5.0}) {
+      Case c{1, 2, 2, 35, 70, 32, 16};
+      c.attrs.scale = scale;
+      c.attrs.factors = factors;
+      expect_right(c, random);
+    }
+}
+
+// Scores that are no numbers, or infinite, make the weights that a softmax makes of them.
+TEST(Attention, ScoresThatAreNoNumbers) {
+  constexpr float kInfinite = std::numeric_limits<float>::infinity(), kLowest = std::numeric_limits<float>::lowest();
+  for (const bool bf16 : {false, true})
+    for (const float special : {std::numeric_limits<float>::quiet_NaN(), kInfinite, -kInfinite, kLowest}) {
+      TestTensor q({1, 1, 20, 16}), k({1, 1, 40, 16}), v({1, 1, 40, 16}), mask({1, 1, 1, 40}), out({1, 1, 20, 16});
+      std::mt19937 random(7);
+      for (TestTensor* tensor : {&q, &k, &v}) tensor->fill(random, 1);
+      mask.for_each([&](const Dims& at, float& x) { x = at[3] == 3 ? special : 0; });
+      const auto run = [&] {
+        run_kernel(*make_kernel("attention", AttentionParams{.scale = 0.5f, .masked = true, .bf16 = bf16}),
+                   {q.arg, k.arg, v.arg, mask.arg}, {out.arg}, 1);
+        return out.at({0, 0, 19, 15});
+      };
+      EXPECT_EQ(std::isnan(run()), !(special < 0)) << special << ' ' << bf16;
+      mask.for_each([&](const Dims&, float& x) { x = special; });  // of all keys
+      EXPECT_EQ(std::isnan(run()), special != kLowest) << special << ' ' << bf16;
+    }
+}
+
 // More queries than keys: the first see none.
 TEST(Attention, QueriesThatSeeNoKey) {
   std::mt19937 random(4);

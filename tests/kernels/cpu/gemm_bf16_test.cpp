@@ -130,7 +130,7 @@ void check_tiles(const gemm::TileTable& table, std::string_view name) {
       tile.rows = rows;
       gemm::MatrixSetup matrices(table);
       tile.b_rows = depth;
-      tile.configured = matrices.rows();
+      tile.configured = matrices.code();
       table.functions[vectors - 1][rows - 1](tile);
       for (int64_t r = 0; r < rows; ++r)
         for (int64_t c = 0; c < columns; ++c) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cpu/gemm/gemm.h"
 
+#include "kernels/cpu/gemm/pair_blocks.h"
 #include "kernels/cpu/gemm/pairs.h"
 #include "kernels/cpu/kernel_table.h"
 #include "kernels/cpu/reference.h"
@@ -169,6 +170,61 @@ TEST(Gemm, LargeEnoughForThreads) {
     c.n = pick(120, 200);
     c.threads = 2;
     run_case(c);
+  }
+}
+
+// Several blocks of K, of which some are neither the first nor the last, for several blocks of rows of several tiles.
+TEST(Gemm, BlocksOfPairs) {
+  for (int i = 0; i < 40 && !::testing::Test::HasFailure(); ++i) {
+    Case c;
+    c.m = one_of<int64_t>({17, 33, 130, 197});
+    c.k = one_of<int64_t>({31, 33, 260, 333});
+    c.n = one_of<int64_t>({16, 40, 129});
+    c.bf16 = true;
+    c.blocking = {static_cast<int>(one_of<int64_t>({16, 32, 64})), one_of<int64_t>({0, gemm::kTileByTile, 32, 64}),
+                  one_of<int64_t>({0, 16, 32}), pick(0, 1) == 1};
+    c.program = one_of<std::string>({"", "in=2; r2=add r0 r1; r3=gelu_erf r2; out r3"});
+    c.threads = static_cast<int>(pick(1, 3));
+    run_case(c);
+  }
+}
+
+// Of rows that lie apart, of stacks of matrices, and of one matrix that is repeated.
+TEST(PairBlocks, HaveEachPairOnceAndZerosBehindThem) {
+  if (!gemm::has_matrix_tiles()) GTEST_SKIP() << "they are written by instructions that go with matrix registers";
+  for (const int64_t rows : {1, 17, 33, 197})
+    for (const int64_t k : {1, 31, 33, 64}) {
+      TestTensor a = TestTensor::strided({2, rows, k}, {rows == 33 ? 0 : rows * (k + 3), k + 3, 1});
+      a.fill_uniform(generator());
+      const gemm::PairBlocks blocks(2 * rows, k);
+      ASSERT_LE(blocks.height, gemm::kMatrixRegisterRows);
+      std::vector<float> written(static_cast<size_t>(blocks.floats()), 1.0f);
+      gemm::write_blocks(blocks, a.arg, written.data(), pool_of(2));
+      const auto* halves = reinterpret_cast<const uint16_t*>(written.data());
+      for (int64_t row = 0; row < blocks.groups * blocks.height; ++row)
+        for (int64_t e = 0; e < blocks.steps * 32; ++e) {
+          const int64_t block = row / blocks.height * blocks.steps + e / 32;
+          const uint16_t got = halves[(block * blocks.height + row % blocks.height) * 32 + e % 32];
+          const bool exists = row < 2 * rows && e < k;
+          const float x = exists ? a.at({row / rows, row % rows, e}) : 0;
+          ASSERT_EQ(std::bit_cast<float>(static_cast<uint32_t>(got) << 16), static_cast<float>(BFloat16(x)))
+              << row << ' ' << e;
+        }
+    }
+}
+
+TEST(Gemm, MatrixCandidatesAreValid) {
+  for (int i = 0; i < 300; ++i) {
+    const gemm::GemmShape shape{pick(1, 8), pick(1, 4000), pick(1, 4000), pick(1, 400'000)};
+    for (int threads : {1, 2, 8}) {
+      std::vector<gemm::Blocking> found = gemm::matrix_candidates(shape, threads);
+      ASSERT_FALSE(found.empty());
+      for (size_t k = 0; k < found.size(); ++k) {
+        ASSERT_TRUE(gemm::valid(found[k]));
+        ASSERT_EQ(found[k].width, gemm::kMatrixRegisterRows);
+        ASSERT_EQ(std::find(found.begin(), found.begin() + static_cast<ptrdiff_t>(k), found[k]) - found.begin(), k);
+      }
+    }
   }
 }
 

@@ -241,7 +241,7 @@ void check_tiles(const gemm::TileTable& table, std::string_view name) {
       tile.rows = rows;
       gemm::MatrixSetup matrices(table);
       tile.b_rows = fours.k;
-      tile.configured = matrices.rows();
+      tile.configured = matrices.code();
       // The panel may be narrower than the tile's vectors: those that it lacks belong to a smaller tile.
       if (tile.b_stride < vectors * table.lanes) continue;
       table.functions[vectors - 1][rows - 1](tile);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernel "attention": program(softmax(cap(Q K^T * scale) + mask) V, operands...) of each head, f32, as ops.def says.
-// With `bf16`, Q, K, V and the weights of V are rounded to bf16 as they are multiplied, unless there are few queries.
+// With `bf16`, Q, K, V and the weights of V are rounded to bf16 as they are multiplied, where the CPU has instructions
+// for that, unless there are few queries.
 //
 // Inputs: 0 = Q[b, hq, s, d], 1 = K[b, h, t, d], 2 = V[b, h, t, dv], f32 of any strides; with `masked`, 3 = the mask,
 // f32 or booleans of any strides, that broadcasts to [b, hq, s, t]; then the program's operands, each of the output's
@@ -44,7 +45,7 @@ namespace lathe::cpu {
 LATHE_ISA_DECLARE(float weigh_scores(const attention::ScoreRow& row))
 // The same, of weights in pairs of bf16 (gemm/pairs.h), which lie where the scores did: those of the row's keys, and
 // zeros up to `most` and a whole vector's worth.
-LATHE_ISA_DECLARE(float weigh_scores_in_pairs(const attention::ScoreRow& row, int64_t most, bool multiplies_bf16))
+LATHE_ISA_DECLARE(float weigh_scores_in_pairs(const attention::ScoreRow& row, int64_t most))
 // data[r][c] *= factors[r]
 LATHE_ISA_DECLARE(void scale_rows(float* data, int64_t stride, int rows, int columns, const float* factors))
 }  // namespace lathe::cpu

@@ -127,7 +127,7 @@ class Worker {
       from = to;
     }
     if (!sizes_.bf16) return from;
-    pair(from, sizes_.depth, to, multiplies_bf16_);
+    pair(from, sizes_.depth, to, true);
     return to;
   }
 
@@ -189,7 +189,7 @@ class Worker {
     }
     ScoreRow scored{scores, keys, params_.scale, params_.softcap, params_.hidden};
     if (params_.masked) read_mask(row, scored);
-    return 1 / (sizes_.bf16 ? weigh_in_pairs(scored, 2 * steps, multiplies_bf16_) : weigh(scored));
+    return 1 / (sizes_.bf16 ? weigh_in_pairs(scored, 2 * steps) : weigh(scored));
   }
 
   void read_mask(int64_t row, ScoreRow& scored) {
@@ -253,7 +253,6 @@ class Worker {
   std::byte* const mask_;
   const float** const q_rows_;
   Place* const places_;  // of the block's rows
-  const bool multiplies_bf16_ = multiplies_bf16();
   const float* plain_values_ = nullptr;
   int64_t group_ = -1;             // whose keys and values are packed
   int64_t first_ = 0, count_ = 0;  // rows of the block

@@ -71,23 +71,16 @@ float write_scores(const ScoreRow& row) {
   return write_scores<Change::any>(row);
 }
 
+#if defined(LATHE_ISA_LEVEL_avx512)
 // Within 3e-6 of the value, far less than bf16 rounds off (2e-3); 0 at -inf.
 LATHE_INLINE Vec power_of_2(Vec x) {
-#if defined(LATHE_ISA_LEVEL_avx512)
   // 2^floor(x) * 2^r: the scaling instruction takes floor(x) itself, the other gives r = x - floor(x), at infinities 0.
   const Vec r = _mm512_reduce_ps(x, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
   return _mm512_scalef_ps(polynomial(r, {1.00000262f, 0.693003833f, 0.241442755f, 0.0520114601f, 0.0135341678f}), x);
-#else
-  x = max_or_second(broadcast(-200.0f), x);
-  const Vec n = round_even(x);
-  return scale_by_power_of_2(
-      polynomial(x - n, {0.999999285f, 0.693121791f, 0.240247443f, 0.0559178628f, 0.0095701021f}), n);
-#endif
 }
 
 // Weights are 2^((x - largest) * factor) of what lies in the row. The difference comes first: scores of keys that are
 // all hidden may be as large as floats are.
-template <class R>
 float write_pairs(const ScoreRow row, int64_t most, float largest, float factor) {
   Vec sums[2] = {zero(), zero()};
   const auto weigh = [&](int64_t i, int v) {
@@ -98,7 +91,7 @@ float write_pairs(const ScoreRow row, int64_t most, float largest, float factor)
     const Vec weights[2] = {weigh(i, 0), weigh(i, 1)};
     sums[0] += weights[0];
     sums[1] += weights[1];
-    store(row.scores + i / 2, R::pair_neighbours(weights[0], weights[1]));
+    store(row.scores + i / 2, FastBf16::pair_neighbours(weights[0], weights[1]));
   }
   for (; i < most; i += 2 * kLanes) {
     Vec weights[2];
@@ -108,10 +101,11 @@ float write_pairs(const ScoreRow row, int64_t most, float largest, float factor)
           rest > 0 ? select(iota() < static_cast<int>(rest < kLanes ? rest : kLanes), weigh(i, v), zero()) : zero();
       sums[v] += weights[v];
     }
-    store(row.scores + i / 2, R::pair_neighbours(weights[0], weights[1]));
+    store(row.scores + i / 2, FastBf16::pair_neighbours(weights[0], weights[1]));
   }
   return reduce_add(sums[0] + sums[1]);
 }
+#endif
 
 }  // namespace
 
@@ -136,11 +130,11 @@ float weigh_scores(const ScoreRow& scored) {
   return reduce_add(sums[0] + sums[1]);
 }
 
-float weigh_scores_in_pairs(const ScoreRow& row, int64_t most, bool multiplies_bf16) {
-  static_assert(kLanes <= 16);
+#if defined(LATHE_ISA_LEVEL_avx512)
+float weigh_scores_in_pairs(const ScoreRow& row, int64_t most) {
   float largest, factor = kLog2E;
-  if (change_of(row) == Change::none &&
-      row.scale > 0) {  // scores need not be written, for products are ordered as they are
+  // Scores need not be written where products are ordered as they are.
+  if (change_of(row) == Change::none && row.scale > 0) {
     largest = largest_of<true>(row, [&](int64_t i, int lanes) {
       const Vec x = load(row.scores + i);
       return lanes == kLanes ? x : select(iota() < lanes, x, broadcast(-kInfinity));
@@ -149,9 +143,11 @@ float weigh_scores_in_pairs(const ScoreRow& row, int64_t most, bool multiplies_b
   } else {
     largest = write_scores(row);
   }
-  const auto write = multiplies_bf16 ? write_pairs<FastBf16> : write_pairs<SlowBf16>;
-  return write(row, most, largest, factor);
+  return write_pairs(row, most, largest, factor);
 }
+#else  // CPUs of lower levels do not multiply bf16
+float weigh_scores_in_pairs(const ScoreRow&, int64_t) { return 0; }
+#endif
 
 void scale_rows(float* data, int64_t stride, int rows, int columns, const float* factors) {
   for (int r = 0; r < rows; ++r)

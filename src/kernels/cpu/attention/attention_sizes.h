@@ -33,7 +33,7 @@ struct Sizes {
         keys(k.dims[2]),
         groups(q.dims[0] * shared),
         rows(shared == 0 ? 0 : heads / shared * queries),
-        bf16(bf16 && rows > kFewRows),
+        bf16(bf16 && rows > kFewRows && multiplies_bf16()),
         by_key{steps(depth), keys, kWidth},
         values{steps_of_weights(keys), v.dims[3], kWidth},
         // Rows a multiple of 4 KiB apart would share few lines of the first cache.
