@@ -17,6 +17,8 @@ void compile_ahead();
 // Whether this is that child. Tests may fail there, which nobody is told; the further they come, the more kernels it
 // finds.
 bool only_notes_kernels();
+// Whether it notes those that are asked for from now on.
+void note_kernels(bool noted);
 inline constexpr const char* kOnlyNoted = "kernels are noted here, and none is run";
 
 // The emulator's form of a cubin. One that was not found is compiled now, by itself.

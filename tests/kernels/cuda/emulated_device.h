@@ -13,6 +13,9 @@ struct Backend;
 inline constexpr const char* kEmulator = "cuda-emulator";  // its Device::target()
 
 std::unique_ptr<Device> make_emulated_device();
+// One whose kernels compute nothing, for the child that only notes kernels. It notes those that a build measures, and
+// for each choice the first that is checked, which is the one that is right elsewhere.
+std::unique_ptr<Device> make_idle_device();
 std::unique_ptr<Compiler> make_emulated_compiler();
 
 // What kernels are tested on: the emulator, or the GPU that LATHE_TEST_DEVICE names ("cuda:0") with the real compiler.

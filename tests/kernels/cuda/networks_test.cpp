@@ -17,7 +17,7 @@ namespace {
 CaseDevice make_emulator() {
   CaseDevice device;
   device.name = "cuda";
-  device.device = test_device();
+  device.device = only_notes_kernels() ? make_idle_device() : test_device();
   device.backend.target = device.device->describe();
   device.backend.target.limits = {.float8 = true};
   device.backend.traits = kTraits;
