@@ -9,9 +9,11 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <mutex>
+#include <new>
 
 namespace lathe {
 
@@ -31,7 +33,10 @@ inline std::mutex& driver_turns() {
 class RunLaunches {
  public:
   static RunLaunches& of_process() {
-    static RunLaunches& launches = *new RunLaunches;  // engines may outlive what is destroyed when a program ends
+    // Engines may outlive what is destroyed when a program ends, and the library may be unloaded: it is no object that
+    // is destroyed, and takes no memory.
+    alignas(RunLaunches) static std::byte memory[sizeof(RunLaunches)];
+    static RunLaunches& launches = *new (memory) RunLaunches;
     return launches;
   }
   // By who has launched a run, or knows that none comes. Costs nothing unless somebody waits.

@@ -2,7 +2,6 @@
 #include "runtime/specialization_gain.h"
 
 #include <algorithm>
-#include <bit>
 #include <chrono>
 #include <cstring>
 #include <limits>
@@ -41,7 +40,7 @@ class TrialOperands {
     }
     return {};
   }
-  Result<> place(size_t workspace, Device& device, Queue& queue, std::vector<DeviceMemory>& memories) {
+  Result<> place(size_t workspace, Device& device, Queue& queue, DeviceMemory& memory) {
     std::vector<size_t> places(ids_.size());
     size_t end = round_up(workspace, kAlignment);
     for (size_t i = 0; i < ids_.size(); ++i) {
@@ -53,13 +52,12 @@ class TrialOperands {
     }
     if (end > SpecializationGain::kMostBytes)
       return fail(ErrorCode::out_of_memory, "a step with {} bytes of operands is not timed", end);
-    if (memories.empty() || memories.back().size() < kZeros + end) {
-      LATHE_ASSIGN(DeviceMemory taken, device.allocate(kZeros + std::bit_ceil(end)));
+    if (memory.size() == 0) {  // all at once: a run that waits for a driver to take some waits a millisecond
+      LATHE_ASSIGN(DeviceMemory taken, device.allocate(kZeros + SpecializationGain::kMostBytes));
       const std::vector<std::byte> zeros(kZeros);
       LATHE_TRY(device.upload(taken.data(), zeros.data(), kZeros, queue));
-      memories.push_back(std::move(taken));
+      memory = std::move(taken);
     }
-    const DeviceMemory& memory = memories.back();
     workspace_ = memory.data() + kZeros;
     for (size_t i = 0; i < end; i += kZeros)
       LATHE_TRY(device.copy({.to = workspace_ + i, .from = memory.data(), .width = std::min(kZeros, end - i)}, queue));
@@ -146,7 +144,7 @@ Result<SpecializationGain::Times> SpecializationGain::time(size_t step, const Ke
     LATHE_ASSIGN(const size_t bytes, each->prepare(trial.get(), device_.threads()));
     workspace = std::max(workspace, bytes);
   }
-  LATHE_TRY(trial.place(workspace, device_, *queue_, memories_));
+  LATHE_TRY(trial.place(workspace, device_, *queue_, memory_));
   const auto run = [&](size_t i, Queue& queue) { return kernels[i]->enqueue(trial.get(), trial.workspace(), queue); };
   double seconds = std::numeric_limits<double>::infinity();
   for (int i = 0; i < 4; ++i) {  // what is done once is done now, and a run of the application's may be in between

@@ -71,9 +71,8 @@ class SpecializationGain {
   Device& device_;
   const OpenKernel open_;
   std::unique_ptr<Queue> queue_;
-  // Of trials, which use the last, the largest. They stay as long as the engine: runs wait for a driver that gives
-  // memory back.
-  std::vector<DeviceMemory> memories_;
+  // Of all trials. It stays as long as the engine: runs wait for a driver that takes memory or gives it back.
+  DeviceMemory memory_;
   mutable std::mutex mutex_;       // of what follows
   std::vector<Verdict> verdicts_;  // of modules, by number, then of runs
 };
