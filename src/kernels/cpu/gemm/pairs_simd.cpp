@@ -2,6 +2,7 @@
 #include "kernels/cpu/gemm/pairs.h"
 
 #include "kernels/cpu/gemm/pair_lanes.h"
+#include "kernels/cpu/gemm/tile.h"
 
 namespace lathe::cpu::LATHE_ISA {
 namespace {
