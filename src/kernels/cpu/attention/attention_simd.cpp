@@ -23,13 +23,12 @@ Change change_of(const ScoreRow& row) {
 template <Change kChange>
 LATHE_INLINE Vec score(const ScoreRow& row, int64_t at, int lanes) {
   Vec x = load(row.scores + at) * row.scale;
-  if constexpr (kChange == Change::addition) {
-    x += lanes == kLanes ? load(row.added + at) : load_tail(row.added + at, lanes);
-  } else if constexpr (kChange == Change::any) {
+  if constexpr (kChange == Change::any) {
     if (row.softcap != 0) x = tanh(x / row.softcap) * row.softcap;
     if (row.shown) x = select(load_bytes(row.shown + at, lanes) != 0, x, broadcast(row.hidden));
-    if (row.added) x += lanes == kLanes ? load(row.added + at) : load_tail(row.added + at, lanes);
   }
+  if (kChange == Change::addition || (kChange == Change::any && row.added))
+    x += lanes == kLanes ? load(row.added + at) : load_tail(row.added + at, lanes);
   return lanes == kLanes ? x : select(iota() < lanes, x, broadcast(-kInfinity));
 }
 

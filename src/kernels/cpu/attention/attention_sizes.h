@@ -19,8 +19,6 @@ inline constexpr int64_t kFewRows = 16;
 // Of a block of queries: scores that stay in the cache, unless those of one tile do not.
 inline constexpr int64_t kMostRows = 96, kScores = 40 << 10;
 inline constexpr int kUsualVectors = 2;  // of a tile: every table has such
-// Pairs along K that a matrix register has of each row: of whole ones no rests have to be copied.
-inline constexpr int64_t kWholePairs = 16;
 
 inline int64_t padded(int64_t floats) { return round_up<int64_t>(floats, 16); }
 
@@ -50,9 +48,10 @@ struct Sizes {
 
   // Of tiles along so many elements, which may be in pairs.
   int64_t steps(int64_t elements) const { return bf16 ? gemm::pairs_of(elements) : elements; }
-  // Likewise along so many keys: weights and values behind them are zeros.
+  // Likewise along so many keys, in whole matrix registers where there are some: weights and values behind them are
+  // zeros, and no rests have to be copied.
   int64_t steps_of_weights(int64_t seen) const {
-    return bf16 && gemm::has_matrix_tiles() ? round_up(steps(seen), kWholePairs) : steps(seen);
+    return bf16 && gemm::has_matrix_tiles() ? round_up<int64_t>(steps(seen), gemm::kMatrixRegisterRows) : steps(seen);
   }
   const gemm::TileTable& tiles() const {
     static const gemm::TileTable& floats = LATHE_ISA_SELECT(tile_table)();

@@ -93,7 +93,7 @@ class Worker {
   void plan_gathering() {
     const Tap *taps = problem_.taps, *end = taps + problem_.needs.taps;
     const int64_t k = problem_.panels.k, whole = k / 16 * 16;
-    gathers_ = tiles_.gather && !problem_.blocks && gathered_floats(k, problem_.needs) > 0 && problem_.groups == 1 &&
+    gathers_ = tiles_.gather && gathered_floats(k, problem_.needs) > 0 && problem_.groups == 1 &&
                problem_.blocking.k_block == 0 &&
                std::any_of(taps, end, [](const Tap& tap) { return tap.depth % 16 != 0; });
     // B's rows for what does not fill the last 16 are then those that end with its last, where else they would have to

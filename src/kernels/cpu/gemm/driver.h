@@ -59,7 +59,7 @@ struct Needs {
   int64_t lists = 1;
   int64_t taps = 1;
   int64_t edge_floats = 0;
-  // Products of integers or of bf16, whose rows of A are copied for matrix registers to be full.
+  // Products of integers or of bf16, whose rows of A are copied for matrix registers to be full, unless A is in blocks.
   bool is_narrow = false;
 };
 

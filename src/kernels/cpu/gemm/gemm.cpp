@@ -48,12 +48,13 @@ std::vector<Blocking> candidates(const GemmShape& shape, int threads) {
 
 std::vector<Blocking> matrix_candidates(const GemmShape& shape, int threads) {
   constexpr int64_t kBlockOfA = 128 << 10;  // pairs that stay in the second cache
-  const int64_t rows = shape.m * shape.batch, block = kBlockOfA / std::max<int64_t>(shape.k, 1) / 32 * 32;
+  constexpr int64_t kTile = 2 * kMatrixRegisterRows;
+  const int64_t rows = shape.m * shape.batch, block = kBlockOfA / std::max<int64_t>(shape.k, 1) / kTile * kTile;
   std::vector<Blocking> found;
   for (const bool split : {true, false}) {
     if (split && threads == 1) continue;
     found.push_back({kMatrixRegisterRows, 0, 0, split});
-    if (rows > 2 * kMatrixRegisterRows) found.push_back({kMatrixRegisterRows, kTileByTile, 0, split});
+    if (rows > kTile) found.push_back({kMatrixRegisterRows, kTileByTile, 0, split});
     if (block > 0 && block < rows) found.push_back({kMatrixRegisterRows, block, 0, split});
   }
   return found;

@@ -112,8 +112,8 @@ Layout GemmKernel::layout(std::span<const TensorArg> inputs, const TensorArg& ou
   where.b = take(params_.packed ? 0 : panels.floats() * kFloat * (alone ? threads : 1));
   where.threads = next;
   const int64_t rows = out.dims[out.rank - 2] * (shares_b(inputs[1]) ? leading(out) : 1);
-  where.total =
-      next + scratch_bytes(blocking_, rows, panels.k, {1, taps, 0, params_.bf16}) * static_cast<size_t>(threads);
+  where.total = next + scratch_bytes(blocking_, rows, panels.k, {1, taps, 0, params_.bf16 && !where.in_blocks}) *
+                           static_cast<size_t>(threads);
   return where;
 }
 
@@ -204,6 +204,7 @@ void GemmKernel::run_shared(const Launch& launch, const TensorArg& a, const Layo
     write_blocks(blocks, a, pairs, launch.pool);
     problem.blocks = &blocks;
     problem.a_blocks = pairs;
+    problem.needs.is_narrow = false;
     problem.row_unit = 2 * blocks.height;
   }
   run_problem(problem, launch.workspace + where.threads, launch.pool);

@@ -13,9 +13,7 @@ namespace lathe::cpu::LATHE_ISA {
 #if defined(LATHE_ISA_LEVEL_avx512)
 namespace {
 
-using gemm::kMatrixRegisterRows;
 using gemm::Tap;
-using gemm::Tile;
 using gemm::TileTable;
 
 void leave() { asm volatile("tilerelease"); }
@@ -218,7 +216,7 @@ LATHE_INLINE void sum_tile(const Tile& tile, float* sums) {
   configure(tile);
   float* to = tile.store_partial ? tile.partial : sums;
   const int64_t stride = tile.store_partial ? tile.partial_stride : kWidth * kDepth;
-  if (tile.rows > (tile.a_blocks ? tile.height : kMatrixRegisterRows))
+  if (tile.rows > first_rows(tile))
     sum_products<Products, 2, kWidth>(tile, to, stride);
   else
     sum_products<Products, 1, kWidth>(tile, to, stride);
