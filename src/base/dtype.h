@@ -39,6 +39,8 @@ inline bool is_integral(DType t) { return is_integer(t) || class_of(t) == DTypeC
 inline bool is_storage_only(DType t) { return class_of(t) == DTypeClass::storage; }
 // Of those, the floats that matrix units of some targets multiply.
 inline bool is_factor_float8(DType t) { return t == DType::f8e4m3fn || t == DType::f8e5m2; }
+// Those that kernels widen as they read weights of them.
+inline bool is_weight_float(DType t) { return is_factor_float8(t) || t == DType::f4e2m1; }
 
 // IEEE binary16, round to nearest even.
 struct Half {

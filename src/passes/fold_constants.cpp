@@ -113,8 +113,15 @@ int64_t bytes_of_outputs(const ir::Node& node) {
   return total;
 }
 
+// Of blocks of weights, as NVFP4 has them.
+bool are_scales(const ir::Value& value) {
+  return !value.uses().empty() && std::ranges::all_of(value.uses(), [](const ir::Use& use) {
+    return use.node->is(OpKind::dequantize) && use.index > 0;
+  });
+}
+
 void note_widened(const ir::Node& node, WidenedWeights& widened) {
-  if (!node.has_trait(kConverts) || !is_storage_only(node.input(0)->dtype())) return;
+  if (!node.has_trait(kConverts) || !is_storage_only(node.input(0)->dtype()) || are_scales(*node.output())) return;
   ++widened.count;
   widened.stored += static_cast<int64_t>(node.input(0)->content()->bytes());
   widened.floats += bytes_of_outputs(node);

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/encoding.h"
 #include "passes/match.h"
 
 namespace lathe {
@@ -16,18 +15,32 @@ using ir::Value;
 constexpr int64_t kRun = 16;  // neighbours along K that kernels scale alike
 
 bool is_packable(DType dtype) {
-  return dtype == DType::i4 || dtype == DType::u4 || is_byte_integer(dtype) || is_factor_float8(dtype);
+  return dtype == DType::i4 || dtype == DType::u4 || is_byte_integer(dtype) || is_weight_float(dtype);
+}
+
+bool is_product_float(DType dtype) { return dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16; }
+
+template <class F>
+bool all_of_elements(const Tensor& tensor, const F& is_good) {
+  for (int64_t i = 0; i < tensor.volume(); ++i)
+    if (!is_good(tensor.at_double(i))) return false;
+  return true;
 }
 
 // Kernels widen 8-bit floats by shifting their bits, which turns NaN and infinity into numbers.
 bool has_numbers_alone(const Tensor& levels) {
-  if (!is_factor_float8(levels.dtype())) return true;
-  const auto* codes = static_cast<const uint8_t*>(levels.data());
-  return std::all_of(codes, codes + levels.volume(),
-                     [&](uint8_t code) { return std::isfinite(decode(levels.dtype(), code)); });
+  return !is_factor_float8(levels.dtype()) || all_of_elements(levels, [](double x) { return std::isfinite(x); });
 }
 
-bool is_product_float(DType dtype) { return dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16; }
+bool is_scale(DType dtype) { return is_product_float(dtype) || dtype == DType::f8e8m0 || dtype == DType::f8e4m3fn; }
+
+// Scales of narrow types have ranges of their own: those of MX formats reach beyond f16, which kernels may hold them
+// in.
+bool fit_halves(const Tensor& scales) {
+  constexpr double kLeast = 0x1p-24, kLargest = 65504;
+  return !is_storage_only(scales.dtype()) ||
+         all_of_elements(scales, [](double x) { return x == 0 || (std::abs(x) >= kLeast && std::abs(x) <= kLargest); });
+}
 
 // Whether the operands are constant matrices, or broadcast to one.
 bool has_known_scales(const Node& node) {
@@ -35,8 +48,8 @@ bool has_known_scales(const Node& node) {
   if (!levels || levels->rank() != 2 || levels->volume() == 0 || !is_packable(levels->dtype())) return false;
   for (size_t i = 1; i < node.num_inputs(); ++i)
     if (node.input(i) && (!node.input(i)->constant() || node.input(i)->rank() > 2)) return false;
-  if (is_factor_float8(levels->dtype()) && node.input(2) && !all_equal(node.input(2), 0)) return false;
-  return is_product_float(node.input(1)->dtype());
+  if (is_weight_float(levels->dtype()) && node.input(2) && !all_equal(node.input(2), 0)) return false;
+  return is_scale(node.input(1)->dtype());
 }
 
 bool fits_kernels(const Node& node, size_t k_dim) {
@@ -89,7 +102,8 @@ bool is_multiplied_alone(const Node& node, const Value* value, bool is_transpose
 
 bool stays_packed(const Node& node, const Arithmetic& arithmetic) {
   return arithmetic.packed_weights && node.is(OpKind::dequantize) && has_known_scales(node) &&
-         is_multiplied_alone(node, node.output(), false, arithmetic) && has_numbers_alone(*node.input(0)->constant());
+         is_multiplied_alone(node, node.output(), false, arithmetic) && has_numbers_alone(*node.input(0)->constant()) &&
+         fit_halves(*node.input(1)->constant());
 }
 
 Dims blocks_of(const Node& dequantize, size_t operand) {

@@ -23,7 +23,7 @@ PackedWeights::PackedWeights(const Operand& operand, bool transposed)
 }
 
 bool PackedWeights::has_other_zeros() const {
-  if (is_factor_float8(dtype())) return false;
+  if (is_weight_float(dtype())) return false;
   if (!zeros_.content) return !is_signed_;
   for (int64_t k = 0; k < k_; k += block_)
     for (int64_t n = 0; n < n_; ++n)

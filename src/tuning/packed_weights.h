@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Weights of 4 or 8 bits, integers or 8-bit floats, with a scale, and perhaps a zero point, for each block of them: the
+// Weights of 4 or 8 bits, integers or floats, with a scale, and perhaps a zero point, for each block of them: the
 // second factor of a product whose kernel dequantises what it reads.
 #pragma once
 
@@ -9,7 +9,7 @@
 namespace lathe {
 
 // Weight (k, n) is (code - zero) * scale. Codes count from 0: those of signed levels are half the range larger. Codes
-// of 8-bit floats are their bits; those have no zeros.
+// of floats are their bits; those have no zeros.
 class PackedWeights {
  public:
   // `operand` is_scaled_by_blocks() and outlives it; `transposed`: its rows are columns of the factor.
@@ -20,7 +20,7 @@ class PackedWeights {
   int bits() const { return bits_; }
   DType dtype() const { return levels_->dtype(); }
   float weight(int64_t k, int64_t n) const {
-    if (is_factor_float8(dtype())) return static_cast<float>(decode(dtype(), code(k, n))) * scale(k, n);
+    if (is_weight_float(dtype())) return static_cast<float>(decode(dtype(), code(k, n))) * scale(k, n);
     return (static_cast<float>(code(k, n)) - zero(k, n)) * scale(k, n);
   }
   // Neighbours along K that share scale and zero point: K, or a multiple of 16 beneath.

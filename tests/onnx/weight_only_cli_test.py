@@ -34,15 +34,15 @@ class WeightOnly(unittest.TestCase):
         self.random = np.random.default_rng(3)
         self.count = 0
 
-    def write(self, nodes, x, weights, y=None):
+    def write(self, nodes, x, weights, y=None, opset=21, ir_version=10):
         folder = self.folder / f"case_{self.count}"
         self.count += 1
         (folder / "test_data_set_0").mkdir(parents=True)
         info = [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in "xy"]
         info[0] = helper.make_tensor_value_info("x", TensorProto.FLOAT, x.shape)
         graph = helper.make_graph(nodes, "g", info[:1], info[1:], weights)
-        imports = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
-        model = helper.make_model(graph, opset_imports=imports, ir_version=10)
+        imports = [helper.make_opsetid("", opset), helper.make_opsetid("com.microsoft", 1)]
+        model = helper.make_model(graph, opset_imports=imports, ir_version=ir_version)
         onnx.save(model, folder / "model.onnx")
         if y is None:
             session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
@@ -135,6 +135,30 @@ class WeightOnly(unittest.TestCase):
             self.assertEqual(result.returncode, 0, result.stderr)
             self.assertNotIn("are dequantised while building", result.stdout + result.stderr)
             self.assertLess(engine.stat().st_size, k * n * bits / 8 + 2 * k * n / block + 20000)
+        self.passes()
+
+    def test_engines_hold_4_bit_floats(self):
+        """NVFP4 as ModelOpt writes it, with scales of 8-bit floats that have a scale of their own, and MXFP4."""
+        k, n = 512, 768
+        x = self.random.uniform(0.5, 1, (3, k)).astype(np.float32)
+        levels = self.random.uniform(-6, 6, (k, n)).astype(ml_dtypes.float4_e2m1fn)
+        tensor = np.float32(0.03125)
+        narrow = self.random.uniform(1, 16, (k // 16, n)).astype(ml_dtypes.float8_e4m3fn)
+        powers = np.exp2(self.random.integers(-9, -3, (k // 32, n))).astype(ml_dtypes.float8_e8m0fnu)
+        for block, scale, has_two in ((16, narrow, True), (32, powers, False)):
+            factors = scale.astype(np.float32) * (tensor if has_two else np.float32(1))
+            y = x @ (levels.astype(np.float32) * np.repeat(factors, block, 0))
+            nodes = [helper.make_node("DequantizeLinear", ["w", "t" if has_two else "s"], ["d"], axis=0, block_size=block,
+                                      output_dtype=TensorProto.FLOAT), helper.make_node("MatMul", ["x", "d"], ["y"])]
+            weights = [numpy_helper.from_array(levels, "w"), numpy_helper.from_array(scale, "s")]
+            if has_two:
+                nodes.insert(0, helper.make_node("DequantizeLinear", ["s", "g"], ["t"]))
+                weights.append(numpy_helper.from_array(tensor, "g"))
+            engine = self.write(nodes, x, weights, y, opset=25, ir_version=12).with_suffix(".engine")
+            result = subprocess.run([LATHE, "build", engine.with_suffix(".onnx"), "-o", engine], capture_output=True, text=True)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertNotIn("are dequantised while building", result.stdout + result.stderr)
+            self.assertLess(engine.stat().st_size, k * n / 2 + 4 * k * n / block + 20000)
         self.passes()
 
 

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <limits>
 
+#include "base/encoding.h"
 #include "kernels/cpu/gemm_weight_only/row_digits.h"
 #include "kernels/cpu/isa_levels.h"
 #include "kernels/cpu/kernel_runner.h"
@@ -51,6 +52,7 @@ struct Weights {
                 block(b) + panels.scale_bytes() + panels.zero_bytes() + (at / panels.per_word() * kColumns + c) * 4,
                 sizeof(word));
     const auto code = static_cast<int>(word >> at % panels.per_word() * panels.bits & ((1u << panels.bits) - 1));
+    if (panels.codes == gemm::Codes::e2m1) return decode(DType::f4e2m1, static_cast<uint8_t>(code)) * scale(b, c);
     return ((panels.bits == 8 ? code ^ 128 : code) - zero) * scale(b, c);
   }
   PackedPanels panels;
@@ -98,17 +100,25 @@ std::vector<LevelKernels> all_levels() {
 
 TEST(WeightOnlyDigits, AreAsExactAsFloats) {
   for (const auto& [name, kernel_of, multiplies_bytes] : all_levels())
-    for (const int bits : {4, 8})
+    for (const auto& [codes, bits] :
+         {std::pair(gemm::Codes::integers, 4), {gemm::Codes::integers, 8}, {gemm::Codes::e2m1, 4}})
       for (const bool has_zeros : {false, true})
         for (const bool has_halves : {false, true})
           for (const auto& [k, block] : std::vector<std::pair<int64_t, int64_t>>{
                    {1, 1}, {37, 37}, {100, 16}, {96, 48}, {200, 128}, {300, 300}}) {
-            PackedPanels panels{
-                .k = k, .n = kColumns, .block = block, .bits = bits, .has_zeros = has_zeros, .half_scales = has_halves};
+            const bool are_floats = codes == gemm::Codes::e2m1;
+            if (are_floats && has_zeros) continue;
+            PackedPanels panels{.k = k,
+                                .n = kColumns,
+                                .block = block,
+                                .bits = bits,
+                                .has_zeros = has_zeros,
+                                .half_scales = has_halves,
+                                .codes = codes};
             const DigitKernel* kernel = kernel_of(panels, multiplies_bytes);
             if (!kernel) continue;
-            SCOPED_TRACE(
-                fmt::format("{}: {} bits, {}, {}, K {} in blocks of {}", name, bits, has_zeros, has_halves, k, block));
+            SCOPED_TRACE(fmt::format("{}: {} bits{}, {}, {}, K {} in blocks of {}", name, bits,
+                                     are_floats ? " of floats" : "", has_zeros, has_halves, k, block));
             Weights weights(panels);
             for (const bool has_outliers : {false, true}) check_digits(*kernel, weights, has_outliers);
           }

@@ -16,18 +16,23 @@ constexpr int kPlaces = DigitGroup::kPlaces;
 constexpr int kVectors = 2;  // of columns that are multiplied together: sums enough to add without waiting
 
 // Eight numbers' digits in the order of DigitGroup.
-template <int kBits>
+template <int kForm>
 LATHE_INLINE __m256i in_places(__m256i numbers) {
   // Each place but the highest gives what is above 127 to the next: its byte is then 128 more than its digit.
   const __m256i carries = _mm256_set1_epi32(0x00808080);
   __m256i digits = _mm256_xor_si256(_mm256_add_epi32(numbers, carries), carries);
-  if constexpr (kBits == 4) digits = _mm256_permutevar8x32_epi32(digits, _mm256_setr_epi32(0, 2, 4, 6, 1, 3, 5, 7));
+  if constexpr (bits_of(kForm) == 4)
+    digits = _mm256_permutevar8x32_epi32(digits, _mm256_setr_epi32(0, 2, 4, 6, 1, 3, 5, 7));
   const __m256i transpose =
       _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15));
   return _mm256_shuffle_epi8(digits, transpose);
 }
 
-template <int kBits>
+// Codes of 4-bit floats are multiplied as integers: twice their numbers, and 12 that none is negative.
+constexpr int centre_of(int form) { return form == kE2m1 ? 12 : 1 << (bits_of(form) - 1); }
+constexpr int halvings_of(int form) { return form == kE2m1 ? 1 : 0; }
+
+template <int kForm>
 bool split_group(const float* numbers, int factor, DigitGroup& group) {
   const __m256i magnitude = _mm256_set1_epi32(0x7fffffff);
   __m256i most = _mm256_setzero_si256();
@@ -37,15 +42,15 @@ bool split_group(const float* numbers, int factor, DigitGroup& group) {
   _mm256_store_si256(reinterpret_cast<__m256i*>(lanes), most);
   int32_t largest = 0;
   for (int32_t lane : lanes) largest = lane > largest ? lane : largest;
-  constexpr int kLeastExponent = 30;  // for which the unit is a normal number
+  constexpr int kLeastExponent = 30 + halvings_of(kForm);  // for which the unit is a normal number
   const int exponent = largest == 0 ? kLeastExponent : largest >> 23;
   if (exponent < kLeastExponent || exponent == 255) return false;
-  group.unit = __builtin_bit_cast(float, (exponent - 29) << 23);
+  group.unit = __builtin_bit_cast(float, (exponent - 29 - halvings_of(kForm)) << 23);
   const __m256 to_units = _mm256_set1_ps(__builtin_bit_cast(float, (283 - exponent) << 23));
   const __m256i ones = _mm256_set1_epi8(1), wide_ones = _mm256_set1_epi16(1);
   __m256i sums = _mm256_setzero_si256();
   for (int i = 0; i < DigitGroup::kDepth; i += 8) {
-    const __m256i digits = in_places<kBits>(_mm256_cvtps_epi32(_mm256_mul_ps(_mm256_loadu_ps(numbers + i), to_units)));
+    const __m256i digits = in_places<kForm>(_mm256_cvtps_epi32(_mm256_mul_ps(_mm256_loadu_ps(numbers + i), to_units)));
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(group.digits + i), digits);
     sums = _mm256_add_epi32(sums, _mm256_madd_epi16(_mm256_maddubs_epi16(ones, digits), wide_ones));
   }
@@ -54,16 +59,16 @@ bool split_group(const float* numbers, int factor, DigitGroup& group) {
   return true;
 }
 
-template <int kBits>
+template <int kForm>
 bool split(const PackedPanels& panels, const float* row, DigitGroup* groups) {
   constexpr int64_t kDepth = DigitGroup::kDepth;
-  const int factor = panels.has_zeros ? 1 : 1 << (kBits - 1);
+  const int factor = panels.has_zeros ? 1 : centre_of(kForm);
   for (int64_t first = 0; first < panels.k; first += panels.block) {
     const int64_t end = first + panels.block < panels.k ? first + panels.block : panels.k;
     for (int64_t k = first; k < end; k += kDepth, ++groups) {
       float some[kDepth] = {};
       if (end - k < kDepth) __builtin_memcpy(some, row + k, static_cast<size_t>(end - k) * sizeof(float));
-      if (!split_group<kBits>(end - k < kDepth ? some : row + k, factor, *groups)) return false;
+      if (!split_group<kForm>(end - k < kDepth ? some : row + k, factor, *groups)) return false;
     }
   }
   return true;
@@ -100,17 +105,34 @@ LATHE_INLINE void add_products(IntVec (&sums)[kPlaces][kVectors], const IntVec (
   }
 }
 
-template <class Products, int kBits>
+// Of codes of 4 bits, one in each byte.
+template <int kForm>
+LATHE_INLINE IntVec as_factors(IntVec codes) {
+  if constexpr (kForm != kE2m1) return codes;
+  const __m128i table = _mm_setr_epi8(12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0);
+#if defined(LATHE_ISA_LEVEL_avx512)
+  return reinterpret_cast<IntVec>(_mm512_shuffle_epi8(_mm512_broadcast_i32x4(table), reinterpret_cast<__m512i>(codes)));
+#else
+  return reinterpret_cast<IntVec>(
+      _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(table), reinterpret_cast<__m256i>(codes)));
+#endif
+}
+
+template <class Products, int kForm>
 LATHE_INLINE void add_word(IntVec (&sums)[kPlaces][kVectors], const int32_t* words, const int32_t* digits) {
   IntVec codes[kVectors], odd[kVectors];
   LATHE_UNROLL
   for (int v = 0; v < kVectors; ++v) {
     const IntVec word = load_int(words + v * kLanes);
-    codes[v] = kBits == 4 ? word & 0x0f0f0f0f : word ^ static_cast<int32_t>(0x80808080u);
-    odd[v] = word >> 4 & 0x0f0f0f0f;
+    if constexpr (bits_of(kForm) == 4) {
+      codes[v] = as_factors<kForm>(word & 0x0f0f0f0f);
+      odd[v] = as_factors<kForm>(word >> 4 & 0x0f0f0f0f);
+    } else {
+      codes[v] = word ^ static_cast<int32_t>(0x80808080u);
+    }
   }
   add_products<Products>(sums, codes, digits);
-  if constexpr (kBits == 4) add_products<Products>(sums, odd, digits + kPlaces);
+  if constexpr (bits_of(kForm) == 4) add_products<Products>(sums, odd, digits + kPlaces);
 }
 
 struct Place {
@@ -119,17 +141,17 @@ struct Place {
 };
 
 // Adds what a group makes of some columns.
-template <class Products, int kBits, bool kZeros>
+template <class Products, int kForm, bool kZeros>
 LATHE_INLINE void multiply_group(const PackedPanels& panels, const Place& at, const DigitGroup& group, float* totals) {
-  constexpr int kDigits = 32 / kBits, kWords = DigitGroup::kDepth / kDigits;  // digits of a word
+  constexpr int kDigits = 32 / bits_of(kForm), kWords = DigitGroup::kDepth / kDigits;  // digits of a word
   IntVec sums[kPlaces][kVectors] = {};
   const auto* words = reinterpret_cast<const int32_t*>(at.codes) + at.column;
   if (at.words == kWords) {
     LATHE_UNROLL
-    for (int w = 0; w < kWords; ++w) add_word<Products, kBits>(sums, words + w * kColumns, group.digits + w * kDigits);
+    for (int w = 0; w < kWords; ++w) add_word<Products, kForm>(sums, words + w * kColumns, group.digits + w * kDigits);
   } else {
     for (int w = 0; w < at.words; ++w)
-      add_word<Products, kBits>(sums, words + w * kColumns, group.digits + w * kDigits);
+      add_word<Products, kForm>(sums, words + w * kColumns, group.digits + w * kDigits);
   }
   LATHE_UNROLL
   for (int v = 0; v < kVectors; ++v) {
@@ -147,25 +169,25 @@ LATHE_INLINE void multiply_group(const PackedPanels& panels, const Place& at, co
   }
 }
 
-template <class Products, int kBits, bool kZeros>
+template <class Products, int kForm, bool kZeros>
 void multiply(const PackedPanels& panels, const std::byte* panel, const DigitGroup* groups, int64_t stride, int rows,
               float* sums) {
-  constexpr int64_t kPerWord = 32 / kBits;
+  constexpr int64_t kPerWord = 32 / bits_of(kForm);
   for (int i = 0; i < rows * kColumns; i += kLanes) store(sums + i, zero());
   read_in_pieces<DigitGroup::kDepth>(
       panels, panel, [&](const std::byte* block, const std::byte* codes, int64_t, int64_t depth) {
         Place at = {block, codes, 0, static_cast<int>((depth + kPerWord - 1) / kPerWord)};
         for (int r = 0; r < rows; ++r)
           for (at.column = 0; at.column < kColumns; at.column += kVectors * kLanes)
-            multiply_group<Products, kBits, kZeros>(panels, at, groups[r * stride], sums + r * kColumns);
+            multiply_group<Products, kForm, kZeros>(panels, at, groups[r * stride], sums + r * kColumns);
         ++groups;
       });
 }
 
-template <class Products, int kBits>
+template <class Products, int kForm>
 const DigitKernel* kernel_for(bool has_zeros) {
-  static constexpr DigitKernel kernels[] = {{Products::kMostRows, split<kBits>, multiply<Products, kBits, false>},
-                                            {Products::kMostRows, split<kBits>, multiply<Products, kBits, true>}};
+  static constexpr DigitKernel kernels[] = {{Products::kMostRows, split<kForm>, multiply<Products, kForm, false>},
+                                            {Products::kMostRows, split<kForm>, multiply<Products, kForm, true>}};
   return &kernels[has_zeros];
 }
 
@@ -174,6 +196,8 @@ const DigitKernel* kernel_for(bool has_zeros) {
 
 const gemm::DigitKernel* digit_kernel(const gemm::PackedPanels& panels, bool multiplies_bytes) {
 #if defined(LATHE_ISA_LEVEL_avx512) || defined(LATHE_ISA_LEVEL_avx2)
+  if (panels.codes == gemm::Codes::e2m1)
+    return multiplies_bytes ? kernel_for<WideProducts, kE2m1>(false) : nullptr;  // sums of two may not fit 16 bits
   if (panels.codes != gemm::Codes::integers) return nullptr;
   if (multiplies_bytes)
     return panels.bits == 8 ? kernel_for<WideProducts, 8>(panels.has_zeros)

@@ -16,14 +16,14 @@
 
 namespace lathe::cpu::gemm {
 
-enum class Codes : uint8_t { integers, e4m3, e5m2 };
+enum class Codes : uint8_t { integers, e4m3, e5m2, e2m1 };
 
 // B in panels of 64 columns, the last one filled up with weights of 0. A panel is one stream, a piece for each block:
 //   scales  64 f16 where `half_scales`, or else f32
 //   zeros   64 u8, of codes; only where `has_zeros`: otherwise 8 or 128, half of the codes
 //   codes   for each 32 / bits neighbours along K 64 words, a column's neighbours in each, the first in the lowest
 //   bits;
-//           those of 8 bits less 128, in two's complement, or 8-bit floats as they are
+//           those of 8 bits less 128, in two's complement, or floats as they are
 struct PackedPanels {
   static constexpr int kColumns = 64;
   int64_t k = 0, n = 0;

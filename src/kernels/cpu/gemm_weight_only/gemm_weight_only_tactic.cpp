@@ -25,7 +25,8 @@ bool are_halves(const PackedWeights& weights) {
 
 gemm::Codes codes_of(DType dtype) {
   if (dtype == DType::f8e4m3fn) return gemm::Codes::e4m3;
-  return dtype == DType::f8e5m2 ? gemm::Codes::e5m2 : gemm::Codes::integers;
+  if (dtype == DType::f8e5m2) return gemm::Codes::e5m2;
+  return dtype == DType::f4e2m1 ? gemm::Codes::e2m1 : gemm::Codes::integers;
 }
 
 PackedPanels panels_of(const PackedWeights& weights) {

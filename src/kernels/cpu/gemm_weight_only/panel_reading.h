@@ -7,6 +7,10 @@
 
 namespace lathe::cpu::LATHE_ISA {
 
+// What codes are: integers of 4 or 8 bits, or floats of as many.
+constexpr int kE2m1 = 21, kE4m3 = 43, kE5m2 = 52;
+constexpr int bits_of(int form) { return form == 4 || form == kE2m1 ? 4 : 8; }
+
 // f16 as f32: the exponents' biases differ by 112.
 LATHE_INLINE Vec load_halves(const uint16_t* from) {
 #if defined(LATHE_ISA_LEVEL_avx512)

@@ -16,7 +16,7 @@ struct DigitGroup {
   static constexpr int kDepth = 32, kPlaces = 4;
   float unit;
   int32_t unused[3];
-  int32_t sums[kPlaces];  // of the digits of each place, times 8 or 128 where that is all columns' zero
+  int32_t sums[kPlaces];  // of the digits of each place, times 8, 12 or 128 where that is all columns' zero
   // Digits from -128 to 127, lowest place first: for each place, those of the numbers that meet one byte each of a word
   // of codes. Of codes of 4 bits those at even positions come first, then those at odd ones.
   int32_t digits[kDepth];
@@ -24,7 +24,8 @@ struct DigitGroup {
 
 struct DigitKernel {
   int most_rows;  // more are faster as floats, for which codes are unpacked once for all
-  // False where an element is infinite or no number, or a group is of numbers below 2^-97, but not of zeros.
+  // False where an element is infinite or no number, or a group is of numbers below 2^-97, of which some are
+  // not 0; 2^-96 where codes are floats.
   bool (*split)(const PackedPanels& panels, const float* row, DigitGroup* groups);
   // sums[r][64] = row r times the panel. A row's groups lie `stride` behind those of the row before.
   void (*multiply)(const PackedPanels& panels, const std::byte* panel, const DigitGroup* groups, int64_t stride,

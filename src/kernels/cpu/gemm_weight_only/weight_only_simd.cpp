@@ -14,10 +14,6 @@ constexpr int kDepth = 64;  // of K that is read at a time, in all columns; bloc
 // Vectors of columns that are multiplied together: sums enough to add without waiting for the last ones.
 constexpr int vectors_for(int rows) { return kVecRegisters == 32 || rows <= 2 ? 4 : 2; }
 
-// What codes are: integers of 4 or 8 bits, or 8-bit floats.
-constexpr int kE4m3 = 43, kE5m2 = 52;
-constexpr int bits_of(int form) { return form == 4 ? 4 : 8; }
-
 // Integers of 4 bits that are no indices of a table become two's complement: less half of the codes.
 template <int kForm>
 LATHE_INLINE IntVec load_words(const int32_t* from) {
@@ -25,11 +21,20 @@ LATHE_INLINE IntVec load_words(const int32_t* from) {
 }
 
 // Codes number i of the words, of integers less half of the codes. Exponents of floats have biases that differ from
-// that of f32 by 120 and 112. Integers of 8 bits become bits of a float that is larger by a power of two, which is
+// that of f32 by 126, 120 and 112. Integers of 8 bits become bits of a float that is larger by a power of two, which is
 // subtracted: two of a word stay where they are, and cores have more units for that than for shifts.
 template <int kForm>
 LATHE_INLINE Vec levels(IntVec words, int i) {
-  if constexpr (kForm == kE4m3 || kForm == kE5m2) {
+  if constexpr (kForm == kE2m1) {
+#if defined(LATHE_ISA_LEVEL_avx512)
+    const __m512 table = _mm512_setr_ps(0, 0.5f, 1, 1.5f, 2, 3, 4, 6, -0.0f, -0.5f, -1, -1.5f, -2, -3, -4, -6);
+    return _mm512_permutexvar_ps(_mm512_srli_epi32(reinterpret_cast<__m512i>(words), static_cast<unsigned>(4 * i)),
+                                 table);
+#else
+    constexpr auto kMask = static_cast<int32_t>(0x81c00000u);
+    return as_float(((words << (28 - 4 * i)) >> 6) & kMask) * broadcast(0x1p126f);
+#endif
+  } else if constexpr (kForm == kE4m3 || kForm == kE5m2) {
     constexpr bool kIsE4m3 = kForm == kE4m3;  // signs first, so that they stay where they are
     constexpr auto kMask = static_cast<int32_t>(kIsE4m3 ? 0x87f00000u : 0x8fe00000u);
     const IntVec bits = ((words << (24 - 8 * i)) >> (kIsE4m3 ? 4 : 3)) & kMask;
@@ -165,6 +170,7 @@ template <int kForm, bool kZeros = false>
 constexpr Functions kFunctions = {multiply_rows<kForm, kZeros>, kUnpacks ? unpack_panel<kForm, kZeros> : nullptr};
 
 const Functions& functions_for(const PackedPanels& panels) {
+  if (panels.codes == gemm::Codes::e2m1) return kFunctions<kE2m1>;
   if (panels.codes == gemm::Codes::e4m3) return kFunctions<kE4m3>;
   if (panels.codes == gemm::Codes::e5m2) return kFunctions<kE5m2>;
   if (panels.bits == 8) return panels.has_zeros ? kFunctions<8, true> : kFunctions<8>;

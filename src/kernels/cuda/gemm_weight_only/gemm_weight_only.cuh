@@ -35,12 +35,23 @@ LATHE_DEVICE constexpr int offset_of(int column) {
   return is_same<T, bf16> && kBits == 4 ? 128 : 0;
 }
 
-// An 8-bit float as an f16: its exponent's bias, if that is another one, is made up for by a factor.
-LATHE_DEVICE unsigned widen_pair(unsigned codes, f8e4m3) {
+template <class Code>
+inline constexpr bool kIsFloat = is_float8<Code> || is_same<Code, f4e2m1>;
+
+// Two narrow floats as such of 16 bits: the exponent's bias, if that is another one, is made up for by a factor.
+LATHE_DEVICE unsigned widen_pair(unsigned codes, f8e4m3, f16) {
   constexpr unsigned kFactor = 0x5c005c00u;  // 2 ** 8, twice
   return multiply_pairs((codes & 0x007f007fu) << 7 | (codes & 0x00800080u) << 8, kFactor, f16{});
 }
-LATHE_DEVICE unsigned widen_pair(unsigned codes, f8e5m2) { return codes << 8; }
+LATHE_DEVICE unsigned widen_pair(unsigned codes, f8e5m2, f16) { return codes << 8; }
+LATHE_DEVICE unsigned widen_pair(unsigned codes, f4e2m1, f16) {
+  constexpr unsigned kFactor = 0x74007400u;  // 2 ** 14
+  return multiply_pairs((codes & 0x00070007u) << 9 | (codes & 0x00080008u) << 12, kFactor, f16{});
+}
+LATHE_DEVICE unsigned widen_pair(unsigned codes, f4e2m1, bf16) {
+  constexpr unsigned kFactor = 0x7e807e80u;  // 2 ** 126
+  return multiply_pairs((codes & 0x00070007u) << 6 | (codes & 0x00080008u) << 12, kFactor, bf16{});
+}
 
 // Pair i of a step's words: of columns c and c + 8 at two elements of K, then of both at the next two. A word of 4 bits
 // has pair i in bits 4i and 4i + 16; words of 8 bits have two pairs each, in bytes i and i + 2.
@@ -68,21 +79,21 @@ LATHE_DEVICE unsigned levels_of(unsigned word, int i, T zero) {
 
 template <int kBits, class Code, class T>
 LATHE_DEVICE unsigned dequantize_pair(unsigned word, int i, T zero, T scale) {
-  if constexpr (is_float8<Code> && is_same<T, f16>) {
-    return multiply_pairs(widen_pair(codes_of<kBits>(word, i), Code{}), pair_of(scale, scale), T{});
-  } else if constexpr (!is_float8<Code> && offset_of<T, kBits>(0) > 0) {
+  if constexpr (kIsFloat<Code> && (is_same<T, f16> || (is_same<T, bf16> && kBits == 4))) {
+    return multiply_pairs(widen_pair(codes_of<kBits>(word, i), Code{}, T{}), pair_of(scale, scale), T{});
+  } else if constexpr (!kIsFloat<Code> && offset_of<T, kBits>(0) > 0) {
     return multiply_pairs(levels_of<kBits>(word, i, zero), pair_of(scale, scale), T{});
   } else {
     const unsigned codes = codes_of<kBits>(word, i);
     const auto value = [&](unsigned bits) {
-      if constexpr (is_float8<Code>) return to_float(Code{static_cast<uint8>(bits)}) * to_float(scale);
+      if constexpr (kIsFloat<Code>) return to_float(Code{static_cast<uint8>(bits)}) * to_float(scale);
       return (static_cast<float>(bits) - to_float(zero)) * to_float(scale);
     };
     return pair_of(from_float<T>(value(codes & 0xffffu)), from_float<T>(value(codes >> 16)));
   }
 }
 
-// A slice of columns from a panel of kK on, for gemv::Stream. Code, of tiles, is the type of 8-bit floats, or that of
+// A slice of columns from a panel of kK on, for gemv::Stream. Code, of tiles, is the type of floats, or that of
 // integers; blocks of scales are of kBlock elements of K: a multiple of 16, or all of it.
 template <class T, int kBits, bool kZeros, class Code, int kK, int kBlock>
 struct PackedColumns {
@@ -182,7 +193,7 @@ struct ScalarTile {
       const int word = i / 4 * (kBits / 4) + i % 4 / kPairs, c = i % 2, k = i / 4 * 4 + i % 4 / 2 * 2;
       const uint32 codes = panel.codes[word / 4].at[word % 4] >> i % 4 % kPairs * kBits;
       const auto value = [&](uint32 bits) {
-        if constexpr (is_float8<Code>) return to_float(Code{static_cast<uint8>(bits)}) * panel.scales.at[c];
+        if constexpr (kIsFloat<Code>) return to_float(Code{static_cast<uint8>(bits)}) * panel.scales.at[c];
         return (static_cast<float>(bits & ((1u << kBits) - 1)) - Columns::zero_of(panel, c)) * panel.scales.at[c];
       };
       to[c][k] = to_float(from_float<T>(value(codes)));

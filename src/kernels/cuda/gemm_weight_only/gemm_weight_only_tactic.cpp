@@ -158,8 +158,11 @@ int64_t staged_bytes(const Problem& problem, const WeightOnly& form, const Tile&
   return stream_of(form, tile.blocks).staged_bytes(most, tile.sums_bytes(), problem.target);
 }
 
+// Of its own, for tensors of 4 bits are bytes to other kernels.
+std::string_view code_type(DType dtype) { return dtype == DType::f4e2m1 ? "f4e2m1" : device_type(dtype); }
+
 std::string tile_type(const WeightOnly& form, const Tile& tile, int64_t staged) {
-  const std::string_view type = device_type(form.dtype), code = device_type(form.weights.dtype());
+  const std::string_view type = device_type(form.dtype), code = code_type(form.weights.dtype());
   const gemv::PanelStream stream = stream_of(form, tile.blocks);
   const int bits = form.weights.bits();
   const std::string columns =

@@ -46,6 +46,10 @@ struct f8e4m3 {
 struct f8e5m2 {
   uint8 bits;
 };
+// 4-bit floats: 2 bits of exponent, numbers alone. In the low bits.
+struct f4e2m1 {
+  uint8 bits;
+};
 
 template <class To, class From>
 LATHE_DEVICE To bit_cast(const From& from) {
@@ -189,6 +193,9 @@ LATHE_DEVICE float to_float(f16 value) { return f16_to_float(value.bits); }
 LATHE_DEVICE float to_float(bf16 value) { return bf16_to_float(value.bits); }
 LATHE_DEVICE float to_float(f8e4m3 value) { return e4m3_to_float(value.bits); }
 LATHE_DEVICE float to_float(f8e5m2 value) { return e5m2_to_float(value.bits); }
+LATHE_DEVICE float to_float(f4e2m1 value) {  // an f32 whose exponent's bias is larger by 126
+  return bit_cast<float>((value.bits & 7u) << 22 | (value.bits & 8u) << 28) * 0x1p126f;
+}
 template <class T>
 LATHE_DEVICE float to_float(T value) {
 #ifndef LATHE_EMULATED
