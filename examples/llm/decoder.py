@@ -19,6 +19,7 @@ import argparse
 import dataclasses
 import pathlib
 import sys
+from typing import NamedTuple
 
 import ml_dtypes
 import numpy as np
@@ -28,8 +29,7 @@ from onnx import TensorProto, helper
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from onnx_writer import Writer  # noqa: E402
 
-OPSET = 24
-BLOCK = 32  # neighbours along the inputs of a matrix that share a scale, of weights of 4 bits
+OPSET = 25
 
 
 @dataclasses.dataclass
@@ -118,24 +118,51 @@ def write_choice(w, shape, logits, last, choices):
     w.add("GatherElements", tokens, chosen, to="next", axis=1)
 
 
-def quantized(array, kind):
-    """Levels of a matrix [inputs, outputs] and their scales: of int4 for each block of inputs, of int8 for each output."""
-    rows, columns = array.shape
-    block, most, dtype = (BLOCK, 7, ml_dtypes.int4) if kind == "int4" else (rows, 127, np.int8)
-    blocks = np.zeros((-(-rows // block), block, columns), np.float32)
-    blocks.reshape(-1, columns)[:rows] = array
-    scales = np.maximum(np.abs(blocks).max(1), 1e-6) / most
-    levels = np.rint(blocks / scales[:, None]).astype(np.int8).reshape(-1, columns)[:rows]
-    return levels.astype(dtype), scales if kind == "int4" else scales[0]
+class Narrow(NamedTuple):
+    """Weights of few bits: inputs that share a scale, or 0 for all of them; the largest level; and their type."""
+    block: int
+    largest: float
+    levels: type
+
+
+NARROW = {
+    "int4": Narrow(32, 7, ml_dtypes.int4),
+    "int8": Narrow(0, 127, np.int8),
+    "nvfp4": Narrow(16, 6, ml_dtypes.float4_e2m1fn),  # scales are 8-bit floats, with one of the matrix
+    "mxfp4": Narrow(32, 6, ml_dtypes.float4_e2m1fn),  # scales are powers of two
+}
+
+
+def scales_of(blocks, kind):
+    """What the levels of [blocks, inputs of one, outputs] are multiplied by, as it is stored, and as a number."""
+    scales = np.maximum(np.abs(blocks).max(1), 1e-6) / NARROW[kind].largest
+    if kind == "mxfp4":
+        stored = np.exp2(np.ceil(np.log2(scales))).astype(ml_dtypes.float8_e8m0fnu)
+        return stored, None, stored.astype(np.float32)
+    if kind == "nvfp4":
+        whole = np.float32(scales.max() / 448)
+        stored = (scales / whole).astype(ml_dtypes.float8_e4m3fn)
+        return stored, whole, np.maximum(stored.astype(np.float32) * whole, 1e-12)
+    return scales, None, scales
 
 
 def write_matrix(w, name, array, kind, floats):
-    """A matrix that is dequantised where it is multiplied."""
-    levels, scales = quantized(array, kind)
-    w.constant(f"{name}.levels", levels)
-    w.constant(f"{name}.scales", scales.astype(floats))
-    attributes = {"axis": 0, "block_size": BLOCK} if kind == "int4" else {"axis": 1}
-    w.add("DequantizeLinear", f"{name}.levels", f"{name}.scales", to=name, **attributes)
+    """A matrix [inputs, outputs] that is dequantised where it is multiplied."""
+    narrow, (rows, columns) = NARROW[kind], array.shape
+    block = narrow.block or rows
+    blocks = np.zeros((-(-rows // block), block, columns), np.float32)
+    blocks.reshape(-1, columns)[:rows] = array
+    stored, whole, scales = scales_of(blocks, kind)
+    levels = (blocks / scales[:, None]).reshape(-1, columns)[:rows]
+    are_floats = narrow.levels is ml_dtypes.float4_e2m1fn
+    w.constant(f"{name}.levels", (levels if are_floats else np.rint(levels)).astype(narrow.levels))
+    scale = w.constant(f"{name}.scales", (stored if are_floats else stored.astype(floats))[... if narrow.block else 0])
+    if whole is not None:
+        scale = w.add("DequantizeLinear", scale, w.constant(f"{name}.scale", np.array(whole, floats)))
+    attributes = {"axis": 0, "block_size": narrow.block} if narrow.block else {"axis": 1}
+    if kind == "mxfp4":
+        attributes["output_dtype"] = helper.np_dtype_to_tensor_dtype(np.dtype(floats))
+    w.add("DequantizeLinear", f"{name}.levels", scale, to=name, **attributes)
 
 
 def write(shape, weights, path, floats=np.float32, choices=40, quantize=None):
@@ -175,7 +202,7 @@ def write(shape, weights, path, floats=np.float32, choices=40, quantize=None):
                value("logits", ["batch", shape.vocabulary], TensorProto.FLOAT)]
     outputs += [value(name.replace(".", "_after."), cache) for name in caches]
     graph = helper.make_graph(w.nodes, "decoder", inputs, outputs, list(w.constants.values()))
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=11)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=12)
     large = sum(array.nbytes for array in weights.values()) > 1 << 30
     onnx.save(model, path, save_as_external_data=large, location=f"{path.split('/')[-1]}.data")
 
@@ -188,7 +215,7 @@ def main():
         parser.add_argument(f"--{field.name.replace('_', '-')}", type=int, default=field.default,
                             help=f"of random weights ({field.default})")
     parser.add_argument("--f16", action="store_true", help="weights and caches of 16 bits")
-    parser.add_argument("--quantize", choices=("int4", "int8"), help="matrices of so many bits, dequantised where they are "
+    parser.add_argument("--quantize", choices=tuple(NARROW), help="matrices of so many bits, dequantised where they are "
                         "multiplied; the embedding stays as it is")
     parser.add_argument("--choices", type=int, default=40, help="how many tokens chance may choose from (40)")
     options = parser.parse_args()

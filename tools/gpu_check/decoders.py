@@ -4,7 +4,7 @@
 step captured in a CUDA graph, both in float16. Lathe also with matrices of 4 and 8 bits, which it is compared with itself
 for. Prints a table; the floor is the time to read all weights once.
 
-  python3 tools/gpu_check/decoders.py --build build [--networks small llama_1b] [--batches 1 8] [--weights f16 int4 int8]
+  python3 tools/gpu_check/decoders.py --build build [--networks small llama_1b] [--batches 1 8] [--weights f16 int4 int8 nvfp4 mxfp4]
 """
 import argparse
 import json
@@ -127,8 +127,9 @@ def bytes_of(weights, kind):
     def one(name, array):
         if array.ndim == 1 or kind == "f16":
             return 2 * array.size
-        blocks = -(-array.shape[0] // decoder.BLOCK) if kind == "int4" else 1
-        return array.size * (0.5 if kind == "int4" else 1) + 2 * blocks * array.shape[1]
+        block = decoder.NARROW[kind].block
+        blocks = -(-array.shape[0] // block) if block else 1
+        return array.size * (0.5 if block else 1) + 2 * blocks * array.shape[1]
     return sum(one(name, array) for name, array in weights.items() if name != "embedding")
 
 
@@ -173,7 +174,7 @@ def main():
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build")
     parser.add_argument("--networks", nargs="+", default=list(NETWORKS), choices=NETWORKS)
     parser.add_argument("--batches", nargs="+", type=int, default=(1, 8))
-    parser.add_argument("--weights", nargs="+", default=("f16",), choices=("f16", "int4", "int8"))
+    parser.add_argument("--weights", nargs="+", default=("f16",), choices=("f16", *decoder.NARROW))
     parser.add_argument("--no-peers", dest="peers", action="store_false", help="Lathe alone")
     parser.add_argument("--seconds", type=float, default=200, help="limit of each build and run")
     parser.add_argument("--json", type=pathlib.Path)
