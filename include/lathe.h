@@ -322,6 +322,12 @@ TENSORRTAPI nvinfer1::IHostMemory* compareJson(nvinfer1::ICudaEngine& engine, co
                                                const NamedTensor* inputs, int32_t nbInputs,
                                                const char* optionsJson) noexcept;
 
+// The same with tensors that another program has computed of these inputs, outputs or values inside, by their names in
+// the model; "doubles" is no option here. Those that the engine does not compute by themselves are in no report.
+TENSORRTAPI nvinfer1::IHostMemory* compareWithTensorsJson(nvinfer1::ICudaEngine& engine, const NamedTensor* inputs,
+                                                          int32_t nbInputs, const NamedTensor* wanted, int32_t nbWanted,
+                                                          const char* optionsJson) noexcept;
+
 }  // namespace lathe
 
 #endif  // LATHE_H

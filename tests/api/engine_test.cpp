@@ -291,6 +291,17 @@ TEST(Digits, TheWholeWay) {
   lathe::NamedTensor other = input;
   other.name = "no_input";
   EXPECT_EQ(lathe::compareJson(*engine, kDigits.c_str(), &other, 1, nullptr), nullptr);
+
+  const std::unique_ptr<lathe::ITensorList> wanted(lathe::evaluate(kDigits.c_str(), &input, 1));
+  ASSERT_NE(wanted, nullptr) << lathe::lastError();
+  const auto beside = [&](const lathe::NamedTensor* tensors, int32_t count, const char* options) {
+    return std::unique_ptr<IHostMemory>(lathe::compareWithTensorsJson(*engine, &input, 1, tensors, count, options));
+  };
+  const std::unique_ptr<IHostMemory> both = beside(wanted->get(0), 1, nullptr);
+  ASSERT_NE(both, nullptr) << lathe::lastError();
+  EXPECT_NE(std::strstr(static_cast<const char*>(both->data()), wanted->get(0)->name), nullptr);
+  EXPECT_EQ(beside(nullptr, 1, nullptr), nullptr);
+  EXPECT_EQ(beside(wanted->get(0), 1, R"({"doubles": true})"), nullptr);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@ import os
 import pathlib
 import shlex
 import subprocess
+import sys
 import tempfile
 import unittest
 
@@ -16,6 +17,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 BUILD = pathlib.Path(os.environ["LATHE_BUILD_DIR"])
 LATHE = BUILD / "bin/lathe"
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 def write_network(path, scales):
@@ -98,6 +100,29 @@ class Compare(unittest.TestCase):
         self.assertIn("no output 'z'", self.compare("--target=cpu", f"--loadOutputs=z:{self.folder / 'y.npy'}", status=2))
         np.save(self.folder / "y.npy", expected[:2])
         self.compare("--target=cpu", files, status=1)
+
+    def test_tensors_of_others(self):
+        """Each that ONNX Runtime computes and the engine still has."""
+        write_network(self.model, [0.25] * 4)
+        file = self.folder / "tensors.npz"
+        words = (sys.executable, ROOT / "tools/onnxruntime_tensors.py", self.model, file, "--inputs", f"x:{self.folder / 'x.npy'}")
+        self.assertIn("5 of 5 tensors", subprocess.run(words, check=True, capture_output=True, text=True).stdout)
+        self.assertIn("the outputs agree", self.compare("--target=cpu", f"--loadTensors={file}"))
+        tensors = {tensor["name"]: tensor for tensor in self.told()["others"]["tensors"]}
+        self.assertTrue({"t0", "t1", "t2"} <= set(tensors), tensors)
+        self.assertTrue(all(tensor["passed"] and tensor["elements"] == 64 for tensor in tensors.values()))
+        self.assertEqual([tensor["name"] for tensor in self.told()["others"]["outputs"]], ["y"])
+        other = dict(np.load(file))
+        other["t1"] += np.float32(0.25)
+        np.savez(file, **other)
+        self.assertIn("the outputs agree", self.compare("--target=cpu", f"--loadTensors={file}"))  # a value inside tells where
+        told = {tensor["name"]: tensor for tensor in self.told()["others"]["tensors"]}
+        self.assertAlmostEqual(told["t1"]["max_abs"], 0.25, places=5)
+        other["y"] += np.float32(0.5)
+        np.savez(file, **other)
+        self.assertIn("THE OUTPUTS DIFFER", self.compare("--target=cpu", f"--loadTensors={file}", status=1))
+        np.savez(file, elsewhere=other["y"])
+        self.assertIn("none of the 1 tensors", self.compare("--target=cpu", f"--loadTensors={file}", status=1))
 
     def test_budget(self):
         """Float16 cannot hold what product 2 computes and product 3 reads; the others need not be wide."""

@@ -126,6 +126,7 @@ int verify(const VerifyCommand& command);
 struct CompareCommand {
   std::string model, shapes, inputs, json;
   std::string outputs;              // name:file,...: of others, to compare with
+  std::string tensors;              // a .npz file of such, and of values inside
   std::string reference = "model";  // or "f64": floats of the plain evaluation
   double rtol = 1e-3, atol = 1e-5;
   double budget = -1;  // of the error of a narrow engine; negative = layers are as the settings say

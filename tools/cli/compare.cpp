@@ -119,6 +119,24 @@ class Comparison {
     return reports;
   }
 
+  // Against what others have computed on their way.
+  Json with_tensors(Session& session) const {
+    std::vector<HostTensor> tensors;
+    for (const auto& [name, bytes] : parse_npz(read_file(command_.tensors))) {
+      tensors.push_back(parse_npy(bytes));
+      tensors.back().name = name;
+    }
+    std::vector<NamedTensor> wanted;
+    for (const HostTensor& tensor : tensors) wanted.push_back(view(tensor));
+    Json report = Json::parse(take_text(compareWithTensorsJson(
+        session.engine(), views_.data(), static_cast<int32_t>(views_.size()), wanted.data(),
+        static_cast<int32_t>(wanted.size()), Json{{"rtol", command_.rtol}, {"atol", command_.atol}}.dump().c_str())));
+    if (report["tensors"].empty() && report["outputs"].empty())
+      throw Failure(fmt::format("--loadTensors: the engine computes none of the {} tensors of '{}' by itself",
+                                tensors.size(), command_.tensors));
+    return report;
+  }
+
   AccuracyResult search() {
     return find_wide_layers({narrowable(model_.network()), command_.budget, [&](const std::vector<std::string>& wide) {
                                constexpr bool kShowsProgress = false;
@@ -226,7 +244,14 @@ int compare(const CompareCommand& command) {
     for (const Json& tensor : json["files"]) passed &= tensor["passed"].get<bool>();
     show("output, beside the file's", json["files"]);
   }
-  if (!found || !command.outputs.empty()) fmt::print("{}\n", passed ? "the outputs agree" : "THE OUTPUTS DIFFER");
+  if (!command.tensors.empty()) {
+    json["others"] = comparison.with_tensors(session);
+    passed &= json["others"]["passed"].get<bool>();
+    show("tensor, beside the file's", json["others"]["tensors"]);
+    show("output, beside the file's", json["others"]["outputs"]);
+  }
+  if (!found || !command.outputs.empty() || !command.tensors.empty())
+    fmt::print("{}\n", passed ? "the outputs agree" : "THE OUTPUTS DIFFER");
   json["passed"] = passed;
   if (!command.json.empty()) write_file(command.json, json.dump(2) + "\n");
   return passed ? 0 : 1;

@@ -234,6 +234,10 @@ void add_compare(CLI::App& app, std::function<int()>& chosen) {
   command->add_option("--loadInputs", options->inputs, "name:file,...; other inputs are made up");
   command->add_option("--loadOutputs", options->outputs,
                       "name:file,...: outputs that another program has computed of these inputs, to compare with, too");
+  command->add_option(
+      "--loadTensors", options->tensors,
+      "A .npz file of outputs and of values inside, by their names in the model, that another program has "
+      "computed of these inputs (tools/onnxruntime_tensors.py writes one), to compare with, too");
   command
       ->add_option("--reference", options->reference,
                    "What the plain evaluation computes in: model (unless given: the model's own types) or f64")
@@ -259,6 +263,7 @@ void add_compare(CLI::App& app, std::function<int()>& chosen) {
       "  lathe compare model.onnx\n"
       "  lathe compare model.onnx --target=cuda --fp16 --rtol=1e-2 --atol=1e-2\n"
       "  lathe compare model.onnx --reference=f64 --loadInputs=x:x.npy --loadOutputs=y:y_of_another.npy\n"
+      "  lathe compare model.onnx --loadInputs=x:x.npy --loadTensors=tensors.npz\n"
       "  lathe compare model.onnx --target=cuda --fp16 --accuracyBudget=1e-2 --saveLayerPrecisions=keep.txt\n"
       "  lathe compare bert.onnx --shapes=ids:1x16 --loadInputs=ids:ids.npy");
   command->callback([options, &chosen] { chosen = [options] { return compare(*options); }; });

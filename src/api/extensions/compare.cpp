@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <span>
 
 #include "api/convert.h"
 #include "api/json_value.h"
@@ -124,8 +125,8 @@ Comparison compare_tensor(const std::string& name, const Tensor& want, const Ten
 // Compares what an engine computes on its way, each under the name that it has in the model.
 class InnerTensors {
  public:
-  InnerTensors(const ITensorList& wanted, const Options& options) : options_(options) {
-    for (int32_t i = 0; i < wanted.size(); ++i) wanted_[wanted.get(i)->name] = wanted.get(i);
+  InnerTensors(std::span<const NamedTensor> wanted, const Options& options) : options_(options) {
+    for (const NamedTensor& tensor : wanted) wanted_[tensor.name] = &tensor;
   }
 
   void see(const plan::TensorDesc& tensor, const Tensor& content) {
@@ -161,23 +162,18 @@ class OneSeed {
   std::optional<uint64_t> before_;
 };
 
-Result<Json> compare(nv::ICudaEngine& engine, const char* path, const NamedTensor* inputs, int32_t count,
-                     const Options& options) {
-  const OneSeed seed;
-  const std::unique_ptr<ITensorList> wanted(options.doubles ? evaluateInDoubles(path, inputs, count, true)
-                                                            : evaluate(path, inputs, count, true));
-  if (!wanted) return failure("the plain evaluation");
+Result<Json> compare_with(nv::ICudaEngine& engine, std::span<const NamedTensor> inputs,
+                          std::span<const NamedTensor> wanted, const Options& options) {
   const std::unique_ptr<nv::IExecutionContext> context(engine.createExecutionContext());
   if (!context) return failure("making a context");
-  for (int32_t i = 0; i < count; ++i)
-    if (!context->setInputShape(inputs[i].name, inputs[i].dims) ||
-        !context->setInputTensorAddress(inputs[i].name, inputs[i].data))
+  for (const NamedTensor& input : inputs)
+    if (!context->setInputShape(input.name, input.dims) || !context->setInputTensorAddress(input.name, input.data))
       return failure("setting an input");
   std::map<std::string, OutputMemory> outputs;
   for (int32_t i = 0; i < engine.getNbIOTensors(); ++i)
     if (const char* name = engine.getIOTensorName(i); engine.getTensorIOMode(name) == nv::TensorIOMode::kOUTPUT)
       context->setOutputAllocator(name, &outputs[name]);
-  InnerTensors inner(*wanted, options);
+  InnerTensors inner(wanted, options);
   LATHE_ASSIGN(api::ExecutionContext* const own, own_object<api::ExecutionContext>(*context));
   own->inner().hooks.observer = [&](const plan::TensorDesc& tensor, const Tensor& content) -> Result<> {
     if (!outputs.contains(tensor.name)) inner.see(tensor, content);
@@ -186,8 +182,7 @@ Result<Json> compare(nv::ICudaEngine& engine, const char* path, const NamedTenso
   if (!context->enqueueV3(nullptr)) return failure("running");
   bool passed = true;
   Json reports = Json::array();
-  for (int32_t i = 0; i < wanted->size(); ++i) {
-    const NamedTensor& tensor = *wanted->get(i);
+  for (const NamedTensor& tensor : wanted) {
     const auto output = outputs.find(tensor.name);
     if (output == outputs.end()) continue;
     const NamedTensor got{tensor.name, engine.getTensorDataType(tensor.name), output->second.dims(),
@@ -199,6 +194,24 @@ Result<Json> compare(nv::ICudaEngine& engine, const char* path, const NamedTenso
     passed &= compared.passed;
   }
   return json_object({{"passed", passed}, {"tensors", inner.take_reports()}, {"outputs", std::move(reports)}});
+}
+
+Result<Json> compare(nv::ICudaEngine& engine, const char* path, std::span<const NamedTensor> inputs,
+                     const Options& options) {
+  const OneSeed seed;
+  const auto count = static_cast<int32_t>(inputs.size());
+  const std::unique_ptr<ITensorList> list(options.doubles ? evaluateInDoubles(path, inputs.data(), count, true)
+                                                          : evaluate(path, inputs.data(), count, true));
+  if (!list) return failure("the plain evaluation");
+  std::vector<NamedTensor> wanted;
+  for (int32_t i = 0; i < list->size(); ++i) wanted.push_back(*list->get(i));
+  return compare_with(engine, inputs, wanted, options);
+}
+
+Result<std::span<const NamedTensor>> named(const NamedTensor* tensors, int32_t count, std::string_view what) {
+  for (int32_t i = 0; i < count; ++i)
+    if (!tensors || !tensors[i].name) return fail(ErrorCode::invalid_argument, "{} has no name", what);
+  return std::span(tensors, static_cast<size_t>(std::max(count, 0)));
 }
 
 }  // namespace
@@ -217,10 +230,22 @@ nv::IHostMemory* compareJson(nv::ICudaEngine& engine, const char* onnxPath, cons
                              const char* optionsJson) noexcept {
   return api::report_text("compareJson", [&]() -> Result<std::string> {
     LATHE_ASSIGN(const std::string path, api::to_string(onnxPath, "model path"));
-    for (int32_t i = 0; i < nbInputs; ++i)
-      if (!inputs || !inputs[i].name) return fail(ErrorCode::invalid_argument, "an input has no name");
+    LATHE_ASSIGN(const std::span<const NamedTensor> given, named(inputs, nbInputs, "an input"));
     LATHE_ASSIGN(const Options options, parse_options(optionsJson));
-    LATHE_ASSIGN(const Json json, compare(engine, path.c_str(), inputs, nbInputs, options));
+    LATHE_ASSIGN(const Json json, compare(engine, path.c_str(), given, options));
+    return json.indented();
+  });
+}
+
+nv::IHostMemory* compareWithTensorsJson(nv::ICudaEngine& engine, const NamedTensor* inputs, int32_t nbInputs,
+                                        const NamedTensor* wanted, int32_t nbWanted, const char* optionsJson) noexcept {
+  return api::report_text("compareWithTensorsJson", [&]() -> Result<std::string> {
+    LATHE_ASSIGN(const std::span<const NamedTensor> given, named(inputs, nbInputs, "an input"));
+    LATHE_ASSIGN(const std::span<const NamedTensor> others, named(wanted, nbWanted, "a tensor to compare with"));
+    LATHE_ASSIGN(const Options options, parse_options(optionsJson));
+    if (options.doubles) return fail(ErrorCode::invalid_argument, "option 'doubles' is of compareJson() alone");
+    const OneSeed seed;
+    LATHE_ASSIGN(const Json json, compare_with(engine, given, others, options));
     return json.indented();
   });
 }
