@@ -7,7 +7,7 @@ namespace lathe {
 namespace {
 
 constexpr const char* kNames[] = {"q", "k", "v", "mask"};
-constexpr size_t kMask = 3;
+constexpr size_t kMask = 3, kSinks = 4;
 
 Result<> check_mask(InferContext& context, const Shape& scores) {
   if (context.dtype(kMask) != DType::boolean) LATHE_TRY(require_floating(context, kMask));
@@ -16,6 +16,15 @@ Result<> check_mask(InferContext& context, const Shape& scores) {
   return fail(ErrorCode::shape_mismatch,
               "mask (input 3) has shape {}, which does not broadcast to the scores' shape {}", to_string(mask),
               to_string(scores));
+}
+
+Result<> check_sinks(InferContext& context, const Expr& heads) {
+  LATHE_TRY(require_floating(context, kSinks));
+  LATHE_TRY(require_rank(context, kSinks, 1, 1));
+  const Shape& sinks = context.shape(kSinks);
+  if (context.assume_equal(sinks[0], heads)) return {};
+  return fail(ErrorCode::shape_mismatch, "sinks (input 4) have shape {}, but there is one of each head of q, which has {}",
+              to_string(sinks), heads.to_string());
 }
 
 Result<> check_agreement(InferContext& context) {
@@ -35,7 +44,8 @@ Result<> check_agreement(InferContext& context) {
               q[1].to_string(), k[1].to_string(), to_string(k));
 }
 
-// One query: the weights of the keys from their scores. Taking off the largest first keeps exp from overflowing.
+// One query: the weights of the keys, and last of the sink if there is one, from their scores. Taking off the largest first
+// keeps exp from overflowing.
 void to_weights(std::span<double> scores, const AttentionAttrs& attrs) {
   double largest = -HUGE_VAL, sum = 0;
   for (const double score : scores)
@@ -56,6 +66,7 @@ class Evaluation {
         kv_heads_(context.input(1).dims()[1]),
         keys_(context.input(1).dims()[2]),
         value_size_(context.input(2).dims()[3]) {
+    if (context.has(kSinks)) sinks_ = to_doubles(context.input(kSinks));
     if (!context.has(kMask)) return;
     mask_ = to_doubles(context.input(kMask));
     hides_ = context.input(kMask).dtype() == DType::boolean;
@@ -64,13 +75,14 @@ class Evaluation {
 
   std::vector<double> run() const {
     std::vector<double> out(static_cast<size_t>(dims_[0] * dims_[1] * dims_[2] * value_size_));
-    std::vector<double> scores(static_cast<size_t>(keys_));
+    std::vector<double> scores(static_cast<size_t>(keys_) + (sinks_.empty() ? 0 : 1));
     double* y = out.data();
     for (int64_t b = 0; b < dims_[0]; ++b)
       for (int64_t h = 0; h < dims_[1]; ++h)
         for (int64_t i = 0; i < dims_[2]; ++i, y += value_size_) {
           const int64_t head = b * kv_heads_ + h / (dims_[1] / kv_heads_);
           for (int64_t j = 0; j < keys_; ++j) scores[j] = score(b, h, i, j, head);
+          if (!sinks_.empty()) scores[keys_] = sinks_[h];
           to_weights(scores, attrs_);
           for (int64_t j = 0; j < keys_; ++j)
             if (scores[j] != 0)
@@ -96,7 +108,7 @@ class Evaluation {
   }
 
   const AttentionAttrs& attrs_;
-  std::vector<double> q_, k_, v_, mask_;
+  std::vector<double> q_, k_, v_, mask_, sinks_;
   const Dims& dims_;  // of q
   int64_t kv_heads_, keys_, value_size_;
   bool hides_ = false;
@@ -115,6 +127,7 @@ Result<> infer_attention(InferContext& context) {
   LATHE_TRY(check_agreement(context));
   const Shape &q = context.shape(0), &k = context.shape(1), &v = context.shape(2);
   if (context.has(kMask)) LATHE_TRY(check_mask(context, {q[0], q[1], q[2], k[2]}));
+  if (context.has(kSinks)) LATHE_TRY(check_sinks(context, q[1]));
   context.set(0, context.dtype(0), {q[0], q[1], q[2], v[3]});
   return {};
 }

@@ -58,6 +58,16 @@ bool leads_to_product(const Value* value) {
   return false;
 }
 
+// Whether it leaves out the last of each row.
+bool drops_last(const Node& node) {
+  const Value* x = node.input(0);
+  const std::optional<Ints> starts = ints_of(node.input(1));
+  const std::optional<Ints> axes = axes_of(node.input(3), starts ? starts->size() : 0, x->rank());
+  const bool has_steps = node.input(4) && !all_equal(node.input(4), 1);
+  return starts == Ints{0} && axes == Ints{x->rank() - 1} && !has_steps &&
+         node.output()->shape().back() + Expr(1) == x->shape().back();
+}
+
 // One for all keys of all queries of a head.
 bool is_of_heads(const Value* value) {
   const Shape& shape = value->shape();
@@ -84,7 +94,8 @@ class Matcher {
     add_form(at_);
     at_ = found_.softmax->input(0);
     const auto& attrs = found_.softmax->attrs<SoftmaxAttrs>();
-    if (attrs.log || (attrs.axis != -1 && attrs.axis != at_->rank() - 1) || !leads_to_product(at_))
+    if (attrs.log || (attrs.axis != -1 && attrs.axis != at_->rank() - 1) ||
+        (cuts_sinks_ && !pass_sinks(probabilities)) || !leads_to_product(at_))
       return false;  // of something else
     for (const Value* value : probabilities)
       if (!require_single_use(value)) return false;
@@ -121,6 +132,12 @@ class Matcher {
       at_ = node->input(0);
       return is_floating(at_->dtype());
     }
+    if (node->is(OpKind::slice)) {
+      if (cuts_sinks_ || !drops_last(*node)) return false;
+      cuts_sinks_ = true;
+      at_ = node->input(0);
+      return true;
+    }
     if (!node->is(OpKind::select)) return false;
     const Node* is_nan = made_by(node->input(0), UnaryOp::is_nan);
     const Value* softmax = node->input(2);
@@ -128,6 +145,19 @@ class Matcher {
       return false;
     found_.zeros_for_nan = true;
     at_ = softmax;
+    return true;
+  }
+
+  // From the softmax to what of it is of keys; `values` that nobody else may read are added.
+  bool pass_sinks(std::vector<const Value*>& values) {
+    for (const Node* cast = nullptr; (cast = made_by(at_, OpKind::cast)); at_ = cast->input(0)) values.push_back(at_);
+    const Node* concat = made_by(at_, OpKind::concat);
+    if (!concat || concat->num_inputs() != 2 || concat->input(1)->shape().back() != Expr(1)) return false;
+    const int64_t axis = concat->attrs<ConcatAttrs>().axis;
+    if (axis != -1 && axis != at_->rank() - 1) return false;
+    values.push_back(at_);
+    found_.sinks = concat->input(1);
+    at_ = concat->input(0);
     return true;
   }
 
@@ -199,6 +229,7 @@ class Matcher {
 
   AttentionRefusal& refusal_;
   const Value* at_ = nullptr;
+  bool cuts_sinks_ = false;
   AttentionScores found_;
 };
 

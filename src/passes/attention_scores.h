@@ -22,12 +22,13 @@ struct ScoreChange {
 };
 
 // probabilities = softmax(changes(cap(product * scale))), where cap(x) = softcap * tanh(x / softcap) unless softcap is
-// 0.
+// 0. Sinks are one more column of what the softmax is of, and are cut off its result.
 struct AttentionScores {
   const ir::Node* product = nullptr;  // matmul(q, k^T)
   const ir::Node* softmax = nullptr;
   double scale = 1, softcap = 0;
   bool zeros_for_nan = false;        // probabilities that are not numbers become zeros
+  ir::Value* sinks = nullptr;
   std::vector<ScoreChange> changes;  // multiplications stand before the cap; the others are in order
   // Scores and probabilities, wherever a reshape gives them other leading dimensions: [batch * heads, queries, keys]
   // and [batch, heads, queries, keys].

@@ -173,6 +173,19 @@ Result<bool> reduce_axes(Rewrite& r) {
   return r.finish(r.add(attrs, {r.input(0)}));
 }
 
+// A softmax takes off the largest itself.
+Result<bool> softmax_without_largest(Rewrite& r) {
+  const ir::Node* minus = made_by(r.input(0), Op::sub);
+  const ir::Node* largest = minus ? made_by(minus->input(1), OpKind::reduce) : nullptr;
+  if (!largest || largest->input(0) != minus->input(0) || largest->input(1)) return false;
+  const auto& reduce = largest->attrs<ReduceAttrs>();
+  LATHE_ASSIGN(const int64_t axis, normalize_axis(r.node->attrs<SoftmaxAttrs>().axis, r.input(0)->rank()));
+  LATHE_ASSIGN(const Ints axes, normalize_axes(reduce.axes, r.input(0)->rank(), "reduce: axes"));
+  if (reduce.op != ReduceOp::max || !reduce.keepdims || axes != Ints{axis}) return false;
+  LATHE_TRY(r.graph().set_inputs(r.node, {minus->input(0)}));
+  return true;
+}
+
 // Zeros of any shape, made and moved in whichever way.
 bool is_zeros(const ir::Value* value) {
   while (value && !value->constant()) {
@@ -215,6 +228,7 @@ Result<bool> canonicalize(ir::Graph& graph, PassContext& context) {
       {"a constant row has no leading dimensions of 1", OpKind::elementwise, leading_ones},
       {"a constant matrix has none, as the right operand of a matmul", OpKind::matmul, leading_ones},
       {"reduce(x, axes) = reduce{axes}(x)", OpKind::reduce, reduce_axes},
+      {"softmax(x - max x) = softmax(x)", OpKind::softmax, softmax_without_largest},
       {"an initial state of zeros is left out", OpKind::recurrence, initial_zeros},
   };
   return apply_rules(graph, context, rules);

@@ -9,7 +9,7 @@ namespace {
 using ir::Value;
 using Op = ElementwiseOp;
 
-constexpr size_t kQ = 0, kK = 1, kV = 2, kMask = 3;
+constexpr size_t kQ = 0, kK = 1, kV = 2, kMask = 3, kSinks = 4;
 
 Value* length_of(Rewrite& r, Value* x) { return r.reshape(r.shape_of(x, 2, 3), Ints{}); }
 
@@ -45,24 +45,32 @@ Value* masked(Rewrite& r, Value* scores) {
   return r.plus(scores, r.cast(mask, scores->dtype()));
 }
 
+// Of each query the scores, and the sink of its head as that of one more key.
+Value* with_sinks(Rewrite& r, Value* scores) {
+  Value* sinks = r.reshape(r.cast(r.input(kSinks), scores->dtype()), {1, -1, 1, 1});
+  return r.concat({scores, r.expand(sinks, r.concat({r.shape_of(scores, 0, 3), r.ints({1})}, 0))}, 3);
+}
+
 Value* weights_of(Rewrite& r, Value* scores) {
   const AttentionAttrs& attrs = r.node->attrs<AttentionAttrs>();
   scores = r.scaled(scores, attrs.scale);
   if (attrs.softcap != 0)
     scores = r.scaled(r.activation(ActivationOp::tanh, r.scaled(scores, 1 / attrs.softcap)), attrs.softcap);
-  Value* weights = r.softmax(masked(r, scores), -1);
+  scores = masked(r, scores);
+  Value* weights = r.softmax(r.input(kSinks) ? with_sinks(r, scores) : scores, -1);
+  if (r.input(kSinks)) weights = r.slice(weights, 3, 0, -1);
   if (!attrs.zeros_for_nan) return weights;
   return r.select(r.unary(UnaryOp::is_nan, weights), r.scalar_like(0, weights), weights);
 }
 
 }  // namespace
 
-// Targets for which ops are decomposed have a kernel of f32, whose mask is f32 or of booleans. Heads of q that share a
+// Targets for which ops are decomposed have a kernel of f32, whose mask is f32 or of booleans, and sinks are f32. Heads of q that share a
 // head of k and v are rows of one product.
 Result<bool> decompose_attention(Rewrite& r) {
-  Value *const q = r.input(kQ), *const k = r.input(kK), *const mask = r.input(kMask);
+  Value *const q = r.input(kQ), *const k = r.input(kK), *const mask = r.input(kMask), *const sinks = r.input(kSinks);
   const auto is_f32 = [](const Value* x) { return x->dtype() == DType::f32; };
-  if (is_f32(q) && (!mask || is_f32(mask) || mask->dtype() == DType::boolean)) return false;
+  if (is_f32(q) && (!mask || is_f32(mask) || mask->dtype() == DType::boolean) && (!sinks || is_f32(sinks))) return false;
   const bool is_grouped = q->shape()[1] != k->shape()[1];
   const auto heads = q->shape()[1].as_constant(), shared = k->shape()[1].as_constant();
   if (is_grouped && (!heads || !shared || *shared == 0)) return false;

@@ -38,8 +38,12 @@ class Recognition {
     share_heads(inputs);
     if (!reason_.empty()) return cancel();
     AttentionMask masks(r_, lead_, rows_of(q_), rows_of(k_));
-    if (Value* mask = masks.build(scores_.changes, attrs_)) inputs.push_back(mask);
+    Value* mask = masks.build(scores_.changes, attrs_);
     reason_ = masks.reason();
+    if (scores_.sinks)
+      inputs.insert(inputs.end(), {mask, sinks_of_heads()});
+    else if (mask)
+      inputs.push_back(mask);
     if (!reason_.empty()) return cancel();
     Value* y = reshaped(r_, r_.add(attrs_, std::move(inputs)), r_.output()->shape());
     if (y) return r_.finish(y);
@@ -158,6 +162,29 @@ class Recognition {
     return is_copy ? heads : nullptr;
   }
 
+  // One of each head, which was repeated for all queries.
+  Value* sinks_of_heads() {
+    Value* sinks = scores_.sinks;
+    while (const ir::Node* expand = made_by(sinks, OpKind::expand)) sinks = expand->input(0);
+    const Expr& heads = lead_.back();
+    const Shape& shape = sinks->shape();
+    if (lead_.size() == 2 && shape.size() >= 3 && shape[shape.size() - 3] == heads && volume(shape) == heads)
+      return r_.reshape(sinks, {-1});
+    if (lead_.size() == 2 && sinks->constant() && is_repeated(*sinks->constant()))
+      return r_.reshape(r_.slice(r_.slice(sinks, 0, 0, 1), 2, 0, 1), {-1});
+    return refuse("its sinks are not one number of each head");
+  }
+
+  // Whether the first batch's and query's are those of all, [batch, heads, queries, 1].
+  static bool is_repeated(const Tensor& sinks) {
+    const Dims& dims = sinks.dims();
+    if (dims.size() != 4 || sinks.volume() == 0) return false;
+    const std::vector<double> numbers = to_doubles(sinks);
+    for (int64_t i = 0; i < sinks.volume(); ++i)
+      if (numbers[i] != numbers[i / dims[2] % dims[1] * dims[2]]) return false;
+    return true;
+  }
+
   // Keys and values whose heads were repeated for the queries' are read as they were before.
   void share_heads(std::vector<Value*>& inputs) {
     if (!reason_.empty() || lead_.size() != 2) return;
@@ -209,7 +236,7 @@ Result<bool> to_attention(Rewrite& r) {
 
 Result<bool> recognize_attention(ir::Graph& graph, PassContext& context) {
   static constexpr Rule rules[] = {
-      {"softmax(q k^T * scale + mask) v = attention(q, k, v, mask)", OpKind::matmul, to_attention},
+      {"softmax(q k^T * scale + mask) v = attention(q, k, v, mask, sinks)", OpKind::matmul, to_attention},
   };
   return apply_rules(graph, context, rules);
 }

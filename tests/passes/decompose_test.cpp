@@ -58,11 +58,13 @@ TEST(Decompose, ConvolutionsOfComputedPixels) {
 }
 
 TEST(Decompose, Attention) {
-  const auto of = [](const std::string& k, const std::string& attributes, const std::string& mask = "") {
+  const auto of = [](const std::string& k, const std::string& attributes, const std::string& mask = "",
+                     const std::string& sinks = "") {
     std::string text =
         "graph g {\n  input %q: f64[b, 4, n, 8]\n  input %k: f64[b, " + k + ", 8]\n  input %v: f64[b, " + k + ", 6]\n";
     if (!mask.empty()) text += "  input %m: " + mask + "\n";
-    const std::string last = mask.empty() ? "" : ", %m";
+    if (!sinks.empty()) text += "  input %s: " + sinks + "\n";
+    const std::string last = (mask.empty() ? sinks.empty() ? "" : ", _" : ", %m") + std::string(sinks.empty() ? "" : ", %s");
     expect_decomposed(text + "  %y = attention" + attributes + "(%q, %k, %v" + last + ")\n  output %y\n}\n",
                       OpKind::attention);
   };
@@ -74,6 +76,8 @@ TEST(Decompose, Attention) {
   of("2, n", "{scale=0.5}", "f64[b, 1, n, n]");
   of("4, 7", "{causal=true}", "f32[7]");
   of("4, 7", "", "bool[4, 1, 7]");
+  of("2, n", "{scale=0.5, softcap=2.5}", "", "f64[4]");
+  of("4, 7", "{zeros_for_nan=true}", "bool[4, 1, 7]", "f16[4]");
 }
 
 TEST(Decompose, RowsOfDoubles) {

@@ -13,6 +13,7 @@ struct Case {
   AttentionAttrs attrs = {};
   Dims mask = {};  // empty = none
   DType mask_type = DType::f32;
+  bool has_sinks = false;
 };
 
 AttentionParams params_of(const Case& c) {
@@ -22,7 +23,8 @@ AttentionParams params_of(const Case& c) {
           c.attrs.causal,
           c.attrs.zeros_for_nan,
           !c.mask.empty(),
-          c.attrs.factors == DType::bf16};
+          c.attrs.factors == DType::bf16,
+          c.has_sinks};
 }
 
 // Factors that are bf16 already are not rounded: the weights alone are, by half a bit of eight.
@@ -44,13 +46,18 @@ void expect_right(const Case& c, std::mt19937& random) {
                                 random_tensor(DType::f32, {c.batch, c.shared, c.keys, c.depth}, random),
                                 random_tensor(DType::f32, {c.batch, c.shared, c.keys, c.width}, random)};
   if (!c.mask.empty()) inputs.push_back(random_tensor(c.mask_type, c.mask, random));
+  if (c.has_sinks) {
+    if (c.mask.empty()) inputs.emplace_back();
+    inputs.push_back(random_tensor(DType::f32, {c.heads}, random));
+  }
   const Tolerance tolerance = c.attrs.factors == DType::bf16 ? make_bf16(inputs) : tolerance_of(DType::f32);
   const Result<std::vector<Tensor>> want = run_op(c.attrs, inputs, 1);
   ASSERT_TRUE(want) << want.error().message;
   std::vector<TestTensor> strided;
   std::vector<TensorArg> args;
   strided.reserve(inputs.size());
-  for (const Tensor& input : inputs) args.push_back(strided.emplace_back(TestTensor::copy_of(input, random)).arg);
+  for (const Tensor& input : inputs)
+    if (input.defined()) args.push_back(strided.emplace_back(TestTensor::copy_of(input, random)).arg);
   const auto kernel = make_kernel("attention", params_of(c));
   for (const int threads : {1, 3}) {
     // Rows are contiguous, and heads lie beside each other as the next product wants them, or one after the other.
@@ -128,6 +135,41 @@ TEST(Attention, AnyScale) {
     }
 }
 
+// A sink has weight beside the keys of any score, and where none is seen.
+TEST(Attention, Sinks) {
+  std::mt19937 random(8);
+  for (int i = 0; i < 60; ++i) {
+    const int64_t shared = pick_between(random, 1, 3);
+    Case c{pick_between(random, 1, 2),  shared * pick_between(random, 1, 3), shared,
+           pick_between(random, 1, 40), pick_between(random, 0, 80),         pick_between(random, 1, 70),
+           pick_between(random, 1, 70)};
+    c.has_sinks = true;
+    c.attrs.scale = i % 8 == 7 ? -0.3 : 0.3;
+    c.attrs.causal = i % 2 == 0;
+    c.attrs.factors = i % 4 < 2 ? DType::bf16 : DType::f32;
+    if (i % 3 == 1) c.mask = {c.queries, c.keys}, c.mask_type = i % 6 == 1 ? DType::boolean : DType::f32;
+    expect_right(c, random);
+  }
+}
+
+TEST(Attention, SinksOfEverySize) {
+  for (const bool bf16 : {false, true})
+    for (const float sink : {-std::numeric_limits<float>::infinity(), -300.0f, 300.0f, std::nanf("")})
+      for (const bool hides : {false, true}) {
+        TestTensor q({1, 1, 20, 16}), k({1, 1, 40, 16}), v({1, 1, 40, 16}), mask({1, 1, 1, 40}), out({1, 1, 20, 16});
+        TestTensor sinks({1});
+        std::mt19937 random(7);
+        for (TestTensor* tensor : {&q, &k, &v}) tensor->fill(random, 1);
+        mask.for_each([&](const Dims&, float& x) { x = hides ? -std::numeric_limits<float>::infinity() : 0; });
+        sinks.for_each([&](const Dims&, float& x) { x = sink; });
+        const AttentionParams params{.scale = 0.5f, .masked = true, .bf16 = bf16, .has_sinks = true};
+        run_kernel(*make_kernel("attention", params), {q.arg, k.arg, v.arg, mask.arg, sinks.arg}, {out.arg}, 1);
+        const float y = out.at({0, 0, 19, 15});
+        EXPECT_EQ(std::isnan(y), std::isnan(sink) || (hides && std::isinf(sink))) << sink << ' ' << bf16;
+        if (!std::isnan(y)) EXPECT_EQ(y == 0, hides || sink > 0) << sink << ' ' << bf16;
+      }
+}
+
 // Scores that are no numbers, or infinite, make the weights that a softmax makes of them.
 TEST(Attention, ScoresThatAreNoNumbers) {
   constexpr float kInfinite = std::numeric_limits<float>::infinity(), kLowest = std::numeric_limits<float>::lowest();
@@ -181,7 +223,7 @@ TEST(Attention, RunsTheProgramBehindIt) {
 TEST(Attention, RefusesWhatItCannotRun) {
   const KernelFactory factory = find_kernel("attention");
   for (const std::vector<int64_t>& params :
-       std::vector<std::vector<int64_t>>{{}, {0, 0, 0, 2, 0, 0, 0}, {0, 0, 0, 0, 0, 0, 2}, {0, 0, 0, 0, 0, 0}})
+       std::vector<std::vector<int64_t>>{{}, {0, 0, 0, 2, 0, 0, 0}, {0, 0, 0, 0, 0, 0, 2}, {0, 0, 0, 0, 0, 0, 0, 2}, {0, 0, 0, 0, 0, 0}})
     EXPECT_FALSE(factory(Record{params, nullptr}));
   TestTensor q({1, 4, 5, 8}), k({1, 2, 7, 8}), v({1, 2, 7, 6}), out({1, 4, 5, 6}), odd({1, 3, 7, 8}), mask({5, 6});
   const auto fits = [&](const TestTensor& keys, const std::vector<TensorArg>& more, bool masked) {
@@ -195,6 +237,15 @@ TEST(Attention, RefusesWhatItCannotRun) {
   EXPECT_FALSE(fits(k, {}, true));
   EXPECT_FALSE(fits(k, {mask.arg}, true));
   EXPECT_FALSE(fits(k, {mask.arg}, false));
+  EXPECT_TRUE(factory(Record{{0, 0, 0, 0, 0, 0, 0}, nullptr}));  // of a release
+  TestTensor sinks({4}), others({3});
+  const auto takes = [&](const TestTensor& x) {
+    return static_cast<bool>(make_kernel("attention", AttentionParams{.has_sinks = true})
+                                 ->check(std::vector{q.arg, k.arg, v.arg, x.arg}, std::vector{out.arg}));
+  };
+  EXPECT_TRUE(takes(sinks));
+  EXPECT_FALSE(takes(others));
+  EXPECT_FALSE(takes(mask));
 }
 
 }  // namespace

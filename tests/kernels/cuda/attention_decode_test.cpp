@@ -129,6 +129,26 @@ TEST_F(DecodeAttentions, NumbersAsMasks) {
     }
 }
 
+// A sink counts once, whatever the warps and blocks that share keys; a text that sees no key has zeros.
+TEST_F(DecodeAttentions, Sinks) {
+  const Sizes s = {2, 4, 2, 1, 300};
+  const AttentionAttrs plain = attributes();
+  CheckOptions options;
+  for (const DType dtype : {DType::f16, DType::bf16, DType::f32}) {
+    Problem open = with_sinks(plain, dtype, s, {}, DType::f32);
+    open.tf32 = dtype == DType::f32;
+    check(open);
+    for (const double hidden : {-kInfinity, -100.0}) {
+      options.inputs = {Tensor(), Tensor(), Tensor(), lengths_mask(DType::boolean, s, {0, 77}, 1, 0)};
+      const AttentionAttrs attrs = attributes(hidden);
+      Problem masked = with_sinks(attrs, dtype, s, {operand(DType::boolean, {2, 1, 1, 300})}, dtype);
+      masked.tf32 = dtype == DType::f32;
+      check(masked, options);
+    }
+  }
+  check(with_sinks(plain, DType::f16, Sizes{1, 8, 2, 4, 150}, {}, DType::f16), {}, 1);
+}
+
 TEST_F(DecodeAttentions, SizesKnownLater) {
   const std::vector<int64_t> symbols = {2, 3, 170};
   CheckOptions options;

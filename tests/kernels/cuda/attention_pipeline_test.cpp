@@ -81,6 +81,14 @@ TEST_F(AttentionPipeline, QueriesThatSeeNoKeyAreZeros) {
   check_one(problem(attrs, DType::f16, {1, 2, 1, 150, 10, 64, 64}));
 }
 
+TEST_F(AttentionPipeline, Sinks) {
+  const AttentionAttrs plain = attention_attributes(0.25), causal = attention_attributes(0.25, true);
+  const AttentionAttrs capped = attention_attributes(0.5, false, 3.0);
+  check_one(with_sinks(plain, DType::f16, Sizes{1, 4, 2}, {}, DType::f16));
+  check_one(with_sinks(causal, DType::bf16, Sizes{1, 4, 2, 150, 10}, {}, DType::f32));  // some see no key
+  check_one(with_sinks(capped, DType::f16, Sizes{2, 2, 2, 70, 100}, {operand(DType::f16, {2, 1, 70, 100})}, DType::f32));
+}
+
 TEST_F(AttentionPipeline, ScalesOfEverySign) {
   for (const double scale : {-0.25, 0.0, 2.0}) {
     const AttentionAttrs attrs = attention_attributes(scale);
@@ -135,6 +143,7 @@ TEST_F(AttentionPipeline, WhatIsRefused) {
   EXPECT_EQ(refusal(problem(attrs, DType::f16, {1, 1, 1, 4, 4, 12, 16})),
             "heads that do not lie in rows of whole 16 bytes, as the copy engine reads them");
   EXPECT_EQ(refusal(problem(attrs, DType::f16, {}, {operand(DType::f64, {210})})), "its mask is f64");
+  EXPECT_EQ(refusal(with_sinks(attrs, DType::f16, Sizes{}, {}, DType::f64)), "its sinks are f64");
   Problem other = problem(attrs, DType::f16, {});
   other.target = test_target();
   other.target.limits.warpgroups = false;

@@ -24,4 +24,15 @@ Problem attention_problem(const AttentionAttrs& attrs, DType dtype, const Sizes&
   return op_problem(attrs, std::move(inputs), {operand(dtype, {s.batch, s.heads, s.queries, s.value_size})});
 }
 
+// The same with sinks of that type; `mask`: one, or none.
+template <class Sizes>
+Problem with_sinks(const AttentionAttrs& attrs, DType dtype, const Sizes& s, const std::vector<Operand>& mask,
+                   DType type) {
+  Operand none;
+  none.omitted = true;
+  std::vector<Operand> last = mask.empty() ? std::vector{none} : mask;
+  last.push_back(operand(type, {s.heads}));
+  return attention_problem(attrs, dtype, s, last);
+}
+
 }  // namespace lathe::cuda

@@ -2,10 +2,14 @@
 // Attention on the emulator: tensor cores and f32, tails, masks, causality, shared heads, layouts.
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <limits>
+
 #include "fixtures/ask_tactic.h"
 #include "kernels/cuda/attention_problem.h"
 #include "kernels/cuda/emulated_device.h"
 #include "kernels/cuda/kernel_check.h"
+#include "ops/rules.h"
 
 namespace lathe::cuda {
 
@@ -88,6 +92,36 @@ TEST_F(Attentions, RowsThatSeeNothing) {
   check(problem(attrs, DType::f32, {}, {operand(DType::boolean, {16, 16})}), options);
 }
 
+TEST_F(Attentions, Sinks) {
+  const AttentionAttrs attrs = attention_attributes(0.5, false, 3.0), causal = attention_attributes(0.5, true);
+  const Sizes sizes = {2, 4, 2, 18, 70, 16, 24}, odd = {1, 2, 2, 9, 35, 11, 13};
+  for (const DType dtype : {DType::f16, DType::bf16, DType::f32})
+    for (const DType type : {dtype, DType::f32}) {
+      check(with_sinks(attrs, dtype, sizes, {}, type));
+      check(with_sinks(causal, dtype, sizes, {operand(DType::f32, {70})}, type));
+      check(with_sinks(causal, dtype, odd, {}, type));
+    }
+  check(as_tf32(with_sinks(causal, DType::f32, {2, 4, 2, 40, 70, 32, 24}, {}, DType::f32)));
+  check(with_sinks(attrs, DType::f16, {1, 2, 2, 20, 400, 32, 32}, {}, DType::f16));  // in clusters
+}
+
+// A query that sees no key has zeros, unless its sink is -inf.
+TEST_F(Attentions, SinksOfRowsThatSeeNothing) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  CheckOptions options;
+  Tensor mask = *Tensor::allocate(DType::boolean, {16, 16}), sinks = *Tensor::allocate(DType::f32, {2});
+  for (int64_t i = 0; i < mask.volume(); ++i) mask.mutable_as<bool>()[i] = i / 16 != 3;
+  for (const double first : {-kInfinity, -300.0, 300.0, std::nan("")})
+    for (const bool zeros : {false, true}) {
+      AttentionAttrs attrs = attention_attributes(1);
+      attrs.zeros_for_nan = zeros;
+      from_doubles(std::vector{first, 0.5}, sinks);
+      options.inputs = {Tensor(), Tensor(), Tensor(), mask, sinks};
+      for (const DType dtype : {DType::f16, DType::f32})
+        check(with_sinks(attrs, dtype, Sizes{}, {operand(DType::boolean, {16, 16})}, DType::f32), options);
+    }
+}
+
 TEST_F(Attentions, HeadsInsideRows) {
   // [batch, sequence, heads, size] seen as [batch, heads, sequence, size].
   const AttentionAttrs attrs = attention_attributes(0.25);
@@ -162,6 +196,8 @@ TEST_F(Attentions, WhatIsRefused) {
             "heads of 264 elements, 256 are handled");
   EXPECT_EQ(refusal_of(attention_tactic(), problem(attrs, DType::f16, {}, {operand(DType::f64, {16})})),
             "its mask is f64");
+  EXPECT_EQ(refusal_of(attention_tactic(), with_sinks(attrs, DType::f16, Sizes{}, {}, DType::f64)),
+            "its sinks are f64");
 }
 
 }  // namespace

@@ -3,9 +3,9 @@
 // With `bf16`, Q, K, V and the weights of V are rounded to bf16 as they are multiplied, where the CPU has instructions
 // for that, unless there are few queries.
 //
-// Inputs: 0 = Q[b, hq, s, d], 1 = K[b, h, t, d], 2 = V[b, h, t, dv], f32 of any strides; with `masked`, 3 = the mask,
-// f32 or booleans of any strides, that broadcasts to [b, hq, s, t]; then the program's operands, each of the output's
-// rank with dimensions equal to the output's or 1. Output: f32 [b, hq, s, dv], the last stride 1. Record.params:
+// Inputs: 0 = Q[b, hq, s, d], 1 = K[b, h, t, d], 2 = V[b, h, t, dv], f32 of any strides; with `masked`, the mask, f32 or
+// booleans of any strides, that broadcasts to [b, hq, s, t]; with `has_sinks`, the sinks, f32 [hq] of any stride; then the
+// program's operands, each of the output's rank with dimensions equal to the output's or 1. Output: f32 [b, hq, s, dv], the last stride 1. Record.params:
 // AttentionParams.
 //
 // A block of queries is multiplied by all keys that it sees, its scores become weights while the cache has them, and
@@ -21,10 +21,12 @@ namespace lathe::cpu::attention {
 
 struct AttentionParams {
   float scale = 1, softcap = 0, hidden = 0;
-  bool causal = false, zeros_for_nan = false, masked = false, bf16 = false;
+  bool causal = false, zeros_for_nan = false, masked = false, bf16 = false, has_sinks = false;
+  static constexpr size_t kAddedMembers = 1;  // since 0.2.0
   static constexpr auto members() {
     using P = AttentionParams;
-    return std::tuple(&P::scale, &P::softcap, &P::hidden, &P::causal, &P::zeros_for_nan, &P::masked, &P::bf16);
+    return std::tuple(&P::scale, &P::softcap, &P::hidden, &P::causal, &P::zeros_for_nan, &P::masked, &P::bf16,
+                      &P::has_sinks);
   }
 };
 
@@ -36,6 +38,7 @@ struct ScoreRow {
   // Of each key at most one of them: a number to add, or whether it is shown.
   const float* added = nullptr;
   const uint8_t* shown = nullptr;
+  const float* sink = nullptr;  // one more score, whose weight is in the sum only
 };
 
 }  // namespace lathe::cpu::attention

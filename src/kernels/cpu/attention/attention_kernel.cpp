@@ -16,7 +16,10 @@ using namespace attention;
 using gemm::Panels;
 using gemm::TileTable;
 
-constexpr int kQ = 0, kK = 1, kV = 2, kMask = 3;
+constexpr int kQ = 0, kK = 1, kV = 2, kMask = 3;  // behind which the sinks are
+
+size_t sinks_input(const AttentionParams& params) { return params.masked ? kMask + 1 : kMask; }
+size_t own_inputs(const AttentionParams& params) { return sinks_input(params) + (params.has_sinks ? 1 : 0); }
 
 // Of the row's first element, in Q or the output; in a tensor that broadcasts to them.
 int64_t offset_in(const TensorArg& tensor, const Place& place) {
@@ -32,7 +35,7 @@ class Worker {
   Worker(const Launch& launch, const AttentionParams& params, const BoundEpilogue& epilogue, const Sizes& sizes,
          const AttentionScratch& layout, std::byte* scratch)
       : inputs_(launch.inputs),
-        operands_(launch.inputs.subspan(params.masked ? kMask + 1 : kMask)),
+        operands_(launch.inputs.subspan(own_inputs(params))),
         out_(launch.outputs[0]),
         params_(params),
         epilogue_(epilogue),
@@ -183,13 +186,21 @@ class Worker {
     float* scores = scores_ + row * sizes_.pitch;
     const int64_t keys = seen(row);
     if (!sizes_.bf16) std::fill(scores + keys, scores + most, 0.0f);
+    const float* sink = params_.has_sinks ? sink_of(row) : nullptr;
     if (keys == 0) {
       std::fill_n(scores, steps, 0.0f);
-      return sizes_.keys == 0 ? 1 : std::numeric_limits<float>::quiet_NaN();
+      const bool is_number = sizes_.keys == 0 || (sink && std::isfinite(*sink));
+      return is_number ? 1 : std::numeric_limits<float>::quiet_NaN();
     }
     ScoreRow scored{scores, keys, params_.scale, params_.softcap, params_.hidden};
+    scored.sink = sink;
     if (params_.masked) read_mask(row, scored);
     return 1 / (sizes_.bf16 ? weigh_in_pairs(scored, 2 * steps) : weigh(scored));
+  }
+
+  const float* sink_of(int64_t row) const {
+    const TensorArg& sinks = inputs_[sinks_input(params_)];
+    return sinks.as<float>() + places_[row].head * sinks.strides[0];
   }
 
   void read_mask(int64_t row, ScoreRow& scored) {
@@ -270,16 +281,14 @@ class AttentionKernel final : public Kernel {
   void run(const Launch& launch) const override;
 
  private:
-  size_t own_inputs() const { return params_.masked ? kMask + 1 : kMask; }
-
   const AttentionParams params_;
   const Epilogue epilogue_;
 };
 
 Result<> AttentionKernel::check(std::span<const TensorArg> inputs, std::span<const TensorArg> outputs) const {
-  if (inputs.size() < own_inputs() || outputs.size() != 1)
+  if (inputs.size() < own_inputs(params_) || outputs.size() != 1)
     return fail(ErrorCode::plan_malformed, "attention has {} inputs and {} outputs; it takes {} and gives one",
-                inputs.size(), outputs.size(), own_inputs());
+                inputs.size(), outputs.size(), own_inputs(params_));
   const TensorArg &q = inputs[kQ], &k = inputs[kK], &v = inputs[kV], &out = outputs[0];
   for (const TensorArg* tensor : {&q, &k, &v, &out}) {
     if (tensor->dtype != DType::f32)
@@ -300,7 +309,12 @@ Result<> AttentionKernel::check(std::span<const TensorArg> inputs, std::span<con
     if ((mask.dtype != DType::f32 && mask.dtype != DType::boolean) || mask.rank > 4 || !broadcasts_to(mask, scores))
       return fail(ErrorCode::shape_mismatch, "attention: the mask does not broadcast to the scores");
   }
-  return check_epilogue(epilogue_, inputs.subspan(own_inputs()), out);
+  if (params_.has_sinks) {
+    const TensorArg& sinks = inputs[sinks_input(params_)];
+    if (sinks.dtype != DType::f32 || sinks.rank != 1 || sinks.dims[0] != q.dims[1])
+      return fail(ErrorCode::shape_mismatch, "attention: the sinks are not one f32 of each head");
+  }
+  return check_epilogue(epilogue_, inputs.subspan(own_inputs(params_)), out);
 }
 
 void AttentionKernel::run(const Launch& launch) const {
@@ -308,7 +322,7 @@ void AttentionKernel::run(const Launch& launch) const {
   if (out.volume() == 0) return;
   const Sizes sizes(launch.inputs[kQ], launch.inputs[kK], launch.inputs[kV], params_.bf16);
   const AttentionScratch layout(sizes, params_);
-  const BoundEpilogue epilogue = bind_epilogue(epilogue_, launch.inputs.subspan(own_inputs()), out, 3);
+  const BoundEpilogue epilogue = bind_epilogue(epilogue_, launch.inputs.subspan(own_inputs(params_)), out, 3);
   const auto grain = static_cast<int64_t>(std::max(1.0, gemm::kMinParallelFlops / (sizes.flops_of_unit() + 1)));
   launch.pool.parallel_for(sizes.units(), grain, [&](int64_t begin, int64_t end, int worker) {
     Worker own(launch, params_, epilogue, sizes, layout, launch.workspace + layout.total * static_cast<size_t>(worker));

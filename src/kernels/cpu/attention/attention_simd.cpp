@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+
 #include "kernels/cpu/attention/attention.h"
 #include "kernels/cpu/gemm/pair_lanes.h"
 #include "kernels/cpu/simd_levels.h"
@@ -70,6 +72,14 @@ float write_scores(const ScoreRow& row) {
   return write_scores<Change::any>(row);
 }
 
+// With the sink.
+float largest_with_sink(const ScoreRow& row, float largest) {
+  return row.sink && *row.sink > largest ? *row.sink : largest;
+}
+float sum_with_sink(const ScoreRow& row, float largest, float sum) {
+  return row.sink ? sum + std::exp(*row.sink - largest) : sum;
+}
+
 #if defined(LATHE_ISA_LEVEL_avx512)
 // Within 3e-6 of the value, far less than bf16 rounds off (2e-3); 0 at -inf.
 LATHE_INLINE Vec power_of_2(Vec x) {
@@ -110,7 +120,8 @@ float write_pairs(const ScoreRow row, int64_t most, float largest, float factor)
 
 float weigh_scores(const ScoreRow& scored) {
   const ScoreRow row = scored;
-  const Vec largest = broadcast(write_scores(row));
+  const float most = largest_with_sink(row, write_scores(row));
+  const Vec largest = broadcast(most);
   Vec sums[2] = {zero(), zero()};
   int64_t i = 0;
   for (; i + 2 * kLanes <= row.keys; i += 2 * kLanes)
@@ -126,23 +137,23 @@ float weigh_scores(const ScoreRow& scored) {
     store(row.scores + i, weight);
     sums[0] += select(iota() < rest, weight, zero());
   }
-  return reduce_add(sums[0] + sums[1]);
+  return sum_with_sink(row, most, reduce_add(sums[0] + sums[1]));
 }
 
 #if defined(LATHE_ISA_LEVEL_avx512)
 float weigh_scores_in_pairs(const ScoreRow& row, int64_t most) {
   float largest, factor = kLog2E;
   // Scores need not be written where products are ordered as they are.
-  if (change_of(row) == Change::none && row.scale > 0) {
+  if (change_of(row) == Change::none && row.scale > 0 && !row.sink) {
     largest = largest_of<true>(row, [&](int64_t i, int lanes) {
       const Vec x = load(row.scores + i);
       return lanes == kLanes ? x : select(iota() < lanes, x, broadcast(-kInfinity));
     });
     factor *= row.scale;
   } else {
-    largest = write_scores(row);
+    largest = largest_with_sink(row, write_scores(row));
   }
-  return write_pairs(row, most, largest, factor);
+  return sum_with_sink(row, largest, write_pairs(row, most, largest, factor));
 }
 #else  // CPUs of lower levels do not multiply bf16
 float weigh_scores_in_pairs(const ScoreRow&, int64_t) { return 0; }

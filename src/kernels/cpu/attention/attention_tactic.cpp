@@ -10,7 +10,7 @@
 namespace lathe::cpu {
 namespace {
 
-constexpr size_t kMask = 3;
+constexpr size_t kMask = 3, kSinks = 4;
 
 // Only -inf is -inf.
 float as_float(double hidden) {
@@ -23,7 +23,7 @@ float as_float(double hidden) {
 Matched match_attention(const Problem& problem) {
   if (!problem.is(OpKind::attention)) return refuse("not an attention");
   if (auto reason = unsupported_feature(problem, {.permuted_inputs = 0b111})) return refuse(*std::move(reason));
-  const bool masked = problem.has_input(kMask);
+  const bool masked = problem.has_input(kMask), has_sinks = problem.has_input(kSinks);
   for (const auto* list : {&problem.inputs, &problem.operands, &problem.outputs})
     for (const Operand& operand : *list) {
       const bool is_mask = masked && &operand == &problem.inputs[kMask];
@@ -40,9 +40,11 @@ Matched match_attention(const Problem& problem) {
                                           attrs.causal,
                                           attrs.zeros_for_nan,
                                           masked,
-                                          attrs.factors == DType::bf16};
+                                          attrs.factors == DType::bf16,
+                                          has_sinks};
   std::vector<size_t> inputs = {0, 1, 2};
   if (masked) inputs.push_back(kMask);
+  if (has_sinks) inputs.push_back(kSinks);
   constexpr double kOfWeights = 1.1;  // what the products are not
   return match_one(emission_of(problem, params, inputs), predicted_us(problem, {.vectors = kOfWeights}));
 }

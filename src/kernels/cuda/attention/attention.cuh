@@ -203,15 +203,14 @@ struct AttentionTiles {
   LATHE_DEVICE_MEMBER void write(const Out& y, const Logits& logits, const Fusion& fusion, long (&c)[4], long query) {
     LATHE_UNROLL
     for (int half = 0; half < 2; ++half) {
-      const float factor = 1.0f / rows[half].sum;
-      const bool is_zero = logits.is_zero(rows[half].sum);
+      const ToMeans mean = logits.to_means(rows[half], c[1]);
       c[2] = query + lane() / 4 + half * 8;
       if (c[2] >= y.dim(2)) continue;
       LATHE_UNROLL
       for (int n = 0; n < DV / 8; ++n) {
         c[3] = n * 8 + lane() % 4 * 2;
         if (!owns<Splits>(n) || c[3] >= y.dim(3)) continue;
-        float pair[2] = {is_zero ? 0.0f : out[n][2 * half] * factor, is_zero ? 0.0f : out[n][2 * half + 1] * factor};
+        float pair[2] = {mean(out[n][2 * half]), mean(out[n][2 * half + 1])};
         fusion.template apply<3, 2>(pair, c, 2);
         store<3, 2>(y, c, pair, 2);
       }

@@ -94,15 +94,14 @@ struct WarpAttention {
     for (int r = 0; r < Queries; ++r) {
       float sum = rows[r].sum;
       reduce_lanes<32>(SumOf{}, sum);
-      const float factor = 1.0f / sum;
-      const bool is_zero = logits.is_zero(sum);
+      const ToMeans mean = logits.to_means({rows[r].largest, sum}, c[1]);
       c[2] = query + r;
       if (c[2] >= y.dim(2)) continue;
       LATHE_UNROLL
       for (int i = 0; i < kGroups; ++i) {
         c[3] = i * 32 + lane();
         if (c[3] >= DV) continue;
-        float v[1] = {is_zero ? 0.0f : out[r][i] * factor};
+        float v[1] = {mean(out[r][i])};
         fusion.template apply<3, 1>(v, c, 1);
         store<3, 1>(y, c, v, 1);
       }

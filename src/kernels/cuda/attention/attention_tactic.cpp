@@ -163,7 +163,7 @@ Matched match_attention(const Problem& problem) {
     return refuse(*std::move(reason));
   const DType dtype = problem.inputs[0].dtype;
   if (!is_short_float(dtype)) return refuse(fmt::format("its input is {}", name_of(dtype)));
-  if (problem.has_input(kMaskInput) && problem.inputs[kMaskInput].dtype == DType::f64) return refuse("its mask is f64");
+  if (auto reason = refuse_doubles(problem)) return refuse(*std::move(reason));
   for (const size_t i : {0, 2}) {
     const int64_t size = head_size(problem, i);
     if (size == 0) return refuse("the size of a head is not known");

@@ -304,11 +304,10 @@ LATHE_DEVICE void write(const Merged& merged, const Out& y, const Logits& logits
   long c[4];
   space.place(row, c);
   c[3] = column;
-  const bool is_zero = logits.is_zero(merged.row.sum);
-  const float factor = 1.0f / merged.row.sum;
+  const ToMeans mean = logits.to_means(merged.row, c[1]);
   float v[4];
   LATHE_UNROLL
-  for (int j = 0; j < 4; ++j) v[j] = is_zero ? 0.0f : merged.sums.at[j] * factor;
+  for (int j = 0; j < 4; ++j) v[j] = mean(merged.sums.at[j]);
   const int count = left < 4 ? static_cast<int>(left) : 4;
   fusion.template apply<3, 4>(v, c, count);
   store<3, 4>(y, c, v, count);

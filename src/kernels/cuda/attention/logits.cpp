@@ -43,6 +43,13 @@ std::optional<std::string> refuse_order(const Problem& problem) {
   return std::nullopt;
 }
 
+std::optional<std::string> refuse_doubles(const Problem& problem) {
+  for (const size_t i : {kMaskInput, kSinksInput})
+    if (problem.has_input(i) && problem.inputs[i].dtype == DType::f64)
+      return i == kMaskInput ? "its mask is f64" : "its sinks are f64";
+  return std::nullopt;
+}
+
 std::string declare_logits(Source& source, const Problem& problem, Emission& emission) {
   const auto& attrs = problem.attrs<AttentionAttrs>();
   const bool masked = problem.has_input(kMaskInput);
@@ -50,9 +57,15 @@ std::string declare_logits(Source& source, const Problem& problem, Emission& emi
     source.input(emission.inputs.size(), broadcast(problem.inputs[kMaskInput], scores_of(problem)), "Mask");
     emission.inputs.push_back({StepInput::input, kMaskInput});
   }
-  return fmt::format("Logits<{}, {}, {}, {}>{{{}, {}, {}, {}, Q_.dim(2), K_.dim(2)}}", masked ? "Mask" : "Unmasked",
-                     attrs.causal, attrs.softcap != 0, attrs.zeros_for_nan, masked ? "Mask_" : "{}",
-                     literal(attrs.scale), literal(attrs.softcap), literal_of_hidden(attrs.hidden));
+  const bool has_sinks = problem.has_input(kSinksInput);
+  if (has_sinks) {
+    source.input(emission.inputs.size(), problem.inputs[kSinksInput], "Sinks");
+    emission.inputs.push_back({StepInput::input, kSinksInput});
+  }
+  return fmt::format("Logits<{}, {}, {}, {}{}>{{{}, {}, {}, {}, Q_.dim(2), K_.dim(2){}}}", masked ? "Mask" : "Unmasked",
+                     attrs.causal, attrs.softcap != 0, attrs.zeros_for_nan, has_sinks ? ", Sinks" : "",
+                     masked ? "Mask_" : "{}", literal(attrs.scale), literal(attrs.softcap),
+                     literal_of_hidden(attrs.hidden), has_sinks ? ", Sinks_" : "");
 }
 
 }  // namespace lathe::cuda

@@ -8,14 +8,39 @@
 #include "lib/tensor.cuh"
 
 struct Unmasked {};  // stands for a mask that there is none of
+struct Unsunk {};    // and for sinks
 
 inline constexpr float kLog2E = 1.44269504088896340736f;
 
-template <class Mask, bool Causal, bool Capped, bool ZerosForNan>
+// The softmax of a row as its keys come in: the largest logit so far, and the sum of 2 ** (logit - largest).
+struct RunningSoftmax {
+  float largest, sum;
+
+  // Takes in a larger maximum; gives the factor for what was summed by now.
+  LATHE_DEVICE_MEMBER float raise(float to) {
+    const float next = to > largest ? to : largest;
+    const float factor = largest == -infinity() ? 0.0f : exp2_fast(largest - next);
+    largest = next;
+    sum *= factor;
+    return factor;
+  }
+  // What logits are relative to: a row without visible keys by now has no maximum.
+  LATHE_DEVICE_MEMBER float base() const { return largest == -infinity() ? 0.0f : largest; }
+};
+
+// Makes the means of a row's values of their sums by weights.
+struct ToMeans {
+  float factor;
+  bool is_zero;
+  LATHE_DEVICE_MEMBER float operator()(float sum) const { return is_zero ? 0.0f : sum * factor; }
+};
+
+template <class Mask, bool Causal, bool Capped, bool ZerosForNan, class Sinks = Unsunk>
 struct Logits {
   Mask mask;  // broadcast to [b, h, queries, keys]
   float scale, cap, hidden;
   long queries, keys;
+  Sinks sinks{};  // of each head a logit that has weight, and no value
 
   // The keys from here on are hidden from `query` and those before it.
   LATHE_DEVICE_MEMBER long end_of_keys(long query) const {
@@ -80,8 +105,19 @@ struct Logits {
   LATHE_DEVICE_MEMBER float plain(float v) const {
     return Capped ? cap * kLog2E * tanhf(v * (scale / cap)) : v * (scale * kLog2E);
   }
-  // Whether the result is zeros for a query whose weights have that sum.
-  LATHE_DEVICE_MEMBER bool is_zero(float weights) const { return keys == 0 || (ZerosForNan && !(weights > 0.0f)); }
+  // Of a row of that head that has taken in the keys of all who share it: the sink counts here, once.
+  LATHE_DEVICE_MEMBER ToMeans to_means(RunningSoftmax row, long head) const {
+    if constexpr (is_same<Sinks, Unsunk>) {
+      return {1.0f / row.sum, keys == 0 || (ZerosForNan && !(row.sum > 0.0f))};
+    } else {
+      const long at[1] = {head};
+      float sink[1];
+      load<0>(sinks, at, sink, 1);
+      const float logit = plus_mask(0.0f, sink[0]), own = row.raise(logit);
+      const float factor = own / (row.sum + exp2_fast(logit - row.base()));
+      return {factor, keys == 0 || (ZerosForNan && !(factor >= 0.0f))};
+    }
+  }
 };
 
 // Which head of which batch a block works on. Each head has so many blocks, which are numbered along x, one head after
@@ -95,20 +131,4 @@ struct HeadOfBlock {
     const long place = number / each;
     batch = place / heads, head = place % heads, block = static_cast<int>(number % each);
   }
-};
-
-// The softmax of a row as its keys come in: the largest logit so far, and the sum of 2 ** (logit - largest).
-struct RunningSoftmax {
-  float largest, sum;
-
-  // Takes in a larger maximum; gives the factor for what was summed by now.
-  LATHE_DEVICE_MEMBER float raise(float to) {
-    const float next = to > largest ? to : largest;
-    const float factor = largest == -infinity() ? 0.0f : exp2_fast(largest - next);
-    largest = next;
-    sum *= factor;
-    return factor;
-  }
-  // What logits are relative to: a row without visible keys by now has no maximum.
-  LATHE_DEVICE_MEMBER float base() const { return largest == -infinity() ? 0.0f : largest; }
 };

@@ -6,13 +6,16 @@
 
 namespace lathe::cuda {
 
-inline constexpr size_t kMaskInput = 3;
+inline constexpr size_t kMaskInput = 3, kSinksInput = 4;
 
 // Heads that lie in another order are read by strides. Why that cannot be.
 std::optional<std::string> refuse_order(const Problem& problem);
 
-// Declares the mask, if there is one, which becomes the emission's next input; gives the object of logits.cuh. The
-// tensors are Q_ and K_.
+// Masks and sinks are floats when they are read.
+std::optional<std::string> refuse_doubles(const Problem& problem);
+
+// Declares the mask and the sinks, if there are such, which become the emission's next inputs; gives the object of
+// logits.cuh. The tensors are Q_ and K_.
 std::string declare_logits(Source& source, const Problem& problem, Emission& emission);
 
 }  // namespace lathe::cuda

@@ -191,7 +191,7 @@ LATHE_DEVICE void run(long works, const Works& work_at, int shared_heads, const 
         parity ^= 1;
         attend<kLinear>(group, memory, ring, turns, logits, work);
       }
-      group.finish(logits);
+      group.finish(logits, work.head);
       const long row = work.query + (Shape::kGroups > 1 ? warp() / 4 * 64 : 0);
       gemm::store_quads<8, true, Fusion::kShort>(group, HeadSink<Out, Fusion>{y, fusion, work.batch, work.head}, row,
                                                  y.dim(2), 0, y.dim(3));

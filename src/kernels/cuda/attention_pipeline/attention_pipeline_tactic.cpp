@@ -201,7 +201,7 @@ Matched match_attention_pipeline(const Problem& problem) {
   if (dtype != DType::f16 && dtype != DType::bf16) return refuse(fmt::format("its input is {}", name_of(dtype)));
   for (size_t i = 1; i < 3; ++i)
     if (problem.inputs[i].dtype != dtype) return refuse("keys or values of another type");
-  if (problem.has_input(kMaskInput) && problem.inputs[kMaskInput].dtype == DType::f64) return refuse("its mask is f64");
+  if (auto reason = refuse_doubles(problem)) return refuse(*std::move(reason));
   if (auto reason = refuse_order(problem)) return refuse(*std::move(reason));
   if (auto reason = refuse_heads(problem)) return refuse(*std::move(reason));
   const auto& attrs = problem.attrs<AttentionAttrs>();

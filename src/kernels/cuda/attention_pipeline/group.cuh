@@ -226,17 +226,16 @@ struct Group {
 
   // Sums to means.
   template <class Logits>
-  LATHE_DEVICE_MEMBER void finish(const Logits& logits) {
+  LATHE_DEVICE_MEMBER void finish(const Logits& logits, long head) {
     LATHE_UNROLL
     for (int half = 0; half < 2; ++half) {
       float sum = rows[half].sum;
       sum += shuffle_xor(sum, 1);
       sum += shuffle_xor(sum, 2);
-      const bool is_zero = logits.is_zero(sum);
-      const float factor = 1.0f / sum;
+      const ToMeans mean = logits.to_means({rows[half].largest, sum}, head);
       LATHE_UNROLL
       for (int n = 0; n < kN / 8; ++n) LATHE_UNROLL
-      for (int e = 2 * half; e < 2 * half + 2; ++e) acc[0][n][e] = is_zero ? 0.0f : acc[0][n][e] * factor;
+      for (int e = 2 * half; e < 2 * half + 2; ++e) acc[0][n][e] = mean(acc[0][n][e]);
     }
   }
 };

@@ -5,6 +5,7 @@
 #include "generic/element.cuh"
 
 struct Unmasked {};  // stands for a mask that there is none of
+struct Unsunk {};    // and for sinks
 
 // The score of a query and a key before the softmax: c = (batch, head, query, key), `head` of k.
 template <class A, class Q, class K, class Mask>
@@ -27,9 +28,9 @@ LATHE_DEVICE double attention_score(const Q& q, const K& k, const Mask& mask, co
   return score;
 }
 
-template <class A, class Fusion, class Q, class K, class V, class Mask, class Out>
+template <class A, class Fusion, class Q, class K, class V, class Mask, class Sinks, class Out>
 LATHE_DEVICE void attention(const Fusion& fusion, const Q& q, const K& k, const V& v, const Mask& mask,
-                            const Out& out) {
+                            const Sinks& sinks, const Out& out) {
   for_each_element(out, [&](const auto& c) {
     const long head = c[1] / (q.dim(1) / k.dim(1));
     long at[4] = {c[0], c[1], c[2], 0};
@@ -37,6 +38,12 @@ LATHE_DEVICE void attention(const Fusion& fusion, const Q& q, const K& k, const 
     for (at[3] = 0; at[3] < k.dim(2); ++at[3]) {
       const double score = attention_score<A>(q, k, mask, at, head);
       if (!(score <= largest)) largest = score;
+    }
+    if constexpr (!is_same<Sinks, Unsunk>) {
+      const long of_head[1] = {c[1]};
+      const double sink = widen(element(sinks, of_head));
+      if (!(sink <= largest)) largest = sink;
+      sum = exp(sink - largest);
     }
     for (at[3] = 0; at[3] < k.dim(2); ++at[3]) {
       const double weight = exp(attention_score<A>(q, k, mask, at, head) - largest);
