@@ -121,6 +121,31 @@ TEST_P(Architectures, ProgramsBeforeKernels) {
   }
 }
 
+// Prompts, in tiles with and without the copy engine, and a decoder's next token.
+TEST_P(Architectures, AttentionWithSinks) {
+  for (const std::string type : {"f32", "f16", "bf16"}) {
+    const std::string text = R"(graph "g" {
+      input %q: T[1, 64, 1024, 64]
+      input %t: T[1, 64, 1, 64]
+      input %k: T[1, 8, 1024, 64]
+      input %v: T[1, 8, 1024, 64]
+      input %m: bool[1, 1, 1, 1024]
+      %s = constant{value=T[64]{~1}}()
+      %y = attention{scale=0.125, causal=true}(%q, %k, %v, _, %s)
+      %z = attention{scale=0.125}(%q, %k, %v, %m, %s)
+      %one = attention{scale=0.125}(%t, %k, %v, %m, %s)
+      output %y
+      output %z
+      output %one
+    })";
+    const Result<std::unique_ptr<BuiltPlan>> built = build(text, type);
+    ASSERT_TRUE(built) << built.error().to_string();
+    for (const plan::Step& step : (*built)->plan.steps) EXPECT_EQ(step.kernel().rfind("attention", 0), 0u) << step.tactic;
+    for (const RegionReport& region : (*built)->report.regions)
+      for (const std::string& refusal : region.refusals) EXPECT_EQ(refusal.find("spills"), refusal.npos) << refusal;
+  }
+}
+
 // Kernels that read and write in another order: heads that are split off and joined, pixels that are shuffled.
 TEST_P(Architectures, Movement) {
   for (const std::string type : {"f32", "f16"}) {

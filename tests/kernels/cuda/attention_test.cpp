@@ -101,8 +101,8 @@ TEST_F(Attentions, Sinks) {
       check(with_sinks(causal, dtype, sizes, {operand(DType::f32, {70})}, type));
       check(with_sinks(causal, dtype, odd, {}, type));
     }
-  check(as_tf32(with_sinks(causal, DType::f32, {2, 4, 2, 40, 70, 32, 24}, {}, DType::f32)));
-  check(with_sinks(attrs, DType::f16, {1, 2, 2, 20, 400, 32, 32}, {}, DType::f16));  // in clusters
+  check(as_tf32(with_sinks(causal, DType::f32, Sizes{2, 4, 2, 40, 70, 32, 24}, {}, DType::f32)));
+  check(with_sinks(attrs, DType::f16, Sizes{1, 2, 2, 20, 400, 32, 32}, {}, DType::f16));  // in clusters
 }
 
 // A query that sees no key has zeros, unless its sink is -inf.
