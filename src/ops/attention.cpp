@@ -23,8 +23,9 @@ Result<> check_sinks(InferContext& context, const Expr& heads) {
   LATHE_TRY(require_rank(context, kSinks, 1, 1));
   const Shape& sinks = context.shape(kSinks);
   if (context.assume_equal(sinks[0], heads)) return {};
-  return fail(ErrorCode::shape_mismatch, "sinks (input 4) have shape {}, but there is one of each head of q, which has {}",
-              to_string(sinks), heads.to_string());
+  return fail(ErrorCode::shape_mismatch,
+              "sinks (input 4) have shape {}, but there is one of each head of q, which has {}", to_string(sinks),
+              heads.to_string());
 }
 
 Result<> check_agreement(InferContext& context) {
@@ -44,8 +45,8 @@ Result<> check_agreement(InferContext& context) {
               q[1].to_string(), k[1].to_string(), to_string(k));
 }
 
-// One query: the weights of the keys, and last of the sink if there is one, from their scores. Taking off the largest first
-// keeps exp from overflowing.
+// One query: the weights of the keys, and last of the sink if there is one, from their scores. Taking off the largest
+// first keeps exp from overflowing.
 void to_weights(std::span<double> scores, const AttentionAttrs& attrs) {
   double largest = -HUGE_VAL, sum = 0;
   for (const double score : scores)

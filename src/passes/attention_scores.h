@@ -27,7 +27,7 @@ struct AttentionScores {
   const ir::Node* product = nullptr;  // matmul(q, k^T)
   const ir::Node* softmax = nullptr;
   double scale = 1, softcap = 0;
-  bool zeros_for_nan = false;        // probabilities that are not numbers become zeros
+  bool zeros_for_nan = false;  // probabilities that are not numbers become zeros
   ir::Value* sinks = nullptr;
   std::vector<ScoreChange> changes;  // multiplications stand before the cap; the others are in order
   // Scores and probabilities, wherever a reshape gives them other leading dimensions: [batch * heads, queries, keys]

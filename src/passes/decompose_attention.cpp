@@ -65,12 +65,13 @@ Value* weights_of(Rewrite& r, Value* scores) {
 
 }  // namespace
 
-// Targets for which ops are decomposed have a kernel of f32, whose mask is f32 or of booleans, and sinks are f32. Heads of q that share a
-// head of k and v are rows of one product.
+// Targets for which ops are decomposed have a kernel of f32, whose mask is f32 or of booleans, and sinks are f32. Heads
+// of q that share a head of k and v are rows of one product.
 Result<bool> decompose_attention(Rewrite& r) {
   Value *const q = r.input(kQ), *const k = r.input(kK), *const mask = r.input(kMask), *const sinks = r.input(kSinks);
   const auto is_f32 = [](const Value* x) { return x->dtype() == DType::f32; };
-  if (is_f32(q) && (!mask || is_f32(mask) || mask->dtype() == DType::boolean) && (!sinks || is_f32(sinks))) return false;
+  if (is_f32(q) && (!mask || is_f32(mask) || mask->dtype() == DType::boolean) && (!sinks || is_f32(sinks)))
+    return false;
   const bool is_grouped = q->shape()[1] != k->shape()[1];
   const auto heads = q->shape()[1].as_constant(), shared = k->shape()[1].as_constant();
   if (is_grouped && (!heads || !shared || *shared == 0)) return false;

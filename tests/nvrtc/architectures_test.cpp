@@ -90,7 +90,8 @@ TEST_P(Architectures, EveryPrecisionOfANetwork) {
   }
 }
 
-// Kernels that compute what they read: rows, columns, and attention with and without tensor cores.
+// Kernels that compute what they read: rows, columns, and attention with and without tensor cores. Beside them
+// attention of a prompt, with sinks.
 TEST_P(Architectures, ProgramsBeforeKernels) {
   for (const std::string type : {"f32", "f16"}) {
     const std::string text = R"(graph "g" {
@@ -109,38 +110,19 @@ TEST_P(Architectures, ProgramsBeforeKernels) {
       %k = elementwise{op=sub}(%x, %bias)
       %v = elementwise{op=mul}(%x, %bias)
       %z = attention{scale=0.25}(%q, %k, %v)
+      input %prompt: T[1, 8, 1024, 64]
+      %sinks = constant{value=T[8]{~1}}()
+      %sunk = attention{scale=0.125, causal=true}(%prompt, %prompt, %prompt, _, %sinks)
       output %rows
       output %columns
       output %across
       output %along
       output %z
+      output %sunk
     })";
     const Result<std::unique_ptr<BuiltPlan>> built = build(text, type);
     ASSERT_TRUE(built) << built.error().to_string();
     for (const plan::Step& step : (*built)->plan.steps) EXPECT_NE(step.kernel(), "pointwise") << step.name;
-  }
-}
-
-// Prompts, in tiles with and without the copy engine, and a decoder's next token.
-TEST_P(Architectures, AttentionWithSinks) {
-  for (const std::string type : {"f32", "f16", "bf16"}) {
-    const std::string text = R"(graph "g" {
-      input %q: T[1, 64, 1024, 64]
-      input %t: T[1, 64, 1, 64]
-      input %k: T[1, 8, 1024, 64]
-      input %v: T[1, 8, 1024, 64]
-      input %m: bool[1, 1, 1, 1024]
-      %s = constant{value=T[64]{~1}}()
-      %y = attention{scale=0.125, causal=true}(%q, %k, %v, _, %s)
-      %z = attention{scale=0.125}(%q, %k, %v, %m, %s)
-      %one = attention{scale=0.125}(%t, %k, %v, %m, %s)
-      output %y
-      output %z
-      output %one
-    })";
-    const Result<std::unique_ptr<BuiltPlan>> built = build(text, type);
-    ASSERT_TRUE(built) << built.error().to_string();
-    for (const plan::Step& step : (*built)->plan.steps) EXPECT_EQ(step.kernel().rfind("attention", 0), 0u) << step.tactic;
     for (const RegionReport& region : (*built)->report.regions)
       for (const std::string& refusal : region.refusals) EXPECT_EQ(refusal.find("spills"), refusal.npos) << refusal;
   }

@@ -64,7 +64,8 @@ TEST(Decompose, Attention) {
         "graph g {\n  input %q: f64[b, 4, n, 8]\n  input %k: f64[b, " + k + ", 8]\n  input %v: f64[b, " + k + ", 6]\n";
     if (!mask.empty()) text += "  input %m: " + mask + "\n";
     if (!sinks.empty()) text += "  input %s: " + sinks + "\n";
-    const std::string last = (mask.empty() ? sinks.empty() ? "" : ", _" : ", %m") + std::string(sinks.empty() ? "" : ", %s");
+    const std::string last =
+        (mask.empty() ? sinks.empty() ? "" : ", _" : ", %m") + std::string(sinks.empty() ? "" : ", %s");
     expect_decomposed(text + "  %y = attention" + attributes + "(%q, %k, %v" + last + ")\n  output %y\n}\n",
                       OpKind::attention);
   };

@@ -222,8 +222,8 @@ TEST(Attention, RunsTheProgramBehindIt) {
 
 TEST(Attention, RefusesWhatItCannotRun) {
   const KernelFactory factory = find_kernel("attention");
-  for (const std::vector<int64_t>& params :
-       std::vector<std::vector<int64_t>>{{}, {0, 0, 0, 2, 0, 0, 0}, {0, 0, 0, 0, 0, 0, 2}, {0, 0, 0, 0, 0, 0, 0, 2}, {0, 0, 0, 0, 0, 0}})
+  for (const std::vector<int64_t>& params : std::vector<std::vector<int64_t>>{
+           {}, {0, 0, 0, 2, 0, 0, 0}, {0, 0, 0, 0, 0, 0, 2}, {0, 0, 0, 0, 0, 0, 0, 2}, {0, 0, 0, 0, 0, 0}})
     EXPECT_FALSE(factory(Record{params, nullptr}));
   TestTensor q({1, 4, 5, 8}), k({1, 2, 7, 8}), v({1, 2, 7, 6}), out({1, 4, 5, 6}), odd({1, 3, 7, 8}), mask({5, 6});
   const auto fits = [&](const TestTensor& keys, const std::vector<TensorArg>& more, bool masked) {

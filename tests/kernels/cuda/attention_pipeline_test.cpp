@@ -86,7 +86,8 @@ TEST_F(AttentionPipeline, Sinks) {
   const AttentionAttrs capped = attention_attributes(0.5, false, 3.0);
   check_one(with_sinks(plain, DType::f16, Sizes{1, 4, 2}, {}, DType::f16));
   check_one(with_sinks(causal, DType::bf16, Sizes{1, 4, 2, 150, 10}, {}, DType::f32));  // some see no key
-  check_one(with_sinks(capped, DType::f16, Sizes{2, 2, 2, 70, 100}, {operand(DType::f16, {2, 1, 70, 100})}, DType::f32));
+  check_one(
+      with_sinks(capped, DType::f16, Sizes{2, 2, 2, 70, 100}, {operand(DType::f16, {2, 1, 70, 100})}, DType::f32));
 }
 
 TEST_F(AttentionPipeline, ScalesOfEverySign) {

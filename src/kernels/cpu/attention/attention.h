@@ -3,10 +3,10 @@
 // With `bf16`, Q, K, V and the weights of V are rounded to bf16 as they are multiplied, where the CPU has instructions
 // for that, unless there are few queries.
 //
-// Inputs: 0 = Q[b, hq, s, d], 1 = K[b, h, t, d], 2 = V[b, h, t, dv], f32 of any strides; with `masked`, the mask, f32 or
-// booleans of any strides, that broadcasts to [b, hq, s, t]; with `has_sinks`, the sinks, f32 [hq] of any stride; then the
-// program's operands, each of the output's rank with dimensions equal to the output's or 1. Output: f32 [b, hq, s, dv], the last stride 1. Record.params:
-// AttentionParams.
+// Inputs: 0 = Q[b, hq, s, d], 1 = K[b, h, t, d], 2 = V[b, h, t, dv], f32 of any strides; with `masked`, the mask, f32
+// or booleans of any strides, that broadcasts to [b, hq, s, t]; with `has_sinks`, the sinks, f32 [hq] of any stride;
+// then the program's operands, each of the output's rank with dimensions equal to the output's or 1. Output: f32 [b,
+// hq, s, dv], the last stride 1. Record.params: AttentionParams.
 //
 // A block of queries is multiplied by all keys that it sees, its scores become weights while the cache has them, and
 // those are multiplied by the values. Queries of all heads that share keys and values are the rows of one matrix.
