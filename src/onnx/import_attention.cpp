@@ -6,19 +6,13 @@
 #include "compose/cache_update.h"
 #include "compose/count_up.h"
 #include "compose/rotary_embedding.h"
+#include "onnx/heads.h"
 #include "onnx/importer.h"
 
 namespace lathe::onnx {
 namespace {
 
 constexpr double kMinusInfinity = -HUGE_VAL;
-
-// [batch, sequence, heads * size] to [batch, heads, sequence, size]; rank 4 is that already.
-ir::Value* split_heads(NodeContext& c, ir::Value* x, int64_t heads) {
-  return x->rank() == 4 ? x : c.transpose(c.reshape(x, {0, 0, heads, -1}), {0, 2, 1, 3});
-}
-
-ir::Value* merge_heads(NodeContext& c, ir::Value* x) { return c.reshape(c.transpose(x, {0, 2, 1, 3}), {0, 0, -1}); }
 
 // Each head of k or v serves as many heads of q as it takes.
 ir::Value* repeat_for(NodeContext& c, ir::Value* x, const ir::Value* q) {

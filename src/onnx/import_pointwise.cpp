@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operators of one operand that work element by element.
+#include <algorithm>
 #include <cmath>
 
+#include "onnx/activations.h"
 #include "onnx/importer.h"
 
 namespace lathe::onnx {
@@ -39,15 +41,6 @@ constexpr UnaryRow kUnary[] = {
     {"BitwiseNot", UnaryOp::bitwise_not},
 };
 
-// Names of the attributes that become alpha and beta, with their defaults; "" = none.
-struct ActivationRow {
-  std::string_view name;
-  ActivationOp op;
-  std::string_view alpha_name;
-  double alpha;
-  std::string_view beta_name;
-  double beta;
-};
 constexpr ActivationRow kActivations[] = {
     {"Relu", ActivationOp::relu, "", 0, "", 0},
     {"Sigmoid", ActivationOp::sigmoid, "", 0, "", 0},
@@ -67,6 +60,11 @@ constexpr ActivationRow kActivations[] = {
 
 }  // namespace
 
+const ActivationRow* find_activation(std::string_view name) {
+  const auto* row = std::ranges::find(kActivations, name, &ActivationRow::name);
+  return row == std::end(kActivations) ? nullptr : row;
+}
+
 void import_unary(NodeContext& c) {
   c.ignore({"consumed_inputs"});
   for (const UnaryRow& row : kUnary)
@@ -75,14 +73,12 @@ void import_unary(NodeContext& c) {
 
 void import_activation(NodeContext& c) {
   c.ignore({"consumed_inputs"});
-  for (const ActivationRow& row : kActivations) {
-    if (row.name != c.op()) continue;
-    double alpha = row.alpha_name.empty() ? row.alpha : c.real(row.alpha_name, row.alpha);
-    double beta = row.beta_name.empty() ? row.beta : c.real(row.beta_name, row.beta);
-    if (row.op == ActivationOp::selu && c.version() < 6)
-      alpha = c.real("alpha", 1.6732f), beta = c.real("gamma", 1.0507f);
-    c.set_output(0, c.activation(row.op, c.require(0), alpha, beta));
-  }
+  const ActivationRow& row = *find_activation(c.op());
+  const double alpha = row.alpha_name.empty() ? row.alpha : c.real(row.alpha_name, row.alpha);
+  const double beta = row.beta_name.empty() ? row.beta : c.real(row.beta_name, row.beta);
+  if (row.op == ActivationOp::selu && c.version() < 6)
+    return c.set_output(0, c.activation(row.op, c.require(0), c.real("alpha", 1.6732f), c.real("gamma", 1.0507f)));
+  c.set_output(0, c.activation(row.op, c.require(0), alpha, beta));
 }
 
 void import_is_inf(NodeContext& c) {
