@@ -17,10 +17,11 @@ LATHE = pathlib.Path(os.environ["LATHE_BUILD_DIR"], "bin/lathe")
 
 
 class Operand:
-    """An input of these dims, of which those that are text are sizes; `make` gives its content for dims and sizes."""
+    """An input of these dims, of which those that are text are sizes; `make` gives its content for dims and sizes. It may be
+    hidden from the operator, for nodes before it."""
 
-    def __init__(self, *dims, make=None, dtype=np.float32, constant=False):
-        self.dims, self.make, self.dtype, self.constant = dims, make, dtype, constant
+    def __init__(self, *dims, make=None, dtype=np.float32, constant=False, hidden=False):
+        self.dims, self.make, self.dtype, self.constant, self.hidden = dims, make, dtype, constant, hidden
 
     def array(self, sizes, random):
         dims = [sizes[d] if isinstance(d, str) else d for d in self.dims]
@@ -36,11 +37,6 @@ def integers(low, high, *dims, dtype=np.int32, **named):
     return Operand(*dims, make=lambda dims, sizes, random: random.integers(low, high, dims), dtype=dtype, **named)
 
 
-def number(name, dtype=np.int32, *, dims=(), plus=0):
-    """A size, plus `plus`, as an input."""
-    return Operand(*dims, make=lambda dims, sizes, random: np.full(dims, sizes[name] + plus), dtype=dtype)
-
-
 class RuntimeNodes(unittest.TestCase):
     tolerance = 2e-5  # of the largest element
 
@@ -50,9 +46,10 @@ class RuntimeNodes(unittest.TestCase):
         self.folder = pathlib.Path(holder.name)
         self.random = np.random.default_rng(7)
 
-    def write(self, op, operands, sizes, outputs=1, *, domain="com.microsoft", opset=17, **attributes):
+    def write(self, op, operands, sizes, outputs=1, *, domain="com.microsoft", opset=17, before=(), inner=None, **attributes):
         """The model, and a list of arrays for each of `sizes`, with None for what is left out. `outputs` is their number
-        or the types of all, None for one that is not wanted."""
+        or the types of all, None for one that is not wanted. Nodes `before` make those of the operator's inputs that
+        `inner` names by their places; inputs of the model behind the operator's last are theirs alone."""
         names = ["" if x is None else f"x{i}" for i, x in enumerate(operands)]
         constant = {i: x.array(sizes[0], self.random) for i, x in enumerate(operands) if x and x.constant}
         arrays = [[None if x is None else constant[i] if i in constant else x.array(at, self.random)
@@ -63,8 +60,10 @@ class RuntimeNodes(unittest.TestCase):
         info = [helper.make_tensor_value_info(f"x{i}", element(i), list(x.dims))
                 for i, x in enumerate(operands) if x and not x.constant]
         results = [helper.make_tensor_value_info(name, kind, None) for name, kind in zip(wanted, kinds) if name]
-        node = helper.make_node(op, names, wanted, "node", domain=domain, **attributes)
-        graph = helper.make_graph([node], "g", info, results,
+        inner = inner or {}
+        count = max([i + 1 for i, x in enumerate(operands) if x and not x.hidden] + [i + 1 for i in inner])
+        node = helper.make_node(op, [inner.get(i, names[i]) for i in range(count)], wanted, "node", domain=domain, **attributes)
+        graph = helper.make_graph([*before, node], "g", info, results,
                                   [numpy_helper.from_array(array, f"x{i}") for i, array in constant.items()])
         opsets = [helper.make_opsetid("", opset), helper.make_opsetid("com.microsoft", 1)]
         model = self.folder / "model.onnx"
@@ -86,17 +85,13 @@ class RuntimeNodes(unittest.TestCase):
             options += [f"--{kind}Shapes={texts}"] if texts else []
         return options
 
-    def values(self, operands, sizes):
-        """Options with the least and largest content of inputs that say sizes, which are those of number()."""
-        return []
-
     def check(self, op, operands, sizes, outputs=1, *, expected=None, defined=None, attention=None, **attributes):
         """`expected` makes the results of the arrays, else ONNX Runtime does; `defined` takes what of results is compared;
         `attention` is how many steps of attention there must be."""
         model, arrays = self.write(op, operands, sizes, outputs, **attributes)
         engine = self.folder / "model.engine"
         code, text = self.lathe("build", model, "-o", engine, "--target=cpu", "--buildBudget=0",
-                                *self.shapes(operands, sizes), *self.values(operands, sizes))
+                                *self.shapes(operands, sizes))
         self.assertEqual(code, 0, text)
         if attention is not None:
             code, text = self.lathe("inspect", engine)

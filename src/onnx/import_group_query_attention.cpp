@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+// GroupQueryAttention of ONNX Runtime's domain: attention over a cache of keys and values, whose rows behind the tokens
+// of a sequence are free. New tokens are written behind those of their sequence, whether the cache has room for them,
+// as a buffer that past and present share, or grows by them.
+#include <cmath>
+
+#include "compose/count_up.h"
+#include "compose/rotary_embedding.h"
+#include "onnx/heads.h"
+#include "onnx/importer.h"
+#include "onnx/plugin_dims.h"
+
+namespace lathe::onnx {
+namespace {
+
+using Op = ElementwiseOp;
+
+enum Inputs {
+  kQuery,
+  kKey,
+  kValue,
+  kPastKey,
+  kPastValue,
+  kLengths,  // of each sequence, less 1
+  kTotal,    // of the longest sequence
+  kCosines,
+  kSines,
+  kPositions,
+  kBias,
+  kSink,
+  kKeyScale,
+  kValueScale,
+  kQueryNorm,
+  kKeyNorm
+};
+
+class GroupQueryAttention {
+ public:
+  explicit GroupQueryAttention(NodeContext& c) : c_(c) {}
+
+  void run() {
+    read_attributes();
+    refuse();
+    if (c_.failed()) return;
+    read_heads();
+    if (c_.failed()) return;
+    find_places();
+    prepare(q_, kQueryNorm), prepare(k_, kKeyNorm);
+    write(k_, kPastKey, 1);
+    write(v_, kPastValue, 2);
+    ir::Value* mask = mask_of_keys();
+    std::vector<ir::Value*> inputs{q_, k_, v_};
+    if (mask) inputs.push_back(mask);
+    c_.set_output(0, merge_heads(c_, c_.add(attributes_, std::move(inputs))));
+  }
+
+ private:
+  void read_attributes() {
+    heads_ = c_.require_integer("num_heads"), kv_heads_ = c_.require_integer("kv_num_heads");
+    attributes_.scale = c_.real("scale", 0);
+    attributes_.softcap = c_.real("softcap", 0);
+    causal_ = c_.flag("causal", true);
+    window_ = c_.integer("local_window_size", -1);
+    turns_ = c_.flag("do_rotary", false), interleaved_ = c_.flag("rotary_interleaved", false);
+    has_sink_ = c_.has(kSink) || c_.integer("smooth_softmax", -1) == 1;
+    epsilon_ = c_.real("qk_norm_epsilon", 1e-6F);
+    if (c_.failed()) return;
+    if (heads_ < 1 || kv_heads_ < 1 || heads_ % kv_heads_ != 0)
+      c_.invalid("num_heads is {}, expected a multiple of kv_num_heads, {}", heads_, kv_heads_);
+    if (window_ >= 0 && !causal_) c_.invalid("local_window_size is {}, which needs causal", window_);
+  }
+
+  void refuse() {
+    for (const char* type : {"k_quant_type", "v_quant_type"})
+      if (c_.string(type, "NONE") != "NONE")
+        c_.unsupported("{} '{}' is not supported; give a cache of floats", type, c_.string(type, ""));
+    c_.ignore({"kv_cache_bit_width"});
+    if (c_.has(kKeyScale) || c_.has(kValueScale))
+      c_.unsupported("k_scale and v_scale are not supported; give a cache of floats");
+    if (c_.flag("sliding_window_cache", false))
+      c_.unsupported("sliding_window_cache is not supported; give a cache of all tokens with local_window_size");
+    if (c_.integer("qk_output", 0) != 0 || c_.wants(3))
+      c_.unsupported("output_qk is not supported; attention keeps no scores");
+    for (const auto& [a, b, names] : {std::tuple(kKey, kValue, "key and value"),
+                                      {kPastKey, kPastValue, "past_key and past_value"},
+                                      {kCosines, kSines, "cos_cache and sin_cache"},
+                                      {kQueryNorm, kKeyNorm, "q_norm_weight and k_norm_weight"}})
+      if (c_.has(a) != c_.has(b)) c_.invalid("{} are given together or not at all", names);
+    if (turns_ && !c_.has(kCosines)) c_.invalid("do_rotary needs cos_cache and sin_cache");
+  }
+
+  // [batch, heads, tokens, size] of inputs that lie next to each other, or in one.
+  void read_heads() {
+    ir::Value* query = c_.require(kQuery);
+    require_rank(c_, kQuery, query, "batch, tokens, size");
+    for (const size_t i : {kKey, kValue})
+      if (c_.has(i)) require_rank(c_, i, c_.input(i), "batch, tokens, size");
+    for (const size_t i : {kPastKey, kPastValue})
+      if (c_.has(i)) require_rank(c_, i, c_.input(i), "batch, heads, tokens, size");
+    if (c_.failed()) return;
+    const int64_t all = c_.has(kKey) ? heads_ : heads_ + 2 * kv_heads_;
+    const std::optional<int64_t> width = c_.dim(query, 2).as_constant();
+    if (!width) return c_.unsupported("the last dimension of the query must be known");
+    if (*width % all != 0) return c_.invalid("the query has rows of {}, which are not those of {} heads", *width, all);
+    size_ = *width / all;
+    q_ = split_heads(c_, query, all);
+    if (c_.has(kKey)) {
+      k_ = split_heads(c_, c_.input(kKey), kv_heads_), v_ = split_heads(c_, c_.input(kValue), kv_heads_);
+    } else {
+      k_ = c_.slice(q_, 1, heads_, heads_ + kv_heads_), v_ = c_.slice(q_, 1, heads_ + kv_heads_, all);
+      q_ = c_.slice(q_, 1, 0, heads_);
+    }
+    if (attributes_.scale == 0) attributes_.scale = 1 / std::sqrt(static_cast<double>(size_));
+  }
+
+  // Where the first new token of each sequence is, i64[batch], and which token of its sequence each query is. Where
+  // all tokens are new they begin at 0, whatever follows those of shorter sequences.
+  void find_places() {
+    ir::Value* queries = c_.shape_of(q_, 2, 3);
+    lengths_ = c_.plus(c_.cast(c_.require(kLengths), DType::i64), c_.integer_scalar(1));
+    lengths_ = c_.require_shape("seqlens_k", lengths_, c_.shape_of(q_, 0, 1), "one for each sequence");
+    total_ = c_.reshape(c_.cast(c_.require(kTotal), DType::i64), {1});
+    places_ = c_.unsqueeze(count_up(c_, queries), {0});
+    if (!c_.has(kPastKey)) return;
+    first_ = c_.select(c_.binary(Op::equal, total_, queries), c_.ints({0}), c_.minus(lengths_, queries));
+    places_ = c_.plus(places_, c_.unsqueeze(first_, {1}));
+  }
+
+  // Queries or keys, normalised and turned.
+  void prepare(ir::Value*& x, Inputs norm) {
+    if (ir::Value* scale = c_.input(norm)) {
+      RmsNormalizationAttrs attributes;
+      attributes.epsilon = epsilon_;
+      x = c_.add(attributes, {x, scale});
+    }
+    if (!turns_) return;
+    ir::Value *cosines = c_.input(kCosines), *sines = c_.input(kSines);
+    const std::optional<int64_t> half = c_.dim(cosines, 1).as_constant();
+    if (!half || cosines->rank() != 2 || 2 * *half > size_)
+      return c_.unsupported("cos_cache must have two dimensions, the last one known and at most half of {}", size_);
+    ir::Value* places = c_.has(kPositions) ? c_.input(kPositions) : places_;
+    x = rotary_embedding(c_, x, c_.gather(cosines, places, 0), c_.gather(sines, places, 0), {interleaved_, 2 * *half});
+  }
+
+  // New rows x become those of the cache up to the longest sequence; the whole cache is an output.
+  void write(ir::Value*& x, Inputs past, size_t output) {
+    if (!c_.has(past)) {
+      if (c_.wants(output)) c_.pass_on(output, to_slot(x));
+      return;
+    }
+    ir::Value* cache = c_.input(past);
+    ir::Value* missing = c_.binary(Op::max, c_.minus(total_, c_.shape_of(cache, 2, 3)), 0.0);
+    ir::Value* pads = c_.concat({c_.ints({0}), missing}, 0);
+    cache = c_.add(PadAttrs{}, {cache, pads, c_.scalar_like(0, cache), c_.ints({2})});
+    TensorScatterAttrs attributes;
+    attributes.axis = 2;
+    cache = c_.add(attributes, {cache, x, first_});
+    c_.set_output(output, cache);
+    x = c_.add(SliceAttrs{}, {cache, c_.ints({0}), total_, c_.ints({2}), c_.ints({1})});
+  }
+
+  // Which keys queries see, as booleans or as what is added to the scores; null where the attention says it.
+  ir::Value* mask_of_keys() {
+    ir::Value* visible = seen();
+    ir::Value* bias = c_.input(kBias);
+    if (has_sink_) return with_sink(visible, bias);
+    if (!bias || !visible) return bias ? bias : visible;
+    return c_.select(visible, bias, c_.scalar_like(-HUGE_VAL, bias));
+  }
+
+  // [batch or 1, 1, queries, keys]
+  ir::Value* seen() {
+    const bool is_triangle = causal_ && !c_.has(kPastKey) && window_ < 0 && !has_sink_;
+    attributes_.causal = is_triangle;
+    if (is_triangle) return nullptr;
+    ir::Value* keys = count_up(c_, c_.shape_of(k_, 2, 3));
+    if (!causal_) return c_.binary(Op::less, keys, c_.unsqueeze(lengths_, {1, 2, 3}));
+    ir::Value* places = c_.unsqueeze(places_, {1, 3});
+    ir::Value* visible = c_.binary(Op::less_equal, keys, places);
+    if (window_ < 0) return visible;
+    ir::Value* first = c_.minus(places, c_.integer_scalar(window_));
+    return c_.binary(Op::logical_and, visible, c_.binary(Op::greater, keys, first));
+  }
+
+  // A key more, of zeros, takes the weight of the sink, and gives it to a value of zeros.
+  ir::Value* with_sink(ir::Value* visible, ir::Value* bias) {
+    for (ir::Value** x : {&k_, &v_}) {
+      ir::Value* row = c_.concat({c_.shape_of(*x, 0, 2), c_.ints({1, size_})}, 0);
+      *x = c_.concat({*x, c_.expand(c_.scalar_like(0, *x), row)}, 2);
+    }
+    const DType type = bias ? bias->dtype() : DType::f32;
+    ir::Value *sink = c_.input(kSink), *zero = c_.scalar(0, type);
+    sink = sink ? c_.reshape(c_.cast(sink, type), {1, heads_, 1, 1}) : c_.filled(0, type, {1, 1, 1, 1});
+    ir::Value* mask = c_.select(visible, bias ? bias : zero, c_.scalar(-HUGE_VAL, type));
+    // Both for all that either of them tells apart.
+    ir::Value* lead = c_.shape_of(c_.plus(c_.slice(mask, 3, 0, 1), sink), 0, 3);
+    ir::Value* keys = c_.shape_of(mask, 3, 4);
+    return c_.concat({c_.expand(mask, c_.concat({lead, keys}, 0)), c_.expand(sink, c_.concat({lead, c_.ints({1})}, 0))},
+                     3);
+  }
+
+  NodeContext& c_;
+  AttentionAttrs attributes_;
+  int64_t heads_ = 0, kv_heads_ = 0, size_ = 0, window_ = -1;
+  bool causal_ = true, turns_ = false, interleaved_ = false, has_sink_ = false;
+  double epsilon_ = 0;
+  ir::Value *q_ = nullptr, *k_ = nullptr, *v_ = nullptr;
+  ir::Value *lengths_ = nullptr, *total_ = nullptr, *first_ = nullptr, *places_ = nullptr;
+};
+
+}  // namespace
+
+void import_group_query_attention(NodeContext& c) { GroupQueryAttention(c).run(); }
+
+}  // namespace lathe::onnx
