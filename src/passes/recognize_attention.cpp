@@ -148,18 +148,36 @@ class Recognition {
     return y ? y : refuse(fmt::format("the leading dimensions of '{}' are not known", x->name()));
   }
 
-  // The heads of which groups of x's are copies (repeat_kv), with a dimension of 1 for the group; null = x has none.
-  static Value* heads_of_copies(const Value* x) {
+  // The heads of which groups of x's are copies (repeat_kv); null = x has none.
+  Value* heads_of_copies(Value* x) {
+    Ints perm = {0, 1, 2, 3};
     const ir::Node* merged = x->producer();
+    for (; merged && merged->is(OpKind::transpose); merged = merged->input(0)->producer()) {
+      const Ints inner = permutation_of(merged->attrs<TransposeAttrs>(), perm.size());
+      for (int64_t& axis : perm) axis = inner[static_cast<size_t>(axis)];
+    }
     if (!merged || !merged->has_trait(kView) || x->rank() != 4) return nullptr;
     const ir::Node* expand = made_by(merged->input(0), OpKind::expand);
+    const auto head = static_cast<size_t>(perm[1]);
     if (!expand || expand->output()->rank() != 5) return nullptr;
     Value* heads = expand->input(0);
-    const Shape &five = expand->output()->shape(), &one = heads->shape();
-    if (one.size() != 5 || !is_one(one[2]) || one[1] != five[1]) return nullptr;
-    const bool is_copy = one[0] == five[0] && one[3] == five[3] && one[4] == five[4] && five[3] == x->shape()[2] &&
-                         five[4] == x->shape()[3] && five[0] == x->shape()[0];
-    return is_copy ? heads : nullptr;
+    // A copy of each stands behind it.
+    Shape copies = merged->output()->shape(), one = copies;
+    const Shape& five = expand->output()->shape();
+    one[head] = copies[head] = five[head];
+    copies.insert(copies.begin() + perm[1] + 1, five[head + 1]);
+    if (five != copies || heads->rank() != 5 || !is_one(heads->shape()[head + 1]) ||
+        without(heads->shape(), head + 1) != one)
+      return nullptr;
+    const ir::Node* view = heads->producer();
+    heads = view && view->has_trait(kView) && view->input(0)->shape() == one ? view->input(0)
+                                                                             : r_.squeeze(heads, {perm[1] + 1});
+    return perm == Ints{0, 1, 2, 3} ? heads : r_.transpose(heads, perm);
+  }
+
+  static Shape without(Shape shape, size_t dim) {
+    shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(dim));
+    return shape;
   }
 
   // One of each head, which was repeated for all queries.
@@ -187,16 +205,9 @@ class Recognition {
 
   // Keys and values whose heads were repeated for the queries' are read as they were before.
   void share_heads(std::vector<Value*>& inputs) {
-    if (!reason_.empty() || lead_.size() != 2) return;
+    if (!reason_.empty()) return;
     Value *k = heads_of_copies(inputs[1]), *v = heads_of_copies(inputs[2]);
-    if (!k || !v || k->shape()[1] != v->shape()[1]) return;
-    const auto squeezed = [&](Value* x) {
-      const ir::Node* view = x->producer();
-      const Shape four = {x->shape()[0], x->shape()[1], x->shape()[3], x->shape()[4]};
-      if (view && view->has_trait(kView) && view->input(0)->shape() == four) return view->input(0);
-      return r_.squeeze(x, {2});
-    };
-    inputs[1] = squeezed(k), inputs[2] = squeezed(v);
+    if (k && v && k->shape()[1] == v->shape()[1]) inputs[1] = k, inputs[2] = v;
   }
 
   Rewrite& r_;

@@ -76,15 +76,19 @@ bool keep_matrices(const ir::Value* a, const ir::Value* b) {
   return a->rank() >= 2 && b->rank() >= 2 && std::equal(a->shape().end() - 2, a->shape().end(), b->shape().end() - 2);
 }
 
-// Matrices of a batch that was flattened to one dimension for their transposition alone.
+// Matrices of a batch that was given other dimensions for their transposition alone.
 Result<bool> transpose_of_flat_batch(Rewrite& r) {
   const ir::Node* transpose = made_by(r.input(0), OpKind::transpose);
   const ir::Node* view = transpose ? transpose->input(0)->producer() : nullptr;
   if (!view || !view->has_trait(kView) || !swaps_last_two(transpose)) return false;
   ir::Value* x = view->input(0);
-  if (x->rank() != r.output()->rank() || !keep_matrices(x, view->output()) || !keep_matrices(r.input(0), r.output()))
-    return false;
-  r.absorb(transpose);
+  if (!keep_matrices(x, view->output()) || !keep_matrices(r.input(0), r.output())) return false;
+  Shape before = r.output()->shape();
+  std::swap(before[before.size() - 1], before[before.size() - 2]);
+  const std::optional<Ints> target = reshape_target(x->shape(), before);
+  if (!target) return false;
+  r.absorb(view), r.absorb(transpose);
+  x = x->shape() == before ? x : r.reshape(x, *target);
   return r.finish(r.transpose(x, swap_of_last_two(x->rank())));
 }
 
@@ -221,6 +225,60 @@ Result<bool> gather_to_slice(Rewrite& r) {
   return finish_as_reshape(r, r.slice(x, axis, at, at + 1));
 }
 
+// How many copies of each element a list of indices makes of that many: (0, 0, 1, 1) makes 2 of each; 1 = it does
+// otherwise.
+int64_t copies_of_each(const Ints& indices, int64_t extent) {
+  const auto count = std::ssize(indices);
+  if (extent < 1 || count <= extent || count % extent != 0) return 1;
+  const int64_t copies = count / extent;
+  for (int64_t i = 0; i < count; ++i)
+    if (indices[static_cast<size_t>(i)] != i / copies) return 1;
+  return copies;
+}
+
+// A copy of each gets a dimension of its own, as attention looks for, behind the axis and before a transpose that `x`
+// may be.
+Result<bool> copies_to_expand(Rewrite& r, int64_t axis) {
+  ir::Value* x = r.input(0);
+  if (x->content() || !r.input(1)->constant()) return false;
+  const std::optional<int64_t> extent = x->shape()[static_cast<size_t>(axis)].as_constant();
+  const int64_t copies = copies_of_each(to_ints(*r.input(1)->constant()), extent.value_or(0));
+  if (copies == 1) return false;
+  const ir::Node* transpose = made_by(x, OpKind::transpose);
+  if (transpose) x = transpose->input(0), axis = permutation_of(transpose)[static_cast<size_t>(axis)];
+  Shape repeated = x->shape(), merged = repeated;
+  repeated.insert(repeated.begin() + axis + 1, Expr(copies));
+  merged[static_cast<size_t>(axis)] = Expr(*extent * copies);
+  const std::optional<Ints> target = reshape_target(repeated, merged);
+  if (!target) return false;
+  Ints numbers(repeated.size(), 1);
+  numbers[static_cast<size_t>(axis) + 1] = copies;
+  ir::Value* result = r.reshape(r.expand(r.unsqueeze(x, {axis + 1}), r.ints(numbers)), *target);
+  if (transpose) r.absorb(transpose);
+  return r.finish(transpose ? r.transpose(result, permutation_of(transpose)) : result);
+}
+
+Result<bool> gather_to_expand(Rewrite& r) {
+  const int64_t axis = r.node->attrs<GatherAttrs>().axis;
+  return r.input(1)->rank() == 1 ? copies_to_expand(r, axis < 0 ? axis + r.input(0)->rank() : axis) : false;
+}
+
+// Tuples of one index.
+Result<bool> gather_nd_to_expand(Rewrite& r) {
+  const ir::Value* tuples = r.input(1);
+  const bool is_list = tuples->rank() == 2 && tuples->shape()[1] == Expr(1);
+  return is_list && r.node->attrs<GatherNdAttrs>().batch_dims == 0 ? copies_to_expand(r, 0) : false;
+}
+
+// What only dimensions of 1 are repeated along.
+Result<bool> tile_to_expand(Rewrite& r) {
+  const Shape& shape = r.input(0)->shape();
+  const std::optional<Ints> repeats = ints_of(r.input(1));
+  for (size_t i = 0; i < shape.size(); ++i)
+    if (shape[i] != Expr(1) && !(repeats && (*repeats)[i] == 1)) return false;
+  return r.finish(r.expand(r.input(0), r.cast(r.input(1), DType::i64)));
+}
+
 Result<bool> matmul_takes_transpose(Rewrite& r) {
   MatmulAttrs attrs = r.node->attrs<MatmulAttrs>();
   std::vector<ir::Value*> operands = r.node->inputs();
@@ -250,6 +308,9 @@ Result<bool> simplify_movement(ir::Graph& graph, PassContext& context) {
       {"squeeze(view(x)) = reshape(x)", OpKind::squeeze, view_of_view},
       {"unsqueeze(view(x)) = reshape(x)", OpKind::unsqueeze, view_of_view},
       {"gather(x, i) = reshape(slice(x, i, i + 1))", OpKind::gather, gather_to_slice},
+      {"gather(x, copies of each) = reshape(expand(unsqueeze(x)))", OpKind::gather, gather_to_expand},
+      {"gather_nd(x, copies of each) = reshape(expand(unsqueeze(x)))", OpKind::gather_nd, gather_nd_to_expand},
+      {"tile(x) = expand(x) along dimensions of 1", OpKind::tile, tile_to_expand},
       {"matmul(transpose(a), b) = matmul{transpose_a}(a, b)", OpKind::matmul, matmul_takes_transpose},
       {"matmul(view(x), w) = view(matmul(x, w))", OpKind::matmul, sink_view_through_matmul},
       {"unary(transpose(x)) = transpose(unary(x))", OpKind::unary, sink_through_one},

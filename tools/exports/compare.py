@@ -111,13 +111,16 @@ def expected_attentions(model, variant):
     return everywhere and int(dict(word.split("=") for word in others).get(variant, everywhere))
 
 
-def count_attentions(folder, arguments, limit):
-    """How many attentions the passes recognise in what the exporter wrote."""
+def count_attentions(model, folder, arguments, limit):
+    """How many attentions the passes recognise in what the exporter wrote; of models that share heads, those that do."""
     with tempfile.TemporaryDirectory() as dumps:
         lathe([arguments.build / "bin/lathe", "build", folder / "model.onnx", "-o", f"{dumps}/engine", "--target=cpu",
                "--buildBudget=0", "--skipPass", "decompose", "--dumpPasses", dumps], os.environ, limit)
-        last = max(pathlib.Path(dumps).glob("*.graph"))
-        return len(re.findall(r"= attention[({]", last.read_text()))
+        last = max(pathlib.Path(dumps).glob("*.graph")).read_text()
+    operands = re.findall(r"= attention(?:{[^}]*})?\((%[^ ,]+), (%[^ ,]+),", last)
+    shapes = dict(re.findall(r"(%\S+)(?: = .*)?: \w+\[(.*?)\](?: [@f].*)?$", last, re.M))
+    heads = [(shapes[q].split(", ")[1], shapes[k].split(", ")[1]) for q, k in operands]
+    return sum(of_keys != of_queries for of_queries, of_keys in heads) if model.shared else len(heads)
 
 
 def compare(model, case, device, folder, arguments, limit):

@@ -26,6 +26,7 @@ class Model(NamedTuple):
     emulated: bool = False  # small enough for the GPU that is emulated
     tolerance: float = 1e-4  # of the largest value, in float32
     attentions: str = ""  # that become the op: "2", or "2 dynamo-open=1" where an export has another number
+    shared: bool = False  # heads of keys and values serve several of the queries in each of them
 
 
 def torchvision(family, name, **options):
@@ -130,16 +131,17 @@ MODELS = [
           TOKENS, LENGTHS, attentions="2"),
     Model("bloom", transformers("BloomModel", "BloomConfig", hidden_size=64, n_layer=2, n_head=4, vocab_size=100), TOKENS,
           LENGTHS, attentions="2"),
-    Model("llama", transformers("LlamaForCausalLM", "LlamaConfig", **DECODER), TOKENS, LENGTHS, True, attentions="2"),
-    Model("mistral", transformers("MistralModel", "MistralConfig", **DECODER, sliding_window=8), TOKENS, LENGTHS, attentions="2"),
-    Model("qwen2", transformers("Qwen2Model", "Qwen2Config", **DECODER), TOKENS, LENGTHS, attentions="2"),
-    Model("gemma", transformers("GemmaModel", "GemmaConfig", **DECODER, head_dim=16), TOKENS, LENGTHS, attentions="2"),
+    Model("llama", transformers("LlamaForCausalLM", "LlamaConfig", **DECODER), TOKENS, LENGTHS, True, attentions="2", shared=True),
+    Model("mistral", transformers("MistralModel", "MistralConfig", **DECODER, sliding_window=8), TOKENS, LENGTHS, attentions="2", shared=True),
+    Model("qwen2", transformers("Qwen2Model", "Qwen2Config", **DECODER), TOKENS, LENGTHS, attentions="2", shared=True),
+    Model("qwen3", transformers("Qwen3Model", "Qwen3Config", **DECODER, head_dim=16), TOKENS, LENGTHS, attentions="2", shared=True),
+    Model("gemma", transformers("GemmaModel", "GemmaConfig", **DECODER, head_dim=16), TOKENS, LENGTHS, attentions="2", shared=True),
     Model("gpt_oss", transformers("GptOssModel", "GptOssConfig", **DECODER, head_dim=16, num_local_experts=4,
                                   num_experts_per_tok=2, sliding_window=8, experts_implementation="batched_mm"), TOKENS,
-          LENGTHS, attentions="2"),
+          LENGTHS, attentions="2", shared=True),
     Model("phi", transformers("PhiModel", "PhiConfig", **DECODER), TOKENS, LENGTHS, attentions="2"),
     Model("falcon", transformers("FalconModel", "FalconConfig", hidden_size=64, num_hidden_layers=2, num_attention_heads=4,
-                                 vocab_size=100), TOKENS, LENGTHS, attentions="2"),
+                                 vocab_size=100), TOKENS, LENGTHS, attentions="2", shared=True),
 
     Model("wav2vec2", transformers("Wav2Vec2ForCTC", "Wav2Vec2Config", **WAVE), SOUND, "1,3200 2,4000 3,5555"),
     Model("hubert", transformers("HubertModel", "HubertConfig", **WAVE), SOUND, "1,3200 2,4000 3,5555"),

@@ -83,7 +83,7 @@ def work(model, variant, folder, arguments):
     save(exported=round(time.monotonic() - started, 1), sets=case["sets"])
     if expected := expected_attentions(model, variant):
         try:
-            save(attentions=[count_attentions(folder, arguments, arguments.timeout), expected])
+            save(attentions=[count_attentions(model, folder, arguments, arguments.timeout), expected])
         except Failed:
             save(attentions=[0, expected])
     for device in arguments.devices:
