@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "ops/rules.h"
+#include "passes/einsum_to_matmul.h"
 #include "passes/match.h"
 #include "passes/rewrite.h"
 
@@ -186,6 +187,64 @@ Result<bool> softmax_without_largest(Rewrite& r) {
   return true;
 }
 
+// The number that every element is which is not 0; nullopt = there are several, or they are not known.
+std::optional<double> sole_number(const ir::Value* value) {
+  while (!value->constant()) {
+    if (value->dtype() == DType::boolean) return 1;
+    const ir::Node* node = value->producer();
+    if (!node) return std::nullopt;
+    const bool keeps = node->is(OpKind::cast) || node->is(OpKind::trilu);
+    const std::vector<const ir::Value*> operands =
+        keeps ? std::vector<const ir::Value*>{node->input(0)} : unchanged_operands(*node);
+    if (operands.size() != 1) return std::nullopt;
+    value = operands[0];
+  }
+  std::optional<double> number;
+  for (const double each : to_doubles(*value->constant()))
+    if (each != 0 && number.value_or(each) != each)
+      return std::nullopt;
+    else if (each != 0)
+      number = each;
+  return number;
+}
+
+// c where `value` is c for the zeros of the mask and 0 elsewhere: (1 - mask) * c, or constants.
+std::optional<double> number_of_hidden(const ir::Value* value, const ir::Value* mask) {
+  if (const auto scaled = match_scaled(value)) {
+    const ir::Node* others = made_by(scaled->x, Op::sub);
+    const bool is_rest = others && scalar_of(others->input(0)) == 1 && others->input(1) == mask;
+    return is_rest && sole_number(mask) == 1 ? std::optional(scaled->c) : std::nullopt;
+  }
+  const Tensor *numbers = value->constant(), *truths = mask->constant();
+  if (!numbers || !truths || numbers->dims() != truths->dims()) return std::nullopt;
+  std::optional<double> hidden;
+  for (int64_t i = 0; i < numbers->volume(); ++i) {
+    const double number = numbers->at_double(i);
+    if (truths->at_double(i) != 0 ? number != 0 : hidden.value_or(number) != number) return std::nullopt;
+    if (truths->at_double(i) == 0) hidden = number;
+  }
+  return hidden;
+}
+
+Result<bool> masked_by_product(Rewrite& r) {
+  const Op op = op_of(r);
+  if ((op != Op::add && op != Op::sub) || !is_floating(r.output()->dtype()) || !r.context.fast_math) return false;
+  for (size_t side = 0; side < (op == Op::add ? 2 : 1); ++side) {
+    const ir::Node* mul = made_by(r.input(side), Op::mul);
+    if (!mul || !r.input(side)->has_single_use()) continue;
+    for (size_t i : {1, 0}) {
+      ir::Value *x = mul->input(1 - i), *mask = mul->input(i);
+      if (!same_shape(x, r.output())) continue;
+      const std::optional<double> hidden = number_of_hidden(r.input(1 - side), mask), factor = sole_number(mask);
+      if (!hidden || !factor || !std::isfinite(*hidden) || !std::isfinite(*factor)) continue;
+      r.absorb(mul);
+      ir::Value* other = r.scalar(op == Op::add ? *hidden : -*hidden, x->dtype());
+      return r.finish(r.select(r.cast(mask, DType::boolean), r.scaled(x, *factor), other));
+    }
+  }
+  return false;
+}
+
 // Zeros of any shape, made and moved in whichever way.
 bool is_zeros(const ir::Value* value) {
   while (value && !value->constant()) {
@@ -223,6 +282,9 @@ Result<bool> canonicalize(ir::Graph& graph, PassContext& context) {
       {"x ^ 2 = x * x; x ^ 0.5 = sqrt(x); x ^ -1 = recip(x); x ^ -0.5 = recip(sqrt(x))", OpKind::elementwise, power},
       {"(x + a) + b = x + (a + b); (x * a) * b = x * (a * b)", OpKind::elementwise, merge_constants},
       {"x + (-y) = x - y", OpKind::elementwise, add_negative},
+      {"x * m + (1 - m) * c = select(m, x, c) where m is 0 or 1; so is it by constants", OpKind::elementwise,
+       masked_by_product},
+      {"einsum(a, b) = matmul(a, b) beside a softmax", OpKind::einsum, einsum_to_matmul},
       {"cast(cast(x)) = cast(x) when the first loses nothing", OpKind::cast, cast_of_cast},
       {"matmul of a vector = that of a matrix of one row or column", OpKind::matmul, vector_as_matrix},
       {"a constant row has no leading dimensions of 1", OpKind::elementwise, leading_ones},

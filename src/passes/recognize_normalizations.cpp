@@ -201,12 +201,43 @@ Result<bool> affine_into_group_norm(Rewrite& r) {
   return r.finish(r.add(norm->attributes(), {norm->input(0), factor, addend}));
 }
 
+// The axis along which `value` reduces x and stays of the same rank.
+std::optional<int64_t> reduced_axis(const ir::Value* value, ReduceOp op, const ir::Value* x) {
+  const ir::Node* reduce = made_by(value, OpKind::reduce);
+  if (!reduce || reduce->num_inputs() > 1 || reduce->input(0) != x) return std::nullopt;
+  const auto& attrs = reduce->attrs<ReduceAttrs>();
+  if (attrs.op != op || !attrs.keepdims || attrs.axes.size() != 1) return std::nullopt;
+  return attrs.axes[0] < 0 ? attrs.axes[0] + x->rank() : attrs.axes[0];
+}
+
+Result<bool> to_softmax(Rewrite& r) {
+  if (!is(r.node, Op::div) && !is(r.node, Op::mul)) return false;
+  for (size_t i : {0, 1}) {
+    const ir::Value *sum = r.input(1 - i), *exp = r.input(i);
+    if (is(r.node, Op::mul)) {
+      const ir::Node* recip = made_by(sum, UnaryOp::recip);
+      sum = recip ? recip->input(0) : nullptr;
+    }
+    const std::optional<int64_t> axis = reduced_axis(sum, ReduceOp::sum, exp);
+    const ir::Node* node = made_by(exp, UnaryOp::exp);
+    const ir::Node* shifted =
+        node && exp->uses().size() == 2 && !exp->is_graph_output() ? made_by(node->input(0), Op::sub) : nullptr;
+    if (axis && shifted && reduced_axis(shifted->input(1), ReduceOp::max, shifted->input(0)) == axis) {
+      r.absorb(node);
+      return r.finish(r.softmax(shifted->input(0), *axis));
+    }
+    if (is(r.node, Op::div)) break;
+  }
+  return false;
+}
+
 }  // namespace
 
 Result<bool> recognize_normalizations(ir::Graph& graph, PassContext& context) {
   static constexpr Rule rules[] = {
       {"(x - mean(x)) / sqrt(mean((x - mean(x))^2) + eps) = layer_norm(x); x / sqrt(mean(x^2) + eps) = rms_norm(x)",
        OpKind::elementwise, to_bare_norm},
+      {"exp(x - max(x)) / sum(exp(x - max(x))) = softmax(x)", OpKind::elementwise, to_softmax},
       {"layer_norm(x, 1) * s = layer_norm(x, s); rms_norm(x, 1) * s = rms_norm(x, s)", OpKind::elementwise,
        scale_into_norm},
       {"layer_norm(x, s) + b = layer_norm(x, s, b)", OpKind::elementwise, bias_into_norm},
