@@ -5,6 +5,7 @@
 #include "ops/rules.h"
 #include "passes/attention_mask.h"
 #include "passes/attention_shapes.h"
+#include "passes/lost_attention.h"
 #include "passes/match.h"
 #include "passes/pins.h"
 
@@ -218,10 +219,10 @@ class Recognition {
   std::string reason_;
 };
 
-// What `inspect --why` says of the softmax.
+// What `inspect` says of the softmax.
 void note(PassContext& context, const AttentionRefusal& refusal) {
   if (!refusal.softmax || refusal.reason.empty()) return;
-  context.notes[refusal.softmax->output()->name()] = fmt::format("no attention is made of it: {}", refusal.reason);
+  context.notes[refusal.softmax->output()->name()] = std::string(kNoAttention) + refusal.reason;
 }
 
 Result<bool> to_attention(Rewrite& r) {
@@ -249,7 +250,10 @@ Result<bool> recognize_attention(ir::Graph& graph, PassContext& context) {
   static constexpr Rule rules[] = {
       {"softmax(q k^T * scale + mask) v = attention(q, k, v, mask, sinks)", OpKind::matmul, to_attention},
   };
-  return apply_rules(graph, context, rules);
+  forget_lost_attentions(graph, context);
+  Result<bool> changed = apply_rules(graph, context, rules);
+  note_lost_attentions(graph, context);
+  return changed;
 }
 
 }  // namespace lathe

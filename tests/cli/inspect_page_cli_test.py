@@ -84,6 +84,51 @@ def write_chain(path, layers):
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)]), path)
 
 
+LOST = {  # by the softmax's name, which is that of its result: what stands around it, and the reason that is said
+    "read": "'read' is read by others, too",
+    "axis": "it runs along axis 2, and not along the last",
+    "logarithm": "it is a logarithm",
+    "einsum": "its scores pass the einsum 'bhqd,bhkd->hqk' of 'einsum_scores'",
+    "factors": "its scores are multiplied by values of each query or key",
+    "root": "its scores pass unary 'root_abs'",
+    "sorted": "its probabilities pass slice 'sorted_changed'",
+    "right": "its probabilities are the right operand of matmul 'right_y'",
+    "single": "its products are of single matrices",
+}
+
+
+def write_lost_attentions(path):
+    """A softmax between products for each reason, and an attention that is recognised."""
+    nodes, outputs, shapes = [], [], {"of_each": [2, 1, 5, 5]}
+
+    def op(kind, inputs, name, **attributes):
+        nodes.append(helper.make_node(kind, inputs, [name], name, **attributes))
+        return name
+
+    for name in ("attention", *LOST):
+        q, k, v = (f"{name}_{each}" for each in "qkv")
+        shapes |= dict.fromkeys((q, k, v), [5, 5] if name == "single" else [2, 3, 5, 5])
+        scores = f"{name}_scores"
+        if name == "einsum":
+            op("Einsum", [q, k], scores, equation="bhqd,bhkd->hqk")
+        else:
+            op("MatMul", [q, k], scores)
+        if name == "factors":
+            scores = op("Mul", [scores, "of_each"], "factors_changed")
+        if name == "root":
+            scores = op("Sqrt", [op("Abs", [scores], "root_abs")], "root_changed")
+        weights = op("LogSoftmax" if name == "logarithm" else "Softmax", [scores], name, axis=2 if name == "axis" else -1)
+        if name == "sorted":
+            weights = op("Slice", [weights, "starts", "ends", "axes", "steps"], "sorted_changed")
+        outputs.append(op("MatMul", [v, weights] if name == "right" else [weights, v], f"{name}_y"))
+    outputs.append("read")
+    constants = [numpy_helper.from_array(np.array([value], np.int64), each)
+                 for each, value in {"starts": -1, "ends": -10, "axes": 3, "steps": -1}.items()]
+    graph = helper.make_graph(nodes, "lost", [helper.make_tensor_value_info(each, TensorProto.FLOAT, shape) for each, shape in shapes.items()],
+                              [helper.make_tensor_value_info(each, TensorProto.FLOAT, None) for each in outputs], constants)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+
+
 class InspectPage(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -145,6 +190,21 @@ class InspectPage(unittest.TestCase):
                                max(product["Operations"] / rates["operations_per_us"]["f32"],
                                    product["Bytes"] / rates["memory_bytes_per_us"]))
         self.assertTrue(all("Candidates" in layer and "Why" in layer for layer in report["layers"]))
+
+    def test_lost_attentions(self):
+        self.maxDiff = None
+        file = self.folder / "lost.onnx"
+        write_lost_attentions(file)
+        shown = lathe("inspect", file, "--buildBudget=0", "--target=cpu")
+        text, page, report = self.inspect(file, "--buildBudget=0", "--target=cpu")
+        self.assertEqual({each["tensor"]: each["why"] for each in report["lost_attentions"]}, LOST)
+        for name, why in LOST.items():
+            self.assertRegex(shown, rf"(?m)^{name} +{re.escape(why)}$")
+        self.assertEqual([cell["text"].strip() for cell in page.find("td", "lost_attentions")],
+                         [word for each in report["lost_attentions"] for word in (each["tensor"], each["why"])])
+        text, page, report = self.inspect(self.folder / "chain.onnx", "--buildBudget=0", "--target=cpu")
+        self.assertEqual(report["lost_attentions"], [])
+        self.assertNotIn("lost_attentions", text)
 
     def test_engine_and_profile(self):
         engine = self.folder / "digits.engine"

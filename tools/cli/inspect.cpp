@@ -117,28 +117,38 @@ std::vector<double> profile(Session& session, const Json& layers, const std::str
   return times.medians();
 }
 
-constexpr std::string_view kFloatProduct = "multiplies floats: ";  // as passes note it
+// What passes note about tensors, by what such a note begins with.
+struct NoteTable {
+  const char* key;  // in reports
+  std::string_view note;
+  std::vector<std::string> header;
+};
+const NoteTable kNoteTables[] = {
+    {"float_products", "multiplies floats: ", {"result of", "multiplies floats, for"}},
+    {"lost_attentions", "no attention is made of it: ", {"softmax", "is part of no attention, for"}},
+};
 
-// Products of a quantised network that are of floats, and why: [{"tensor", "why"}].
-Json float_products(const Json& report) {
-  Json products = Json::array();
+// [{"tensor", "why"}]
+Json notes_of(const Json& report, std::string_view note) {
+  Json found = Json::array();
   for (const Json& tensor : report["tensors"]) {
     const std::string why = text_at(tensor, "why");
-    const size_t begin = why.find(kFloatProduct);
+    const size_t begin = why.find(note);
     if (begin == std::string::npos) continue;
-    const size_t reason = begin + kFloatProduct.size();
-    products.push_back(
+    const size_t reason = begin + note.size();
+    found.push_back(
         {{"tensor", text_at(tensor, "name")}, {"why", why.substr(reason, why.find('\n', reason) - reason)}});
   }
-  return products;
+  return found;
 }
 
-void show_float_products(const Json& json) {
-  const Json& products = json["float_products"];
-  if (products.empty()) return;
-  std::vector<std::vector<std::string>> rows = {{"result of", "multiplies floats, for"}};
-  for (const Json& product : products) rows.push_back({text_at(product, "tensor"), text_at(product, "why")});
-  fmt::print("\n{}", table(rows));
+void show_notes(const Json& json) {
+  for (const NoteTable& notes : kNoteTables) {
+    if (json[notes.key].empty()) continue;
+    std::vector<std::vector<std::string>> rows = {notes.header};
+    for (const Json& each : json[notes.key]) rows.push_back({text_at(each, "tensor"), text_at(each, "why")});
+    fmt::print("\n{}", table(rows));
+  }
 }
 
 Json inspect_engine(const InspectCommand& command, ConsoleLogger& logger) {
@@ -148,12 +158,10 @@ Json inspect_engine(const InspectCommand& command, ConsoleLogger& logger) {
   Session session =
       Session::open(command.file, request, logger, command.profile ? Session::Use::run : Session::Use::inspect);
   Json json = describe_engine(session, command.file);
-  json["float_products"] = Json::array();
-  if (!report.empty()) {
-    const Json built = Json::parse(report);
-    add_build_report(json, built);
-    json["float_products"] = float_products(built);
-  }
+  const Json built = report.empty() ? Json() : Json::parse(report);
+  if (!report.empty()) add_build_report(json, built);
+  for (const NoteTable& notes : kNoteTables)
+    json[notes.key] = report.empty() ? Json::array() : notes_of(built, notes.note);
   if (command.profile) set_times(json, profile(session, json["layers"], command.inputs, logger));
   return json;
 }
@@ -216,7 +224,7 @@ int inspect(const InspectCommand& command) {
     if (!command.html.empty()) check_writable(command.html);
     json = inspect_engine(command, logger);
     show_engine(json);
-    show_float_products(json);
+    show_notes(json);
     if (!command.html.empty()) write_file(command.html, page_of(json));
   }
   if (!command.json.empty()) write_file(command.json, json.dump(2) + "\n");

@@ -163,8 +163,8 @@ std::string page_of(const Json& engine) {
              "light</button></header>\n<main>\n",
              file, kPageStyle, name.empty() ? file : name, file) +
          cards(engine) + kernels_section(colours) + steps_section(engine, colours) + roofline_section(engine, colours) +
-         memory_section(engine) + copies_section(engine) + precision_section(engine) + bindings(engine) + "</main>\n" +
-         panels(engine) + fmt::format("<script>{}</script>\n</html>\n", kPageScript);
+         memory_section(engine) + copies_section(engine) + attention_section(engine) + precision_section(engine) +
+         bindings(engine) + "</main>\n" + panels(engine) + fmt::format("<script>{}</script>\n</html>\n", kPageScript);
 }
 
 }  // namespace lathe::cli

@@ -114,4 +114,16 @@ std::string copies_section(const Json& engine) {
          rows + "</table></div>\n";
 }
 
+std::string attention_section(const Json& engine) {
+  const Json lost = engine.value("lost_attentions", Json::array());
+  if (lost.empty()) return "";
+  std::string rows;
+  for (const Json& each : lost)
+    rows += fmt::format("<tr><td class=wrap>{}<td class=wrap>{}</tr>\n", escaped(text_at(each, "tensor")),
+                        escaped(text_at(each, "why")));
+  return "<h2>Softmaxes between products</h2><div class=scroll><table id=lost_attentions><tr><th>softmax<th>is part "
+         "of no attention, for</tr>\n" +
+         rows + "</table></div>\n";
+}
+
 }  // namespace lathe::cli

@@ -45,6 +45,7 @@ std::string panels(const Json& engine);                                         
 std::string roofline_section(const Json& engine, const KernelColours& colours);  // empty where no rates are known
 std::string memory_section(const Json& engine);                                  // the arena from step to step
 std::string copies_section(const Json& engine);
+std::string attention_section(const Json& engine);  // softmaxes that became none; empty = there are none
 
 // Of the table of steps, in pixels, on which the lanes rely.
 inline constexpr int kRowHeight = 26;
