@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "ops/rules.h"
+#include "passes/cache_updates.h"
 #include "passes/match.h"
 #include "passes/reshape_target.h"
 #include "passes/rewrite.h"
@@ -311,6 +312,9 @@ Result<bool> simplify_movement(ir::Graph& graph, PassContext& context) {
       {"gather(x, copies of each) = reshape(expand(unsqueeze(x)))", OpKind::gather, gather_to_expand},
       {"gather_nd(x, copies of each) = reshape(expand(unsqueeze(x)))", OpKind::gather_nd, gather_nd_to_expand},
       {"tile(x) = expand(x) along dimensions of 1", OpKind::tile, tile_to_expand},
+      {"transpose(scatter_nd(transpose(x), rows)) = scatter_elements(x, rows)", OpKind::transpose,
+       scatter_between_transposes},
+      {"scatter_elements(x, one index for all) = tensor_scatter(x)", OpKind::scatter_elements, scatter_of_one_row},
       {"matmul(transpose(a), b) = matmul{transpose_a}(a, b)", OpKind::matmul, matmul_takes_transpose},
       {"matmul(view(x), w) = view(matmul(x, w))", OpKind::matmul, sink_view_through_matmul},
       {"unary(transpose(x)) = transpose(unary(x))", OpKind::unary, sink_through_one},
