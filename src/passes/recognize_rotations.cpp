@@ -20,6 +20,7 @@ struct Part {
   int64_t begin = 0;
   int64_t step = 1;
   bool negated = false;
+  bool of_pairs = false;  // x has pairs along an axis of their own, its last, whose axis before it the part has as last
 };
 
 std::optional<int64_t> last_extent(const Value* x) {
@@ -50,6 +51,19 @@ std::optional<Part> part_of_split(const ir::Node& split, const Value* part) {
   return Part{split.input(0), begin};
 }
 
+std::optional<Part> part_of(const Value* value);
+
+// One of each pair of an axis of their own, which a view takes away.
+std::optional<Part> part_of_pairs(const ir::Node& view) {
+  Shape with_one = view.output()->shape();
+  with_one.push_back(Expr(1));
+  if (view.input(0)->shape() != with_one) return std::nullopt;
+  std::optional<Part> part = part_of(view.input(0));
+  if (!part || part->of_pairs || part->step != 1 || last_extent(part->x) != 2) return std::nullopt;
+  part->step = 2, part->of_pairs = true;
+  return part;
+}
+
 std::optional<Part> part_of(const Value* value) {
   if (const ir::Node* neg = made_by(value, UnaryOp::neg)) {
     std::optional<Part> part = part_of(neg->input(0));
@@ -58,6 +72,8 @@ std::optional<Part> part_of(const Value* value) {
   }
   if (const ir::Node* slice = made_by(value, OpKind::slice)) return part_of_slice(*slice);
   if (const ir::Node* split = made_by(value, OpKind::split)) return part_of_split(*split, value);
+  if (const ir::Node* view = value->producer(); view && view->has_trait(kView) && value->rank() > 0)
+    return part_of_pairs(*view);
   return std::nullopt;
 }
 
@@ -67,7 +83,9 @@ struct Pairs {
   int64_t count = 0;
 
   bool is(const Part& part, int64_t which) const {
-    return last_extent(part.x) == 2 * count && part.step == (interleaved ? 2 : 1) &&
+    const std::optional<int64_t> extent =
+        part.of_pairs ? (part.x->shape().end() - 2)->as_constant() : last_extent(part.x);
+    return extent == (part.of_pairs ? count : 2 * count) && part.step == (interleaved ? 2 : 1) &&
            part.begin == (interleaved ? which : which * count);
   }
 };
@@ -103,12 +121,12 @@ std::optional<Joined> joined_by(const ir::Node& concat) {
 struct PairedValue {
   Value *forwards, *backwards;
 };
-PairedValue pair_up(Rewrite& r, Value* x, const Pairs& pairs) {
-  const auto rank = static_cast<size_t>(x->rank());
+PairedValue pair_up(Rewrite& r, const Part& part, const Pairs& pairs) {
+  const auto rank = static_cast<size_t>(part.x->rank() - (part.of_pairs ? 1 : 0));
   Ints shape(rank + 1, 0);
   shape[rank - 1] = pairs.interleaved ? pairs.count : 2;
   shape[rank] = pairs.interleaved ? 2 : pairs.count;
-  Value* forwards = r.reshape(x, shape);
+  Value* forwards = part.of_pairs ? part.x : r.reshape(part.x, shape);
   const auto axis = static_cast<int64_t>(pairs.interleaved ? rank : rank - 1);
   return {forwards, r.add(SliceAttrs{}, {forwards, r.ints({-1}), r.ints({INT64_MIN}), r.ints({axis}), r.ints({-1})})};
 }
@@ -133,7 +151,7 @@ Result<bool> join_of_parts(Rewrite& r) {
   const std::optional<Part> first = part_of(joined->parts[0]), second = part_of(joined->parts[1]);
   const Pairs& pairs = joined->pairs;
   if (!first || !second || first->x != second->x || !pairs.is(*first, 1) || !pairs.is(*second, 0)) return false;
-  Value* result = pair_up(r, first->x, pairs).backwards;
+  Value* result = pair_up(r, *first, pairs).backwards;
   if (first->negated || second->negated)
     result = r.mul(result, of_each(r, pairs, first->negated ? -1 : 1, second->negated ? -1 : 1));
   return finish(r, pairs, result);
@@ -177,7 +195,7 @@ Result<bool> join_of_turned(Rewrite& r) {
   const auto beside_pairs = [&](Value* x) {
     return x->rank() == 0 ? x : r.unsqueeze(x, {pairs.interleaved ? x->rank() : x->rank() - 1});
   };
-  const PairedValue x = pair_up(r, (*first)[0].part.x, pairs);
+  const PairedValue x = pair_up(r, (*first)[0].part, pairs);
   Value* signed_sines = r.mul(beside_pairs(sines), of_each(r, pairs, -1, 1));
   return finish(r, pairs, r.plus(r.mul(x.forwards, beside_pairs(cosines)), r.mul(x.backwards, signed_sines)));
 }
