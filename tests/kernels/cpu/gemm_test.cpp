@@ -191,7 +191,7 @@ TEST(Gemm, BlocksOfPairs) {
 
 // Of rows that lie apart, of stacks of matrices, and of one matrix that is repeated.
 TEST(PairBlocks, HaveEachPairOnceAndZerosBehindThem) {
-  if (!gemm::has_matrix_tiles()) GTEST_SKIP() << "they are written by instructions that go with matrix registers";
+  if (!has_matrix_registers()) GTEST_SKIP() << "they are written by instructions that go with matrix registers";
   for (const int64_t rows : {1, 17, 33, 197})
     for (const int64_t k : {1, 31, 33, 64}) {
       TestTensor a = TestTensor::strided({2, rows, k}, {rows == 33 ? 0 : rows * (k + 3), k + 3, 1});

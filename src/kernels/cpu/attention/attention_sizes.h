@@ -51,7 +51,7 @@ struct Sizes {
   // Likewise along so many keys, in whole matrix registers where there are some: weights and values behind them are
   // zeros, and no rests have to be copied.
   int64_t steps_of_weights(int64_t seen) const {
-    return bf16 && gemm::has_matrix_tiles() ? round_up<int64_t>(steps(seen), gemm::kMatrixRegisterRows) : steps(seen);
+    return bf16 && has_matrix_registers() ? round_up<int64_t>(steps(seen), gemm::kMatrixRegisterRows) : steps(seen);
   }
   const gemm::TileTable& tiles() const {
     static const gemm::TileTable& floats = LATHE_ISA_SELECT(tile_table)();

@@ -92,7 +92,7 @@ void ConvInteger::read(const TensorArg& x, const TensorArg& weights, const Tenso
   Geometry& geometry = reading.geometry = geometry_of(shape_, x, out);
   ConvShape& shape = geometry.shape;
   const bool pads = std::ranges::all_of(shape.pad, [](int64_t pad) { return pad >= 0; });
-  if (gemm::has_matrix_tiles() && weights.dtype != DType::u8 && pads && !geometry.contiguous()) {
+  if (gemm::has_matrix_tiles(panels().k) && weights.dtype != DType::u8 && pads && !geometry.contiguous()) {
     reading.image.emplace(geometry);
     reading.needs = reading.image->needs(config_);
     reading.rows = reading.image->rows();
@@ -167,7 +167,7 @@ void ConvInteger::run(const Launch& launch) const {
     pixels.emplace(geometry, config_, reading.needs, taps, zeros, x.as<float>(), rows);
     if (flipped) pixels->keep_outside();  // where they are 128, which the sums of the weights take off
     problem.source = &*pixels;
-    problem.row_unit = config_.row_aligned && !gemm::has_matrix_tiles() ? geometry.out[2] : 0;
+    problem.row_unit = config_.row_aligned && !gemm::has_matrix_tiles(panels().k) ? geometry.out[2] : 0;
   }
   problem.rows = reading.rows;
   problem.groups = shape_.groups;

@@ -21,7 +21,7 @@ std::string text_of(const ConvConfig& config) {
 
 std::vector<Config> configs(const Problem& problem, const ConvShape& shape) {
   conv::ConvProblem p = conv_problem(problem, shape);
-  p.is_narrow = true;
+  p.is_narrow = gemm::fills_matrix_registers(shape.volume() * shape.group_inputs());
   std::vector<ConvConfig> choices = conv::candidates(p, problem.target.cores);
   std::erase_if(choices, [&](const ConvConfig& config) {
     return config.algorithm != conv::Algorithm::direct || !gemm::has_whole_tiles(problem.target, config.blocking);

@@ -18,7 +18,10 @@ const MatrixTiles* matrix() {
 const TileTable& tiles_of(const GemmProblem& problem) {
   static const TileTable& floats = LATHE_ISA_SELECT(tile_table)();
   static const TileTable& integers = LATHE_ISA_SELECT(integer_tile_table)(multiplies_bytes());
-  if (problem.integers) return matrix() && problem.integers->row_factor == 0 ? matrix()->integers : integers;
+  if (problem.integers) {
+    const bool in_matrices = has_matrix_tiles(problem.panels.k) && problem.integers->row_factor == 0;
+    return in_matrices ? matrix()->integers : integers;
+  }
   return problem.pairs ? pair_tiles() : floats;
 }
 
@@ -296,7 +299,7 @@ void run_panels_alone(const GemmProblem& problem, int64_t first, int64_t last, s
   Worker(problem, scratch).run({0, problem.rows, first, last});
 }
 
-bool has_matrix_tiles() { return matrix() != nullptr; }
+bool has_matrix_tiles(int64_t fours) { return matrix() && fills_matrix_registers(fours); }
 
 const TileTable& pair_tiles() {
   static const TileTable& vectors = LATHE_ISA_SELECT(pair_tile_table)(multiplies_bf16());

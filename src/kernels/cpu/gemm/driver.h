@@ -108,8 +108,11 @@ class MatrixSetup {
   void (*const leave_)();
   int code_ = 0;
 };
-// Whether products of 8-bit integers are taken in matrix registers, unless A's rows have factors (row_factor).
-bool has_matrix_tiles();
+// Whether so many fours of 8-bit integers along K fill a row of a matrix register. Vectors multiply fewer in less time,
+// for they do not store sums.
+constexpr bool fills_matrix_registers(int64_t fours) { return fours >= kMatrixRegisterRows; }
+// Whether products of them are taken there, unless A's rows have factors (row_factor).
+bool has_matrix_tiles(int64_t fours);
 // Tiles of products of bf16 on this machine.
 const TileTable& pair_tiles();
 // Columns of the widest tile, at least a panel's.

@@ -48,7 +48,7 @@ class GemmKernel final : public Kernel {
   bool shares_b(const TensorArg& b) const { return params_.packed ? params_.batches == 1 : leading(b) == 1; }
   // Rows of A are the output's.
   bool takes_blocks(const TensorArg& a, const TensorArg& out) const {
-    return has_matrix_tiles() && blocking_.k_block % kMatrixRegisterRows == 0 && leading(a) == leading(out);
+    return has_matrix_registers() && blocking_.k_block % kMatrixRegisterRows == 0 && leading(a) == leading(out);
   }
   void pack_panels(const Panels& panels, const TensorArg& b, int64_t offset, int64_t first, int64_t last,
                    float* to) const;

@@ -177,10 +177,12 @@ IntegerEpilogue bind_integer_epilogue(const IntegerProgram& program, std::span<c
   const auto operand = [&](int i) -> const TensorArg& { return operands[static_cast<size_t>(i)]; };
   std::fill_n(zero, room, 0);
   if (program.zero_operand >= 0) copy_columns(operand(program.zero_operand), column_dim, columns, zero);
-  auto* start = reinterpret_cast<int32_t*>(scratch) + room * static_cast<int64_t>(3 + operands.size());
-  std::transform(zero, zero + room, start,
-                 [](int32_t z) { return static_cast<int32_t>(0 - static_cast<uint32_t>(z)); });
-  bound.start = start;
+  if (std::any_of(zero, zero + columns, [](int32_t z) { return z != 0; })) {
+    auto* start = reinterpret_cast<int32_t*>(scratch) + room * static_cast<int64_t>(3 + operands.size());
+    std::transform(zero, zero + room, start,
+                   [](int32_t z) { return static_cast<int32_t>(0 - static_cast<uint32_t>(z)); });
+    bound.start = start;
+  }
   // Sums wrap as those of the products do.
   for (int64_t c = 0; flipped && c < columns; ++c)
     zero[c] = static_cast<int32_t>(static_cast<uint32_t>(zero[c]) + static_cast<uint32_t>(flipped[c]));

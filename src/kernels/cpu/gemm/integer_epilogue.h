@@ -89,7 +89,7 @@ struct IntegerEpilogue {
   int32_t flip = 0;  // xor-ed to four elements of A: 0x80808080 where they are i8, which makes them u8, 128 larger
   // Of each column, with room for a whole tile behind the last one. Who sums begins with -zero.
   const int32_t* zero = nullptr;
-  const int32_t* start = nullptr;  // -zero for products of A that is not flipped
+  const int32_t* start = nullptr;  // -zero for products of A that is not flipped; null = all are zero
   const float* scale = nullptr;
   int32_t row_factor = 0;    // times the sum of a row of A, is added to the row's sums
   bool raw = false;          // sums stay integers

@@ -202,7 +202,7 @@ template <class Products, int kHeight, int kWidth>
 LATHE_INLINE void sum_products(const Tile& tile, float* to, int64_t stride) {
   if (tile.load_partial)
     load_sums<kHeight, kWidth>(tile, tile.partial, tile.partial_stride * 4);
-  else if constexpr (std::is_same_v<Products, Pairs>)
+  else if (std::is_same_v<Products, Pairs> || !tile.integers->start)
     clear_matrix<0>(), clear_matrix<1>(), clear_matrix<2>(), clear_matrix<3>();
   else  // a row for all rows
     load_sums<kHeight, kWidth>(tile, reinterpret_cast<const float*>(tile.integers->start + tile.column), 0);

@@ -34,7 +34,7 @@ std::vector<Config> configs(const Problem& problem, const Sizes& sizes) {
   gemm::TiledProduct product;  // of fours along K
   product.rows = sizes.rows;
   product.input_bytes = static_cast<double>(sizes.rows * sizes.k);
-  product.is_narrow = true;
+  product.is_narrow = gemm::fills_matrix_registers(ceil_div(sizes.k, 4));
   const auto us = [&](const gemm::Blocking& blocking) {
     product.panels = {ceil_div(sizes.k, 4), sizes.n, blocking.width};
     product.blocking = blocking;
