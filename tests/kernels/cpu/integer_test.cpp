@@ -135,6 +135,57 @@ TEST(GemmInteger, ComputedMatrices) {
   }
 }
 
+// Each level between with each residual: sums of them are what the program says, also where its roundings decide.
+TEST(GemmInteger, AddsLevelsAsTheProgramDoes) {
+  if (isa_level() == IsaLevel::baseline) GTEST_SKIP() << "quotients are rounded twice";
+  int fused = 0;
+  for (int i = 0; i < 12 && !::testing::Test::HasFailure(); ++i) {
+    // The first ones' sums lie in the middle between two levels again and again.
+    const double step = i == 0 ? 0.06 : 0.02 + 1e-5 * static_cast<double>(pick(0, 9999));
+    const double residual = i == 0 ? 0.08 : step * static_cast<double>(pick(500, 1500)) / 999;
+    const double result = i == 0 ? 0.16 : step * static_cast<double>(pick(900, 2500)) / 997;
+    const Form form{
+        fmt::format("in=2; r2=affine r0 {4} -0; r3=constant {0}; r4=div r2 r3; r5=round r4; r6=clip r5 -100 "
+                    "155; r7=affine r6 {0} -0; r8=affine r1 1 -{3}; r9=affine r8 {1} -0; r10=add r7 r9; "
+                    "r11=relu r10; r12=constant {2}; r13=div r11 r12; r14=round r13; r15=clip r14 0 255; "
+                    "out r15",
+                    step, residual, result, i % 3, step / 64),
+        {DType::u8},
+        0,
+        DType::u8};
+    SCOPED_TRACE(form.program);
+    const Program program = *parse_program(form.program);
+    const bool is_fused = gemm::compile_integer_epilogue(&program, {form.to, form.operands})->sum.operand == 0;
+    EXPECT_FALSE(i == 0 && is_fused);
+    fused += is_fused ? 1 : 0;
+    const int64_t k = i % 2 ? 4 : 64, n = 256;  // in vectors and in matrix registers
+    Levels a(i % 4 < 2 ? DType::u8 : DType::i8, {1, n, k}, false), out(form.to, {1, n, n}, false);
+    Levels other(DType::u8, {1, n, n}, false);
+    std::vector<int8_t> weights(static_cast<size_t>(k * n), int8_t{0});
+    for (int64_t r = 0; r < n; ++r) {
+      a.storage[static_cast<size_t>(r * k)] = static_cast<std::byte>(r);
+      weights[static_cast<size_t>(r * k)] = 64;
+      for (int64_t c = 0; c < n; ++c) other.storage[static_cast<size_t>(r * n + c)] = static_cast<std::byte>(c);
+    }
+    const gemm::Panels fours{k / 4, n, 64};
+    std::vector<int32_t> packed(static_cast<size_t>(gemm::packed_integers(fours, 1)));
+    gemm::pack_integers(fours, 1, weights.data(), packed);
+    const auto params = encode_params(gemm::IntegerGemmParams{k, n, {}, {form.to, form.operands}});
+    auto kernel = make_gemm_integer({params, &program});
+    ASSERT_TRUE(kernel) << kernel.error().to_string();
+    const std::vector<TensorArg> inputs{a.arg, flat(packed), other.arg};
+    run_kernel(**kernel, inputs, {out.arg}, 1);
+    for (int64_t r = 0; r < n; ++r)
+      for (int64_t c = 0; c < n && !::testing::Test::HasFailure(); ++c) {
+        const float values[] = {static_cast<float>(64 * a.at({0, r, 0})), static_cast<float>(c)};
+        float want = 0;
+        evaluate(program, values, {&want, 1});
+        ASSERT_EQ(out.at({0, r, c}), static_cast<double>(want)) << r << ", " << c;
+      }
+  }
+  EXPECT_GE(fused, 6) << "factors with the same levels are mostly there";
+}
+
 TEST(ConvInteger, RandomShapes) {
   for (int i = 0; i < 300 && !::testing::Test::HasFailure(); ++i) {
     const Form& form = forms()[static_cast<size_t>(i) % forms().size()];

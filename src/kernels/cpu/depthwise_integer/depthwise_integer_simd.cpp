@@ -200,7 +200,7 @@ LATHE_INLINE bool has_pairs(int64_t channels) { return channels % 4 == 0 && 2 * 
 template <class Products, int kStride>
 void sum_block(const IntegerStrip& strip, int64_t c, int n, bool in_pairs, int32_t* scratch) {
   const bool pairs = kStride == 2 && in_pairs;
-  const FoldedLevels<false, void> level(strip.integers->folded);
+  const FoldedLevels<Between::none, void> level(strip.integers->folded);
   const int32_t* ordered = strip.ordered + c * Ordered::count;
   const Block weights[3] = {load_ordered(ordered, 0), load_ordered(ordered, 1), load_ordered(ordered, 2)};
   Columns columns(strip, c, n, pairs);

@@ -17,10 +17,16 @@ LATHE_INLINE Vec rounded(Vec product) {
   return product;
 }
 
-// T: the residual's type, void where there is none.
-template <bool kHasBetween, class T>
+template <class T>
+constexpr bool is_levels = std::is_same_v<T, uint8_t> || std::is_same_v<T, int8_t>;
+
+// What is added to a level, or to levels between.
+enum class Between { none, folded, divided };
+
+// T: the residual's type, void where there is none. divided: FoldedScales::divides.
+template <Between kBetween, class T>
 struct FoldedLevels {
-  static constexpr bool kAddsLevels = kHasBetween && !std::is_void_v<T> && !std::is_same_v<T, float>;
+  static constexpr bool kHasBetween = kBetween != Between::none;
   explicit LATHE_INLINE FoldedLevels(const gemm::FoldedScales& folded)
       : packing(folded.zero, folded.least, folded.most, folded.flip),
         quotient(folded.quotient.scale),
@@ -36,7 +42,7 @@ struct FoldedLevels {
                                  [[maybe_unused]] int lanes) const {
     Vec value = to_float(sum) * scale + offset;
     if constexpr (kHasBetween) value = to_float(min_int(high, max_int(low, round_to_int(value)))) * step;
-    if constexpr (kAddsLevels)
+    if constexpr (kBetween == Between::divided)
       return round_to_int(
           quotient(rounded(value) + rounded(to_float(load_bytes(residual, lanes) - residual_zero) * residual_scale)));
     if constexpr (kHasBetween) value += shift;

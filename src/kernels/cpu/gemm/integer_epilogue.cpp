@@ -104,6 +104,14 @@ bool is_chain(const IntegerEpilogue& bound) {
   return epilogue.is_chain && std::ranges::all_of(epilogue.chain, runs);
 }
 
+void divide(FoldedScales& folded, const IntegerProgram::Levels& residual, float step, const Rounding& rounding) {
+  folded.divides = true;
+  folded.quotient = rounding;
+  folded.step = step;
+  folded.residual_scale = residual.scale;
+  folded.residual_zero = residual.zero;
+}
+
 // What a residual and levels between add to a level, and the most that this is; see FoldedScales.
 float fold_operands(const IntegerEpilogue& bound, FoldedScales& folded) {
   const float factor = 1 / bound.program->rounding.scale;
@@ -119,28 +127,31 @@ float fold_operands(const IntegerEpilogue& bound, FoldedScales& folded) {
   folded.high = bound.between.rounding.high;
   folded.step = bound.between.step * factor;
   most += std::max(std::abs(folded.low), std::abs(folded.high)) * std::abs(folded.step);
-  if (bound.residual >= 0 && is_byte_integer(bound.program->operand_types[static_cast<size_t>(bound.residual)])) {
+  if (bound.residual < 0 || !is_byte_integer(bound.program->operand_types[static_cast<size_t>(bound.residual)]))
+    return most;
+  if (const FusedSum& sum = bound.program->sum; sum.operand == bound.residual) {
+    folded.step = sum.step;
+    folded.residual_scale = sum.residual_scale;
+    folded.shift = sum.shift;
+  } else {
     const IntegerProgram::Levels& levels = bound.program->levels[static_cast<size_t>(bound.residual)];
-    folded.residual_scale = levels.scale;
-    folded.residual_zero = levels.zero;
-    folded.step = bound.between.step;
-    folded.quotient = bound.program->rounding;
+    divide(folded, levels, bound.between.step, bound.program->rounding);
   }
   return most;
 }
 
-// How levels become bytes.
-void fold_bytes(const IntegerEpilogue& bound, FoldedScales& folded) {
-  const Rounding& rounding = bound.program->rounding;
-  const bool is_signed = bound.program->to == DType::i8;
+// How levels of values within bounds become bytes.
+void fold_bytes(const IntegerProgram& program, const Bounds& bounds, FoldedScales& folded) {
+  const Rounding& rounding = program.rounding;
+  const bool is_signed = program.to == DType::i8;
   const auto byte_of = [&](float value) {
     const float level = std::nearbyint(value / rounding.scale) + rounding.zero;
     return static_cast<int32_t>(std::clamp(level, rounding.low, rounding.high)) + (is_signed ? 128 : 0);
   };
   folded.zero = static_cast<int32_t>(rounding.zero) + (is_signed ? 128 : 0);
   folded.flip = is_signed ? static_cast<int32_t>(0x80808080u) : 0;
-  folded.least = byte_of(bound.bounds.low);
-  folded.most = byte_of(bound.bounds.high);
+  folded.least = byte_of(bounds.low);
+  folded.most = byte_of(bounds.high);
 }
 
 // `scale` becomes the folded one, where there is one. It has room for more columns than there are, as `offset` has.
@@ -155,11 +166,54 @@ void fold_scales(IntegerEpilogue& bound, int64_t columns, std::span<float> scale
     return;
   std::fill(offset + columns, offset + scale.size(), 0.0f);
   folded.offset = offset;
-  fold_bytes(bound, folded);
+  fold_bytes(*bound.program, bound.bounds, folded);
   bound.folded = folded;
 }
 
+// The numbers beside one.
+float beside(float x, int steps) {
+  for (; steps > 0; --steps) x = std::nextafter(x, HUGE_VALF);
+  for (; steps < 0; ++steps) x = std::nextafter(x, -HUGE_VALF);
+  return x;
+}
+
 }  // namespace
+
+void fuse_sum(IntegerProgram& program) {
+  const std::vector<EpilogueStep>& chain = program.middle.chain;
+  const auto between = std::ranges::find(chain, StepOp::levels, &EpilogueStep::op);
+  if (!is_byte_integer(program.to) || chain.end() - between < 2 || between[1].op != StepOp::add) return;
+  const auto operand = static_cast<size_t>(between[1].operand);
+  const IntegerProgram::Levels& residual = program.levels[operand];
+  const float factor = 1 / program.rounding.scale;
+  constexpr float kMostLevels = 256;
+  const bool is_of_bytes = is_byte_integer(program.operand_types[operand]) &&
+                           is_exact({between->x, 0, between->z, between->w}) && is_exact({1, residual.zero, 0, 0}) &&
+                           between->w - between->z < kMostLevels;
+  const float most = (std::max(std::abs(between->z), std::abs(between->w)) * std::abs(between->y) +
+                      (kMostLevels + std::abs(residual.zero)) * std::abs(residual.scale)) *
+                     factor;
+  if (!is_of_bytes || !(most < kConvertible)) return;
+  FoldedScales divided;
+  divided.low = between->z;
+  divided.high = between->w;
+  divide(divided, residual, between->y, program.rounding);
+  fold_bytes(program, bounds_of(program.rounding), divided);
+  static const auto alike = LATHE_ISA_SELECT(gives_levels_of);
+  FoldedScales fused = divided;
+  // Of 65,536 sums one or two lie so near to the middle between two levels that roundings decide. Other roundings are
+  // those of factors next to the true ones.
+  constexpr int kOrder[] = {0, 1, -1, 2, -2, 3, -3};
+  for (const int i : kOrder)
+    for (const int j : kOrder) {
+      fused.step = beside(between->y * factor, i);
+      fused.residual_scale = beside(residual.scale * factor, j);
+      fused.shift = -residual.zero * fused.residual_scale;
+      if (!alike(fused, divided, program.operand_types[operand] == DType::i8)) continue;
+      program.sum = {between[1].operand, fused.step, fused.residual_scale, fused.shift};
+      return;
+    }
+}
 
 size_t integer_scratch_bytes(int64_t columns, size_t operands) {
   return static_cast<size_t>(padded(columns)) * (4 + operands) * sizeof(float);

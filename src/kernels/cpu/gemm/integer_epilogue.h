@@ -32,6 +32,13 @@ struct Bounds {
   float low = 0, high = 0;
 };
 
+// Levels between that become a number, and a residual of 8 bits that is added to it, as FoldedScales does without
+// dividing.
+struct FusedSum {
+  int operand = -1;  // the residual; -1 = none that has the same levels
+  float step = 0, residual_scale = 0, shift = 0;
+};
+
 // What is known of it before shapes are.
 struct IntegerProgram {
   int zero_operand = -1;   // of the kernel's extra operands: i32, along the columns; -1 = none
@@ -45,6 +52,7 @@ struct IntegerProgram {
   DType to = DType::f32;
   Rounding rounding;  // of results of 8 bits
   Epilogue middle;    // reads the operands in the same order
+  FusedSum sum;
 };
 
 struct IntegerTypes {
@@ -68,15 +76,17 @@ Result<> check_integer_epilogue(const IntegerProgram& program, std::span<const T
 //
 //   round(clip(round(sum * scale[column] + offset[column]), low, high) * step + residual * residual_scale + shift)
 //
-// All products and sums stay within the range of i32. Levels between and a residual of levels are added as the chain
-// says it, and the sum is divided: sums of levels of two scales lie in the middle between two of a third again and
-// again (those of 6 and 8 every fourth time), where any other order of roundings gives another level.
+// All products and sums stay within the range of i32. Levels between and a residual of levels are added that way where
+// it was tried that each two of them give the level that the chain does (fuse_sum()). Elsewhere they are added as the
+// chain says it, and the sum is divided: sums of levels of two scales may lie in the middle between two of a third
+// again and again (those of 6 and 8 every fourth time), where any other order of roundings gives another level.
 struct FoldedScales {
   const float* offset = nullptr;  // null = an epilogue of another kind
   float residual_scale = 0, shift = 0;
   float low = 0, high = 0, step = 0;
-  Rounding quotient;            // where the sum is divided,
-  float residual_zero = 0;      // and the residual is (level - residual_zero) * residual_scale
+  bool divides = false;  // the sum, by `quotient`,
+  Rounding quotient;     // and the residual is (level - residual_zero) * residual_scale
+  float residual_zero = 0;
   int32_t zero = 0;             // is added to levels. 128 more where they are i8, which makes them u8 ...
   int32_t least = 0, most = 0;  // ... of this range ...
   int32_t flip = 0;             // ... until this is xor-ed to four of them
@@ -118,6 +128,9 @@ IntegerEpilogue bind_integer_epilogue(const IntegerProgram& program, std::span<c
                                       const TensorArg& output, int column_dim, const int32_t* flipped,
                                       std::byte* scratch);
 
+// Finds the program's sum, if it has one, and factors by which it has the same levels without a division.
+void fuse_sum(IntegerProgram& program);
+
 struct TileTable;
 
 // A smaller number of levels, times any factor that rounding errors are, is converted to i32.
@@ -142,6 +155,10 @@ LATHE_ISA_DECLARE(const gemm::TileTable& integer_tile_table(bool multiplies_byte
 using FinishIntegers = void(const gemm::IntegerEpilogue& integers, const TileRows& where, int32_t* sums, int64_t stride,
                             int rows, int64_t column, int columns);
 LATHE_ISA_DECLARE(FinishIntegers finish_integers)
+
+// Whether both give the same levels, between `least` and `most`, for all levels between and all residuals.
+LATHE_ISA_DECLARE(bool gives_levels_of(const gemm::FoldedScales& fused, const gemm::FoldedScales& divided,
+                                       bool is_signed))
 
 // Writes offsets and divides scales; false, and scales stay, where levels may be no i32.
 LATHE_ISA_DECLARE(bool fold_columns(const gemm::FoldedColumns& folded))

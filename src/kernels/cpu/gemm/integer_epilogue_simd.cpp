@@ -87,10 +87,10 @@ void finish_direct(const IntegerEpilogue& integers, const TileRows& where, const
   if (c < sums.columns) finish_vector<kForm, T>(integers, where, sums, c, sums.columns - c);
 }
 // The same by FoldedScales, of up to kVectors vectors of columns, of which n columns exist.
-template <bool kHasBetween, class T, int kVectors>
+template <Between kBetween, class T, int kVectors>
 LATHE_INLINE void finish_folded(const IntegerEpilogue& integers, const TileRows& where, const Sums& sums, int c,
                                 int n) {
-  const FoldedLevels<kHasBetween, T> level(integers.folded);
+  const FoldedLevels<kBetween, T> level(integers.folded);
   const int64_t column = sums.column + c;
   Vec scale[kVectors], offset[kVectors];
   LATHE_UNROLL
@@ -108,20 +108,24 @@ LATHE_INLINE void finish_folded(const IntegerEpilogue& integers, const TileRows&
                                             level.packing);
   }
 }
-template <bool kHasBetween, class T>
+template <Between kBetween, class T>
 void finish_folded(const IntegerEpilogue& integers, const TileRows& where, const Sums& sums) {
   int c = 0;
   for (; c + 4 * kLanes <= sums.columns; c += 4 * kLanes)
-    finish_folded<kHasBetween, T, 4>(integers, where, sums, c, 4 * kLanes);
+    finish_folded<kBetween, T, 4>(integers, where, sums, c, 4 * kLanes);
   for (; c + kLanes < sums.columns; c += 2 * kLanes)
-    finish_folded<kHasBetween, T, 2>(integers, where, sums, c, std::min(sums.columns - c, 2 * kLanes));
-  if (c < sums.columns) finish_folded<kHasBetween, T, 1>(integers, where, sums, c, sums.columns - c);
+    finish_folded<kBetween, T, 2>(integers, where, sums, c, std::min(sums.columns - c, 2 * kLanes));
+  if (c < sums.columns) finish_folded<kBetween, T, 1>(integers, where, sums, c, sums.columns - c);
 }
 
 template <class T>
 void finish_typed(const IntegerEpilogue& integers, const TileRows& where, const Sums& sums) {
-  if (integers.folded.offset)
-    return (integers.has_between ? finish_folded<true, T> : finish_folded<false, T>)(integers, where, sums);
+  if (integers.folded.divides) {
+    if constexpr (is_levels<T>) return finish_folded<Between::divided, T>(integers, where, sums);
+  } else if (integers.folded.offset) {
+    return (integers.has_between ? finish_folded<Between::folded, T> : finish_folded<Between::none, T>)(integers, where,
+                                                                                                        sums);
+  }
   constexpr decltype(&finish_typed<T>) kForms[] = {finish_direct<0, T>, finish_direct<kRounds, T>,
                                                    finish_direct<kBetween, T>, finish_direct<kRounds | kBetween, T>};
   kForms[(integers.rounds ? kRounds : 0) | (integers.has_between ? kBetween : 0)](integers, where, sums);
@@ -272,6 +276,34 @@ void finish_integers(const IntegerEpilogue& integers, const TileRows& where, int
                       : integers.chained ? finish_chain
                                          : finish_program;
   finish(integers, where, {sums, stride, rows, column, columns});
+}
+
+template <class T>
+bool gives_levels_of(const gemm::FoldedScales& fused, const gemm::FoldedScales& divided) {
+  const FoldedLevels<Between::folded, T> first(fused);
+  const FoldedLevels<Between::divided, T> second(divided);
+  const auto clip = [&](IntVec level) {
+    return min_int(broadcast_int(divided.most), max_int(broadcast_int(divided.least), level + divided.zero));
+  };
+  T residuals[256];
+  for (int i = 0; i < 256; ++i) residuals[i] = static_cast<T>(i);
+  for (auto level = static_cast<int32_t>(divided.low), high = static_cast<int32_t>(divided.high); level <= high;
+       ++level) {
+    IntVec differs{};
+    for (int i = 0; i < 256; i += kLanes) {
+      const auto of = [&](const auto& levels) {
+        return clip(levels(broadcast_int(level), broadcast(1), zero(), residuals + i, kLanes));
+      };
+      differs |= of(first) ^ of(second);
+    }
+    for (int i = 0; i < kLanes; ++i)
+      if (differs[i] != 0) return false;
+  }
+  return true;
+}
+
+bool gives_levels_of(const gemm::FoldedScales& fused, const gemm::FoldedScales& divided, bool is_signed) {
+  return (is_signed ? gives_levels_of<int8_t> : gives_levels_of<uint8_t>)(fused, divided);
 }
 
 bool fold_columns(const gemm::FoldedColumns& folded) {

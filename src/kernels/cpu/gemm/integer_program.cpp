@@ -200,6 +200,7 @@ Result<IntegerProgram> compile_integer_epilogue(const Program* program, const In
   }
   const Program middle = cut.finish();
   LATHE_ASSIGN(result.middle, compile_epilogue(&middle));
+  fuse_sum(result);
   return result;
 }
 

@@ -84,10 +84,10 @@ void sum_rows(const Tile& tile, int rows, int32_t* sums) {
 }
 
 // Sums become levels, and are not stored between. Column by column, for each has factors of its own.
-template <bool kHasBetween, class T, int kRows, int kCols>
+template <Between kBetween, class T, int kRows, int kCols>
 LATHE_INLINE void finish_in_registers(IntVec (&sums)[kRows][kCols], const Tile& tile) {
   const gemm::IntegerEpilogue& integers = *tile.integers;
-  const FoldedLevels<kHasBetween, T> level(integers.folded);
+  const FoldedLevels<kBetween, T> level(integers.folded);
   LATHE_UNROLL
   for (int v = 0; v < kCols; ++v) {
     const int64_t column = tile.column + v * kLanes;
@@ -112,14 +112,17 @@ LATHE_INLINE bool try_in_registers(IntVec (&sums)[kRows][kCols], const Tile& til
   const gemm::IntegerEpilogue& integers = *tile.integers;
   if (!integers.folded.offset || tile.store_partial) return false;
   if (integers.residual < 0 && !integers.has_between) {
-    finish_in_registers<false, void>(sums, tile);
+    finish_in_registers<Between::none, void>(sums, tile);
     return true;
   }
   if constexpr (kCols == kVectors) {
     const bool is_usual = integers.residual >= 0 && integers.has_between &&
                           integers.program->operand_types[static_cast<size_t>(integers.residual)] == DType::u8;
     if (!is_usual || tile.columns != kCols * kLanes) return false;
-    finish_in_registers<true, uint8_t>(sums, tile);
+    if (integers.folded.divides)
+      finish_in_registers<Between::divided, uint8_t>(sums, tile);
+    else
+      finish_in_registers<Between::folded, uint8_t>(sums, tile);
     return true;
   }
   return false;

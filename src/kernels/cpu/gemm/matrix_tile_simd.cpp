@@ -223,10 +223,10 @@ LATHE_INLINE void sum_tile(const Tile& tile, float* sums) {
 }
 
 // T: see FoldedLevels.
-template <bool kHasBetween, class T, int kWidth>
+template <Between kBetween, class T, int kWidth>
 LATHE_INLINE void finish_levels(const Tile& tile, const int32_t* sums) {
   const gemm::IntegerEpilogue& integers = *tile.integers;
-  const FoldedLevels<kHasBetween, T> level(integers.folded);
+  const FoldedLevels<kBetween, T> level(integers.folded);
   Vec scale[kWidth], offset[kWidth];
   LATHE_UNROLL
   for (int v = 0; v < kWidth; ++v) {
@@ -234,14 +234,14 @@ LATHE_INLINE void finish_levels(const Tile& tile, const int32_t* sums) {
     offset[v] = load(integers.folded.offset + tile.column + v * kLanes);
   }
   const auto mask = static_cast<__mmask32>((uint64_t{1} << tile.columns) - 1);
-  // The bytes of so many rows are a vector. The last rows are taken again where there are fewer.
+  // The bytes of so many rows are a vector. The last row is taken again where there are fewer.
   constexpr int kTogether = 4 / kWidth;
   const int rows = tile.rows - tile.skipped;
-  for (int r = 0; r < rows; r += kTogether) {
+  const auto finish_rows = [&](auto row_at) {
     IntVec levels[4];
     LATHE_UNROLL
     for (int i = 0; i < kTogether; ++i) {
-      const int row = std::min(r + i, rows - 1);
+      const int row = row_at(i);
       LATHE_UNROLL
       for (int v = 0; v < kWidth; ++v)
         levels[i * kWidth + v] = level(load_int(sums + (row * kWidth + v) * kLanes), scale[v], offset[v],
@@ -249,7 +249,7 @@ LATHE_INLINE void finish_levels(const Tile& tile, const int32_t* sums) {
     }
     const __m512i bytes = in_a_row(pack_in_turns(levels, level.packing));
     const auto store_row = [&]<int kPart>() {
-      auto* out = reinterpret_cast<std::byte*>(tile.where->out[std::min(r + kPart, rows - 1)]) + tile.column;
+      auto* out = reinterpret_cast<std::byte*>(tile.where->out[row_at(kPart)]) + tile.column;
       if constexpr (kWidth == 2)
         _mm256_mask_storeu_epi8(out, mask, _mm512_extracti64x4_epi64(bytes, kPart));
       else
@@ -258,7 +258,10 @@ LATHE_INLINE void finish_levels(const Tile& tile, const int32_t* sums) {
     store_row.template operator()<0>();
     store_row.template operator()<1>();
     if constexpr (kWidth == 1) store_row.template operator()<2>(), store_row.template operator()<3>();
-  }
+  };
+  int r = 0;
+  for (; r + kTogether <= rows; r += kTogether) finish_rows([r](int i) { return r + i; });
+  if (r < rows) finish_rows([r, rows](int i) { return std::min(r + i, rows - 1); });
 }
 
 template <int kWidth>
@@ -272,10 +275,13 @@ void run_integers(const Tile& tile) {
   if (tile.store_partial) return;
   int32_t* finished = sums + tile.skipped * kWidth * kLanes;
   if (integers.folded.offset) {
-    if (integers.residual < 0 && !integers.has_between) return finish_levels<false, void, kWidth>(tile, finished);
+    if (integers.residual < 0 && !integers.has_between)
+      return finish_levels<Between::none, void, kWidth>(tile, finished);
     const bool is_usual = integers.residual >= 0 && integers.has_between && tile.columns == kWidth * kLanes &&
                           integers.program->operand_types[static_cast<size_t>(integers.residual)] == DType::u8;
-    if (is_usual) return finish_levels<true, uint8_t, kWidth>(tile, finished);
+    if (is_usual)
+      return (integers.folded.divides ? finish_levels<Between::divided, uint8_t, kWidth>
+                                      : finish_levels<Between::folded, uint8_t, kWidth>)(tile, finished);
   }
   finish_integers(integers, *tile.where, finished, kWidth * kLanes, tile.rows - tile.skipped, tile.column,
                   tile.columns);
