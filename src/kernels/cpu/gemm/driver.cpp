@@ -67,7 +67,7 @@ class Worker {
   }
 
   void run(const Share& share) {
-    if (gathers_ || (problem_.blocking.row_block == kTileByTile && problem_.blocking.k_block == 0))
+    if (gathers_ || depth_ > 0 || (problem_.blocking.row_block == kTileByTile && problem_.blocking.k_block == 0))
       return run_by_tiles(share);
     int64_t block = problem_.blocking.row_block ? problem_.blocking.row_block : share.last_row;
     if (problem_.blocks) block = round_up(block, problem_.row_unit);
@@ -96,7 +96,12 @@ class Worker {
   void plan_gathering() {
     const Tap *taps = problem_.taps, *end = taps + problem_.needs.taps;
     const int64_t k = problem_.panels.k, whole = k / 16 * 16;
-    gathers_ = tiles_.gather && gathered_floats(k, problem_.needs) > 0 && problem_.groups == 1 &&
+    // A product of taps takes as long as one of whole registers. Two of them for one are still less than to copy.
+    if (tiles_.gather && problem_.integers && problem_.needs.is_even && taps->depth < 16 &&
+        problem_.needs.taps <= 2 * ceil_div<int64_t>(k, 16) &&
+        std::all_of(taps, end, [&](const Tap& tap) { return tap.depth == taps->depth; }))
+      depth_ = taps->depth;
+    gathers_ = tiles_.gather && depth_ == 0 && gathered_floats(k, problem_.needs) > 0 && problem_.groups == 1 &&
                problem_.blocking.k_block == 0 &&
                std::any_of(taps, end, [](const Tap& tap) { return tap.depth % 16 != 0; });
     // B's rows for what does not fill the last 16 are then those that end with its last, where else they would have to
@@ -155,6 +160,7 @@ class Worker {
     tile.partial_stride = static_cast<int64_t>(count) * problem_.blocking.width;
     tile.b_rows = problem_.panels.k;
     tile.configured = matrices_.code();
+    tile.depth = depth_;
     for (int c = 0; c < columns; c += step) {
       tile.columns = std::min(step, columns - c);
       tile.column = group * problem_.panels.n + panel * problem_.panels.width + c;
@@ -269,6 +275,7 @@ class Worker {
   int64_t filled_row_ = -1;
   int filled_count_ = 0;
   bool gathers_ = false, zeros_first_ = false;
+  int depth_ = 0;  // of a tile
   float* gathered_ = nullptr;
   Tap gathered_taps_[2]{};
   int gathered_count_ = 1;

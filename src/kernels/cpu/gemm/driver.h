@@ -61,6 +61,7 @@ struct Needs {
   int64_t edge_floats = 0;
   // Products of integers or of bf16, whose rows of A are copied for matrix registers to be full, unless A is in blocks.
   bool is_narrow = false;
+  bool is_even = false;  // rows of A are in equal distances
 };
 
 struct GemmProblem {

@@ -57,7 +57,6 @@ struct Heights {
         second(tile.a_blocks       ? tile.height
                : tile.rows > first ? tile.rows - first
                                    : 1) {}
-  int code() const { return first << 8 | second; }
   int first, second;
 };
 LATHE_INLINE int first_rows(const Tile& tile) { return Heights(tile).first; }
@@ -65,12 +64,13 @@ LATHE_INLINE int first_rows(const Tile& tile) { return Heights(tile).first; }
 // What LDTILECFG reads (Intel's manual, volume 1, chapter 18). Registers of A and of sums have the tile's rows, or a
 // block's.
 struct alignas(64) Configuration {
-  explicit Configuration(Heights rows) {
+  Configuration(Heights rows, int depth) {
     for (int i = 0; i < 8; ++i) bytes[i] = 64;
     for (int j = 0; j < 2; ++j) {
       heights[j] = heights[kA] = static_cast<uint8_t>(rows.first);
       heights[2 + j] = heights[kA + 1] = static_cast<uint8_t>(rows.second);
-      heights[kB + j] = kDepth;
+      bytes[kA + j] = static_cast<uint16_t>(4 * depth);
+      heights[kB + j] = static_cast<uint8_t>(depth);
     }
   }
   uint8_t palette = 1, start = 0, reserved[14] = {};
@@ -81,10 +81,11 @@ struct alignas(64) Configuration {
 // Loading it clears the registers and takes two hundred clocks, so that a thread does so where the rows change.
 LATHE_INLINE void configure(const Tile& tile) {
   const Heights rows(tile);
-  if (*tile.configured == rows.code()) return;
-  const Configuration configuration(rows);
+  const int depth = tile.depth > 0 ? tile.depth : kDepth, code = rows.first << 16 | rows.second << 8 | depth;
+  if (*tile.configured == code) return;
+  const Configuration configuration(rows, depth);
   asm volatile("ldtilecfg %0" ::"m"(configuration));
-  *tile.configured = rows.code();
+  *tile.configured = code;
 }
 
 }  // namespace lathe::cpu::LATHE_ISA

@@ -149,6 +149,20 @@ LATHE_INLINE const Tap* multiply_run(const Tile& tile, const Tap* tap, const Tap
   return last + 1;
 }
 
+// Of taps that registers are as deep as.
+template <class Products, int kHeight, int kWidth>
+LATHE_INLINE void multiply_taps(const Tile& tile) {
+  const float* const* rows = tile.a_rows;
+  const int below = first_rows(tile);
+  for (const Tap *tap = tile.taps, *end = tap + tile.tap_count; tap < end; ++tap) {
+    const int64_t offset = tap->a_offset + tile.a_offset;
+    load_columns<kWidth>(tile.b + tap->k * tile.b_stride, tile.b_stride * 4, tile.b_next);
+    load_matrix<kA>(rows[0] + offset, tile.a_distance);
+    if constexpr (kHeight == 2) load_matrix<kA + 1>(rows[below] + offset, tile.a_distance);
+    multiply_registers<Products, kHeight, kWidth>();
+  }
+}
+
 // Of blocks, which end in zeros.
 template <class Products, int kHeight, int kWidth>
 LATHE_INLINE void multiply_blocks(const Tile& tile) {
@@ -175,6 +189,8 @@ template <class Products, int kHeight, int kWidth>
 LATHE_INLINE void multiply(const Tile& tile) {
   if constexpr (std::is_same_v<Products, Pairs>)
     if (tile.a_blocks) return multiply_blocks<Products, kHeight, kWidth>(tile);
+  if constexpr (!std::is_same_v<Products, Pairs>)
+    if (tile.depth > 0) return multiply_taps<Products, kHeight, kWidth>(tile);
   const char* prefetched = tile.prefetch;
   for (const Tap *tap = tile.taps, *end = tap + tile.tap_count; tap < end;)
     tap = tap->depth == 0 ? tap + 1 : multiply_run<Products, kHeight, kWidth>(tile, tap, end, prefetched);

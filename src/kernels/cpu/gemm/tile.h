@@ -44,10 +44,13 @@ struct Tile {
   const TileRows* where;
   int rows;
   int64_t b_rows;  // of the panel, from its first: where `b` may be read. Vectors' tiles do not look at it, nor at:
-  // How the thread's matrix registers are set up (Heights::code()); 0 = they are not.
+  // How the thread's matrix registers are set up (configure()); 0 = they are not.
   int* configured;
   int64_t a_distance;  // bytes from each row of A to the next; 0 = who sums is to look
-  int skipped;         // rows at the beginning that the tile before has finished; `where` begins behind them
+  // Floats along K in a row of A's registers, and rows of B's: those of each tap, where rows are at `a_distance` and
+  // no tap fills a register. 0 = registers are full, whatever taps they are of.
+  int depth;
+  int skipped;  // rows at the beginning that the tile before has finished; `where` begins behind them
   // A in blocks (gemm/pair_blocks.h), in place of a_rows; null = there are none. Taps then say where K begins and ends.
   const float* a_blocks;
   int height;                            // rows of a block
