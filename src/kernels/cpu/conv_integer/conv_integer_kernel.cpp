@@ -102,6 +102,7 @@ void ConvInteger::read(const TensorArg& x, const TensorArg& weights, const Tenso
     shape.in_channels *= std::exchange(shape.kernel[2], 1);
   reading.needs = needs_of(shape, config_);
   reading.needs.is_narrow = true;
+  reading.needs.is_even = geometry.contiguous();
   reading.rows = geometry.rows();
 }
 

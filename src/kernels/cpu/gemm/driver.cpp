@@ -51,7 +51,7 @@ struct Share {
 class Worker {
  public:
   Worker(const GemmProblem& problem, std::byte* scratch)
-      : problem_(problem), tiles_(tiles_of(problem)), matrices_(tiles_) {
+      : problem_(problem), tiles_(tiles_of(problem)), matrices_(tiles_), per_group_(problem.panels.count()) {
     auto take = [&](int64_t bytes) {
       std::byte* piece = scratch;
       scratch += round_up(bytes, 64);
@@ -88,7 +88,7 @@ class Worker {
   // Panels of one register are multiplied two by two.
   int64_t together(int64_t panel, int64_t last) const {
     const bool is_pair = problem_.blocks && problem_.panels.width == kMatrixRegisterRows && panel + 1 < last &&
-                         (panel + 1) % problem_.panels.count() != 0;
+                         (panel + 1) % per_group_ != 0;
     return is_pair ? 2 : 1;
   }
 
@@ -116,8 +116,11 @@ class Worker {
   struct Cut {
     int64_t begin, end, skipped;
   };
+  // Rows are often those of one tile: then nothing is divided, which takes as long as some products.
+  static int64_t tiles_of_rows(int64_t rows, int most) { return rows <= most ? 1 : ceil_div<int64_t>(rows, most); }
   // The i-th tile of `count` rows.
   Cut cut(int64_t i, int64_t tiles, int64_t count) const {
+    if (tiles == 1) return {0, count, 0};
     if (!tiles_.has_equal_tiles) return {count * i / tiles, count * (i + 1) / tiles, 0};
     const int64_t size = ceil_div(count, tiles), begin = std::min(i * size, count - size);
     return {begin, begin + size, i * size - begin};
@@ -130,7 +133,7 @@ class Worker {
     const int most = most_rows(ceil_div(widest, tiles_.lanes));
     const int64_t unit = problem_.row_unit ? problem_.row_unit : share.last_row - share.first_row;
     for (int64_t begin = share.first_row; begin < share.last_row; begin += unit) {
-      const int64_t size = std::min(unit, share.last_row - begin), tiles = ceil_div<int64_t>(size, most);
+      const int64_t size = std::min(unit, share.last_row - begin), tiles = tiles_of_rows(size, most);
       for (int64_t i = 0; i < tiles; ++i) {
         const Cut rows = cut(i, tiles, size);
         rows_begin_ = begin + rows.begin;
@@ -143,8 +146,8 @@ class Worker {
 
   // The panel, and those behind it that are multiplied together with it.
   void run_panel(int64_t flat_panel, int64_t count, bool more) {
-    const int64_t per_group = problem_.panels.count();
-    const int64_t group = flat_panel / per_group, panel = flat_panel % per_group;
+    const int64_t group = flat_panel < per_group_ ? 0 : flat_panel / per_group_;
+    const int64_t panel = flat_panel - group * per_group_;
     const float* b =
         problem_.packed + group * problem_.panels.floats() + problem_.panels.offset(panel - problem_.first_packed);
     const int stride = problem_.panels.stride(panel);
@@ -188,13 +191,14 @@ class Worker {
   }
 
   void run_rows(Tile& tile, int64_t first_tap, int64_t last_tap, int64_t depth, const float* upcoming) {
-    const int vectors = ceil_div(tile.columns, tiles_.lanes);
-    const int most = most_rows(vectors);
+    const bool is_widest = tile.columns == tiles_.vectors * tiles_.lanes;
+    const int vectors = is_widest ? tiles_.vectors : ceil_div(tile.columns, tiles_.lanes), most = most_rows(vectors);
     const int64_t rows = rows_end_ - rows_begin_;
     const int64_t unit = problem_.row_unit ? std::min(problem_.row_unit, rows) : rows;
-    if (!problem_.blocks) plan_prefetch(tile, upcoming, depth, ceil_div(unit, most) * ceil_div(rows, unit));
+    plan_prefetch(tile, problem_.blocks ? nullptr : upcoming, depth,
+                  [&] { return tiles_of_rows(unit, most) * ceil_div(rows, unit); });
     for (int64_t begin = rows_begin_; begin < rows_end_; begin += unit) {
-      const int64_t size = std::min(unit, rows_end_ - begin), tiles = ceil_div<int64_t>(size, most);
+      const int64_t size = std::min(unit, rows_end_ - begin), tiles = tiles_of_rows(size, most);
       for (int64_t i = 0; i < tiles; ++i) {
         const Cut rows = cut(i, tiles, size);
         const int64_t row = begin + rows.begin;
@@ -233,7 +237,7 @@ class Worker {
     };
     if (count == 1) return 1;
     bool is_even = true;
-    for (int r = 1; r + 1 < count; ++r) is_even &= to_next(r) == to_next(0);
+    for (int r = 1; !problem_.needs.is_even && r + 1 < count; ++r) is_even &= to_next(r) == to_next(0);
     return is_even ? to_next(0) : 0;
   }
 
@@ -255,13 +259,14 @@ class Worker {
   }
 
   // Spreads the fetching of the next k block or panel evenly over the tiles of this one.
-  void plan_prefetch(Tile& tile, const float* upcoming, int64_t depth, int64_t tile_count) {
+  template <class TileCount>
+  void plan_prefetch(Tile& tile, const float* upcoming, int64_t depth, TileCount tile_count) {
     tile.prefetch_lines = 0;
     prefetch_step_ = 0;
     const int64_t steps = depth / 4;
     if (!upcoming || steps == 0) return;
     const int64_t lines = depth * tile.b_stride * kFloat / 64;
-    const int64_t per_tile = ceil_div(lines, tile_count);
+    const int64_t per_tile = ceil_div(lines, tile_count());
     tile.prefetch = reinterpret_cast<const char*>(upcoming);
     tile.prefetch_lines = static_cast<int>(std::min<int64_t>(ceil_div(per_tile, steps), 8));
     prefetch_step_ = tile.prefetch_lines * steps * 64;
@@ -270,6 +275,7 @@ class Worker {
   const GemmProblem& problem_;
   const TileTable& tiles_;
   MatrixSetup matrices_;
+  const int64_t per_group_;  // panels
   TileScratch scratch_;
   TileTaps filled_{};
   int64_t filled_row_ = -1;
