@@ -72,8 +72,7 @@ void import_conv(NodeContext& c) {
   c.set_output(0, c.add(attributes, {x, w, c.input(2)}));
 }
 
-void import_conv_transpose(NodeContext& c) {
-  ir::Value *x = c.require(0), *w = c.require(1);
+DeconvolutionAttrs deconvolution_attributes(NodeContext& c, const ir::Value* x, const ir::Value* w) {
   const int64_t spatial = spatial_axes(c, x, w);
   auto attributes = window_attributes<DeconvolutionAttrs>(c, spatial);
   attributes.output_padding = c.integers("output_padding", Ints(static_cast<size_t>(spatial), 0));
@@ -81,7 +80,12 @@ void import_conv_transpose(NodeContext& c) {
   // Some exporters write the whole shape, batch and channels included.
   if (static_cast<int64_t>(attributes.output_shape.size()) == spatial + 2)
     attributes.output_shape.erase(attributes.output_shape.begin(), attributes.output_shape.begin() + 2);
-  c.set_output(0, c.add(attributes, {x, w, c.input(2)}));
+  return attributes;
+}
+
+void import_conv_transpose(NodeContext& c) {
+  ir::Value *x = c.require(0), *w = c.require(1);
+  c.set_output(0, c.add(deconvolution_attributes(c, x, w), {x, w, c.input(2)}));
 }
 
 void import_col2im(NodeContext& c) {

@@ -2,6 +2,7 @@
 // Attention of ONNX Runtime's domain, with the products in front of it, and MultiHeadAttention.
 #include "onnx/heads.h"
 #include "onnx/importer.h"
+#include "onnx/levels.h"
 #include "onnx/runtime_attention.h"
 
 namespace lathe::onnx {
@@ -75,13 +76,18 @@ class Operands {
   ir::Value* bias_[3] = {};
 };
 
-// The parts of x along its last dimension: queries, keys and values of the sizes that the node says.
-std::optional<AttentionHeads> projected(NodeContext& c, const RuntimeAttention& how) {
-  ir::Value *x = c.require(0), *weights = c.require(1);
+// What is said of the products that are queries, keys and values, and the inputs that go with them.
+struct Projection {
+  ir::Value *x, *weights, *bias;
+  size_t mask, past, scores_bias;
+};
+
+// The parts of x * weights + bias along their last dimension, of the sizes that the node says.
+std::optional<AttentionHeads> projected(NodeContext& c, const RuntimeAttention& how, const Projection& from) {
   if (c.failed()) return std::nullopt;
-  const std::optional<int64_t> columns = c.dim(weights, 1).as_constant();
-  if (x->rank() != 3 || weights->rank() != 2)
-    c.invalid("the input has {} dimensions and the weights {}, expected 3 and 2", x->rank(), weights->rank());
+  const std::optional<int64_t> columns = c.dim(from.weights, 1).as_constant();
+  if (from.x->rank() != 3 || from.weights->rank() != 2)
+    c.invalid("the input has {} dimensions and the weights {}, expected 3 and 2", from.x->rank(), from.weights->rank());
   else if (!columns)
     c.unsupported("the number of columns of the weights must be known");
   if (c.failed()) return std::nullopt;
@@ -92,12 +98,36 @@ std::optional<AttentionHeads> projected(NodeContext& c, const RuntimeAttention& 
               *columns, how.heads, c.has_attribute("qkv_hidden_sizes") ? " by qkv_hidden_sizes" : "");
     return std::nullopt;
   }
-  ir::Value* all = c.matmul(x, weights);
-  if (c.has(2)) all = c.plus(all, c.input(2));
+  ir::Value* all = c.matmul(from.x, from.weights);
+  if (from.bias) all = c.plus(c.cast(all, from.bias->dtype()), from.bias);
   const auto part = [&](int64_t begin, int64_t size) {
     return split_heads(c, c.slice(all, 2, begin, begin + size), how.heads);
   };
   return AttentionHeads{part(0, sizes[0]), part(sizes[0], sizes[1]), part(sizes[0] + sizes[1], sizes[2])};
+}
+
+void attend_to_projection(NodeContext& c, RuntimeAttention how, const Projection& from) {
+  if (c.flag("do_rotary", false) || c.has_attribute("rotary_embedding_dim"))
+    return c.unsupported("do_rotary is not supported; use RotaryEmbedding and MultiHeadAttention");
+  if (c.flag("past_present_share_buffer", false))
+    return c.unsupported(
+        "past_present_share_buffer is not supported; give a past of the tokens before, or use GroupQueryAttention");
+  std::optional<AttentionHeads> of = projected(c, how, from);
+  if (!of) return;
+  ir::Value* before = nullptr;
+  if (ir::Value* past = c.input(from.past)) {  // keys and values, one behind the other
+    if (past->rank() != 5) return c.invalid("past has {} dimensions, expected 5", past->rank());
+    const auto part = [&](int64_t i) { return c.squeeze(c.slice(past, 0, i, i + 1), {0}); };
+    of->k = c.concat({part(0), of->k}, 2), of->v = c.concat({part(1), of->v}, 2);
+    before = c.shape_of(past, 3, 4);
+  }
+  if (c.failed()) return;
+  if (c.wants(1)) c.set_output(1, c.concat({c.unsqueeze(of->k, {0}), c.unsqueeze(of->v, {0})}, 0));
+  if (how.causal && c.has(from.mask) && c.input(from.mask)->rank() == 4)
+    return c.invalid("mask_index of 4 dimensions does not go with unidirectional");
+  how.visible = visible_keys_of(c, from.mask, "mask_index", *of, before);
+  how.bias = c.input(from.scores_bias);
+  c.set_output(0, attended(c, *of, how));
 }
 
 }  // namespace
@@ -128,29 +158,19 @@ void import_multi_head_attention(NodeContext& c) {
 }
 
 void import_projected_attention(NodeContext& c) {
-  std::optional<RuntimeAttention> how = runtime_attention(c);
+  const std::optional<RuntimeAttention> how = runtime_attention(c);
   if (!how) return;
-  if (c.flag("do_rotary", false) || c.has_attribute("rotary_embedding_dim"))
-    return c.unsupported("do_rotary is not supported; use RotaryEmbedding and MultiHeadAttention");
-  if (c.flag("past_present_share_buffer", false) || c.has(6))
-    return c.unsupported(
-        "past_present_share_buffer is not supported; give a past of the tokens before, or use GroupQueryAttention");
-  std::optional<AttentionHeads> of = projected(c, *how);
-  if (!of) return;
-  ir::Value* before = nullptr;
-  if (ir::Value* past = c.input(4)) {  // keys and values, one behind the other
-    if (past->rank() != 5) return c.invalid("past has {} dimensions, expected 5", past->rank());
-    const auto part = [&](int64_t i) { return c.squeeze(c.slice(past, 0, i, i + 1), {0}); };
-    of->k = c.concat({part(0), of->k}, 2), of->v = c.concat({part(1), of->v}, 2);
-    before = c.shape_of(past, 3, 4);
-  }
-  if (c.failed()) return;
-  if (c.wants(1)) c.set_output(1, c.concat({c.unsqueeze(of->k, {0}), c.unsqueeze(of->v, {0})}, 0));
-  if (how->causal && c.has(3) && c.input(3)->rank() == 4)
-    return c.invalid("mask_index of 4 dimensions does not go with unidirectional");
-  how->visible = visible_keys_of(c, 3, "mask_index", *of, before);
-  how->bias = c.input(5);
-  c.set_output(0, attended(c, *of, *how));
+  if (c.has(6)) return c.unsupported("past_sequence_length is not supported; give a past of the tokens before");
+  attend_to_projection(c, *how, {c.require(0), c.require(1), c.input(2), 3, 4, 5});
+}
+
+// Its product is one of integers.
+void import_quantized_attention(NodeContext& c) {
+  const std::optional<RuntimeAttention> how = runtime_attention(c);
+  if (!how) return;
+  constexpr size_t kNone = SIZE_MAX;
+  ir::Value *x = dequantized(c, {0, 3, 6}), *weights = dequantized(c, {1, 4, 7}, 1);
+  attend_to_projection(c, *how, {x, weights, c.require(2), 5, 8, kNone});
 }
 
 }  // namespace lathe::onnx

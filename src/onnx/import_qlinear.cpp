@@ -53,6 +53,28 @@ void import_qlinear_global_average_pool(NodeContext& c) {
   set_result(c, c.reduce(ReduceOp::mean, x, axes));
 }
 
+void import_qlinear_reduce_mean(NodeContext& c) {
+  ir::Value* x = dequantized(c, {0, 1, 2});
+  Ints axes = c.integers("axes");
+  for (int64_t i = 0; axes.empty() && i < x->rank(); ++i) axes.push_back(i);
+  set_result(c, c.reduce(ReduceOp::mean, x, axes, c.flag("keepdims", true)));
+}
+
+// Channels of the result, groups of which lie along axis 1 of the weights, may have scales of their own.
+void import_qlinear_conv_transpose(NodeContext& c) {
+  ir::Value *x = dequantized(c, {0, 1, 2}), *w = dequantized(c, {3, 4, 5}, 1);
+  const DeconvolutionAttrs attributes = deconvolution_attributes(c, x, w);
+  const bool has_scales = c.require(4)->rank() > 0 && c.dim(c.require(4), 0) != Expr(1);
+  if (has_scales && attributes.groups != 1)
+    return c.unsupported("the weights have scales of channels and group is {}; give one scale", attributes.groups);
+  std::vector<ir::Value*> operands{x, w};
+  if (ir::Value* bias = c.input(8)) {
+    ir::Value* scale = c.mul(single(c, c.require(1)), along(c, c.require(4), 0, 1));
+    operands.push_back(c.add(DequantizeAttrs{}, {bias, scale}));
+  }
+  set_levels(c, c.add(attributes, std::move(operands)), 6, 7, c.require(0)->dtype());
+}
+
 // Inputs: scale and zero point of the result, then three for each operand.
 void import_qlinear_concat(NodeContext& c) {
   if (c.num_inputs() < 5 || (c.num_inputs() - 2) % 3 != 0)

@@ -14,6 +14,8 @@ struct WindowAttributes {
 // Reads strides, dilations, pads, auto_pad and ceil_mode for `spatial` axes; lists come back complete.
 WindowAttributes read_window(NodeContext& c, int64_t spatial);
 
+DeconvolutionAttrs deconvolution_attributes(NodeContext& c, const ir::Value* x, const ir::Value* w);
+
 // Of a pooling of x; nothing after an error.
 std::optional<PoolingAttrs> pooling_attributes(NodeContext& c, const ir::Value* x, PoolingOp op);
 

@@ -43,11 +43,11 @@ class QLinear(unittest.TestCase):
         self.folder = pathlib.Path(holder.name)
         self.model = self.folder / "model.onnx"
 
-    def both(self, model, feeds):
-        """First outputs, of ONNX Runtime without fusions and of Lathe."""
+    def both(self, model, feeds, reference=None):
+        """First outputs, of ONNX Runtime without fusions, which may run another model, and of Lathe."""
         options = onnxruntime.SessionOptions()
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-        session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+        session = onnxruntime.InferenceSession(reference or model, options, providers=["CPUExecutionProvider"])
         expected = session.run(None, feeds)[0]
         for name, value in feeds.items():
             np.save(self.folder / f"{name}.npy", value)
@@ -57,18 +57,20 @@ class QLinear(unittest.TestCase):
         self.assertEqual(result.returncode, 0, result.stderr)
         return expected, np.load(self.folder / "out" / f"{session.get_outputs()[0].name}.npy")
 
-    def check(self, op, operands, output, computed=(0,), domain="com.microsoft", equal=0.98, **attributes):
-        """Operands of the numbers `computed` are inputs, the others constants; None is left out."""
+    def check(self, op, operands, output, computed=(0,), domain="com.microsoft", equal=0.98, reference=(), **attributes):
+        """Operands of the numbers `computed` are inputs, the others constants; None is left out. Nodes of a reference give
+        y where ONNX Runtime has no kernel."""
         names = ["" if operand is None else f"x{i}" for i, operand in enumerate(operands)]
         tensors = {name: numpy_helper.from_array(np.array(operand, order="C"), name)
                    for name, operand in zip(names, operands) if name}
         info = [helper.make_tensor_value_info(f"x{i}", tensors[f"x{i}"].data_type, list(operands[i].shape)) for i in computed]
-        graph = helper.make_graph([helper.make_node(op, names, ["y"], "node", domain=domain, **attributes)], "g", info,
-                                  [helper.make_tensor_value_info("y", output, None)],
-                                  [tensor for name, tensor in tensors.items() if int(name[1:]) not in computed])
-        onnx.save(helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]),
-                  self.model)
-        expected, got = self.both(self.model, {f"x{i}": operands[i] for i in computed})
+        opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
+        for path, nodes in ((self.model, [helper.make_node(op, names, ["y"], "node", domain=domain, **attributes)]),
+                            (self.folder / "reference.onnx", reference)):
+            graph = helper.make_graph(nodes, "g", info, [helper.make_tensor_value_info("y", output, None)],
+                                      [tensor for name, tensor in tensors.items() if int(name[1:]) not in computed])
+            onnx.save(helper.make_model(graph, ir_version=8, opset_imports=opsets), path)
+        expected, got = self.both(self.model, {f"x{i}": operands[i] for i in computed}, path if reference else None)
         self.assertEqual(got.shape, expected.shape, op)
         self.assertEqual(got.dtype, expected.dtype, op)
         if got.dtype == FLOAT:
@@ -107,6 +109,29 @@ class QLinear(unittest.TestCase):
             b, c = levels(dtype, 2, 3, 9, 11), levels(dtype, 2, 1, 9, 11)
             self.check("QLinearConcat", [scale(0.04), other, x, scale(0.05), zero, b, scale(0.04), other, c, scale(0.03), zero],
                        proto, (2, 5, 8), axis=1)
+
+    def test_means(self):
+        for dtype, proto in self.TYPES:
+            operands = [levels(dtype, 2, 8, 9, 11), scale(0.05), levels(dtype), scale(0.01), levels(dtype)]
+            node = helper.make_node
+            for attributes in (dict(axes=[1], keepdims=1), dict(axes=[-1, 2], keepdims=0)):
+                reference = [node("DequantizeLinear", ["x0", "x1", "x2"], ["d"]), node("ReduceMean", ["d"], ["m"], **attributes),
+                             node("QuantizeLinear", ["m", "x3", "x4"], ["y"])]
+                self.check("QLinearReduceMean", operands, proto, reference=reference, **attributes)
+
+    def test_transposed_convolutions(self):
+        """For which ONNX Runtime has a kernel on some devices alone."""
+        node = helper.make_node
+        for dtype, proto in self.TYPES:
+            for columns in ((), (6,)):
+                w, of_weights = levels(np.int8, 8, 6, 3, 3), scale(random.uniform(0.01, 0.02, columns))
+                bias = random.integers(-3000, 3000, 6).astype(np.int32)
+                operands = [levels(dtype, 2, 8, 5, 7), scale(0.02), levels(dtype), w, of_weights, np.zeros(columns, np.int8), scale(0.1), levels(dtype), bias]
+                attributes = dict(strides=[2, 2], pads=[1, 0, 0, 1], output_padding=[1, 0])
+                reference = [node("DequantizeLinear", ["x0", "x1", "x2"], ["d"]), node("DequantizeLinear", ["x3", "x4", "x5"], ["w"], axis=1),
+                             node("Mul", ["x1", "x4"], ["s"]), node("Cast", ["x8"], ["b"], to=TensorProto.FLOAT), node("Mul", ["b", "s"], ["c"]),
+                             node("ConvTranspose", ["d", "w", "c"], ["m"], **attributes), node("QuantizeLinear", ["m", "x6", "x7"], ["y"])]
+                self.check("QLinearConvTranspose", operands, proto, reference=reference, **attributes)
 
     def test_products(self):
         for dtype, proto in self.TYPES:
