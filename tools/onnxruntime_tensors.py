@@ -8,6 +8,7 @@
 Nothing is optimised, so that each tensor of the model is there. Types that numpy has not are left out.
 """
 import argparse
+import zipfile
 
 import numpy as np
 import onnx
@@ -34,7 +35,10 @@ def main():
     inputs = {name: np.load(path) for name, path in (pair.rsplit(":", 1) for pair in options.inputs)}
     found = tensors_of(options.model, inputs)
     kept = {name: value for name, value in found.items() if isinstance(value, np.ndarray) and value.dtype.kind in "biuf"}
-    np.savez(options.file, **kept)
+    with zipfile.ZipFile(options.file, "w") as archive:  # numpy.savez has names of arrays that it does not take
+        for name, value in kept.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as file:
+                np.lib.format.write_array(file, value)
     print(f"{len(kept)} of {len(found)} tensors in {options.file}")
 
 

@@ -50,7 +50,8 @@ class GroupQueryAttention {
     write(v_, kPastValue, 2);
     ir::Value* mask = mask_of_keys();
     std::vector<ir::Value*> inputs{q_, k_, v_};
-    if (mask) inputs.push_back(mask);
+    if (mask || has_sink_) inputs.push_back(mask);
+    if (has_sink_) inputs.push_back(sinks());
     c_.set_output(0, merge_heads(c_, c_.add(attributes_, std::move(inputs))));
   }
 
@@ -163,14 +164,13 @@ class GroupQueryAttention {
   ir::Value* mask_of_keys() {
     ir::Value* visible = seen();
     ir::Value* bias = c_.input(kBias);
-    if (has_sink_) return with_sink(visible, bias);
     if (!bias || !visible) return bias ? bias : visible;
     return c_.select(visible, bias, c_.scalar_like(-HUGE_VAL, bias));
   }
 
   // [batch or 1, 1, queries, keys]
   ir::Value* seen() {
-    const bool is_triangle = causal_ && !c_.has(kPastKey) && window_ < 0 && !has_sink_;
+    const bool is_triangle = causal_ && !c_.has(kPastKey) && window_ < 0;
     attributes_.causal = is_triangle;
     if (is_triangle) return nullptr;
     ir::Value* keys = count_up(c_, c_.shape_of(k_, 2, 3));
@@ -182,21 +182,10 @@ class GroupQueryAttention {
     return c_.binary(Op::logical_and, visible, c_.binary(Op::greater, keys, first));
   }
 
-  // A key more, of zeros, takes the weight of the sink, and gives it to a value of zeros.
-  ir::Value* with_sink(ir::Value* visible, ir::Value* bias) {
-    for (ir::Value** x : {&k_, &v_}) {
-      ir::Value* row = c_.concat({c_.shape_of(*x, 0, 2), c_.ints({1, size_})}, 0);
-      *x = c_.concat({*x, c_.expand(c_.scalar_like(0, *x), row)}, 2);
-    }
-    const DType type = bias ? bias->dtype() : DType::f32;
-    ir::Value *sink = c_.input(kSink), *zero = c_.scalar(0, type);
-    sink = sink ? c_.reshape(c_.cast(sink, type), {1, heads_, 1, 1}) : c_.filled(0, type, {1, 1, 1, 1});
-    ir::Value* mask = c_.select(visible, bias ? bias : zero, c_.scalar(-HUGE_VAL, type));
-    // Both for all that either of them tells apart.
-    ir::Value* lead = c_.shape_of(c_.plus(c_.slice(mask, 3, 0, 1), sink), 0, 3);
-    ir::Value* keys = c_.shape_of(mask, 3, 4);
-    return c_.concat({c_.expand(mask, c_.concat({lead, keys}, 0)), c_.expand(sink, c_.concat({lead, c_.ints({1})}, 0))},
-                     3);
+  // A number of each head, with no value; the softmax plus 1 has one of 0.
+  ir::Value* sinks() {
+    if (c_.has(kSink)) return c_.reshape(c_.input(kSink), {heads_});
+    return c_.filled(0, q_->dtype(), {heads_});
   }
 
   NodeContext& c_;

@@ -36,7 +36,7 @@ class Operands {
     } else {
       heads = {by_heads(q), by_heads(k), by_heads(c_.require(2))};
     }
-    if (!c_.failed() && v && (k ? k->rank() : 0) != v->rank())
+    if (!c_.failed() && v && ((k ? k->rank() : 0) != v->rank() || v->rank() == 5))
       c_.invalid("the value has {} dimensions, which does not go with the other inputs", v->rank());
     if (c_.failed()) return std::nullopt;
     const bool are_heads = k && k->rank() == 4;

@@ -189,7 +189,7 @@ class Recognition {
     const Shape& shape = sinks->shape();
     if (lead_.size() == 2 && shape.size() >= 3 && shape[shape.size() - 3] == heads && volume(shape) == heads)
       return r_.reshape(sinks, {-1});
-    if (lead_.size() == 2 && sinks->constant() && is_repeated(*sinks->constant()))
+    if (lead_.size() == 2 && sinks->constant() && is_repeated(*sinks->constant()) && shape[1] == heads)
       return r_.reshape(r_.slice(r_.slice(sinks, 0, 0, 1), 2, 0, 1), {-1});
     return refuse("its sinks are not one number of each head");
   }

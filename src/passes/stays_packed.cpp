@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/encoding.h"
 #include "passes/match.h"
 
 namespace lathe {
@@ -34,12 +35,20 @@ bool has_numbers_alone(const Tensor& levels) {
 
 bool is_scale(DType dtype) { return is_product_float(dtype) || dtype == DType::f8e8m0 || dtype == DType::f8e4m3fn; }
 
-// Scales of narrow types have ranges of their own: those of MX formats reach beyond f16, which kernels may hold them
-// in.
-bool fit_halves(const Tensor& scales) {
+bool fits_half(double scale) {
   constexpr double kLeast = 0x1p-24, kLargest = 65504;
-  return !is_storage_only(scales.dtype()) ||
-         all_of_elements(scales, [](double x) { return x == 0 || (std::abs(x) >= kLeast && std::abs(x) <= kLargest); });
+  return scale == 0 || (std::abs(scale) >= kLeast && std::abs(scale) <= kLargest);
+}
+
+// Kernels hold scales in the type of their products: those of MX formats, and of f32, reach beyond f16.
+bool fit_products(const Tensor& scales, DType product) {
+  if (is_storage_only(scales.dtype())) {
+    bool fits[256];
+    for (int code = 0; code < 256; ++code) fits[code] = fits_half(decode(scales.dtype(), static_cast<uint8_t>(code)));
+    const auto* codes = static_cast<const uint8_t*>(scales.data());
+    return std::all_of(codes, codes + scales.volume(), [&](uint8_t code) { return fits[code]; });
+  }
+  return product != DType::f16 || scales.dtype() == DType::f16 || all_of_elements(scales, fits_half);
 }
 
 // Whether the operands are constant matrices, or broadcast to one.
@@ -103,7 +112,7 @@ bool is_multiplied_alone(const Node& node, const Value* value, bool is_transpose
 bool stays_packed(const Node& node, const Arithmetic& arithmetic) {
   return arithmetic.packed_weights && node.is(OpKind::dequantize) && has_known_scales(node) &&
          is_multiplied_alone(node, node.output(), false, arithmetic) && has_numbers_alone(*node.input(0)->constant()) &&
-         fit_halves(*node.input(1)->constant());
+         fit_products(*node.input(1)->constant(), node.output()->dtype());
 }
 
 Dims blocks_of(const Node& dequantize, size_t operand) {

@@ -242,6 +242,7 @@ nv::IHostMemory* compareWithTensorsJson(nv::ICudaEngine& engine, const NamedTens
   return api::report_text("compareWithTensorsJson", [&]() -> Result<std::string> {
     LATHE_ASSIGN(const std::span<const NamedTensor> given, named(inputs, nbInputs, "an input"));
     LATHE_ASSIGN(const std::span<const NamedTensor> others, named(wanted, nbWanted, "a tensor to compare with"));
+    for (const NamedTensor& other : others) LATHE_TRY(view(other));
     LATHE_ASSIGN(const Options options, parse_options(optionsJson));
     if (options.doubles) return fail(ErrorCode::invalid_argument, "option 'doubles' is of compareJson() alone");
     const OneSeed seed;

@@ -191,19 +191,26 @@ TEST(ConvInteger, RandomShapes) {
     const Form& form = forms()[static_cast<size_t>(i) % forms().size()];
     ConvShape shape;
     shape.groups = pick(1, 2);
-    const int64_t channels = 4 * pick(1, 6), outputs = one_of<int64_t>({1, 5, 16, 33, 64});  // of a group
+    const int64_t channels = 4 * pick(1, i % 7 == 0 ? 14 : 6),
+                  outputs = one_of<int64_t>({1, 5, 16, 33, 64});  // of a group
     shape.in_channels = channels / 4 * shape.groups;
     shape.out_channels = outputs * shape.groups;
     std::array<int64_t, 3> in{1, pick(7, 13), one_of<int64_t>({7, 8, 13, 40})}, size{1, 1, 1};
+    const bool is_one_pixel = i % 7 == 0, is_a_line = i % 7 == 1;  // of which rows lie evenly, whatever the kernel
     for (int d = 1; d < 3; ++d) {
+      if (is_a_line && d == 1) {
+        in[d] = 1;
+        continue;
+      }
       shape.kernel[d] = pick(1, 3);
       shape.stride[d] = pick(1, 3);
       shape.dilation[d] = pick(1, 2);
       const int64_t reach = (shape.kernel[d] - 1) * shape.dilation[d];
-      shape.pad[d] = pick(0, reach);
+      if (is_one_pixel) in[d] = reach + 1;
+      shape.pad[d] = is_one_pixel || is_a_line ? 0 : pick(0, reach);
       size[d] = (in[d] + 2 * shape.pad[d] - reach - 1) / shape.stride[d] + 1;
     }
-    const int64_t batch = pick(1, 2), depth = channels * shape.volume();
+    const int64_t batch = pick(1, is_one_pixel ? 9 : 2), depth = channels * shape.volume();
     SCOPED_TRACE(fmt::format("{} groups of {} to {}, {}x{} kernel", shape.groups, channels, outputs, shape.kernel[1],
                              shape.kernel[2]));
     const Levels x(pick(0, 1) ? DType::u8 : DType::i8, {batch, channels * shape.groups, in[1], in[2]}, true);

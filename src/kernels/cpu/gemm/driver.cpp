@@ -97,8 +97,9 @@ class Worker {
     const Tap *taps = problem_.taps, *end = taps + problem_.needs.taps;
     const int64_t k = problem_.panels.k, whole = k / 16 * 16;
     // A product of taps takes as long as one of whole registers. Two of them for one are still less than to copy.
-    if (tiles_.gather && problem_.integers && problem_.needs.is_even && taps->depth < 16 &&
-        problem_.needs.taps <= 2 * ceil_div<int64_t>(k, 16) &&
+    const Needs& needs = problem_.needs;
+    if (tiles_.gather && problem_.integers && needs.is_even && needs.lists == 1 && taps->depth < 16 &&
+        needs.taps <= 2 * ceil_div<int64_t>(k, 16) &&
         std::all_of(taps, end, [&](const Tap& tap) { return tap.depth == taps->depth; }))
       depth_ = taps->depth;
     gathers_ = tiles_.gather && depth_ == 0 && gathered_floats(k, problem_.needs) > 0 && problem_.groups == 1 &&

@@ -152,8 +152,8 @@ Result<std::unique_ptr<Kernel>> make_gemm_weight_only(const Record& record) {
   const bool fits = panels.k > 0 && panels.n > 0 && (panels.bits == 4 || panels.bits == 8) && panels.block > 0 &&
                     (panels.block == panels.k || (panels.block < panels.k && panels.block % 16 == 0)) &&
                     static_cast<double>(panels.k) * static_cast<double>(panels.n + PackedPanels::kColumns) < kMaxBytes;
-  const bool has_codes = panels.codes == Codes::integers || (panels.codes == Codes::e2m1 && panels.bits == 4) ||
-                         ((panels.codes == Codes::e4m3 || panels.codes == Codes::e5m2) && panels.bits == 8);
+  const bool has_codes = params->codes == 0 || (params->codes == 3 && panels.bits == 4) ||
+                         ((params->codes == 1 || params->codes == 2) && panels.bits == 8);
   if (!fits || !has_codes) return refuse_params("gemm_weight_only");
   LATHE_ASSIGN(Epilogue epilogue, compile_epilogue(record.program));
   return std::unique_ptr<Kernel>(new GemmWeightOnly(panels, std::move(epilogue)));

@@ -20,9 +20,9 @@ LATHE_INLINE IntVec load_words(const int32_t* from) {
   return kForm == 4 && kVecBytes < 64 ? load_int(from) ^ static_cast<int32_t>(0x88888888u) : load_int(from);
 }
 
-// Codes number i of the words, of integers less half of the codes. Exponents of floats have biases that differ from
-// that of f32 by 126, 120 and 112. Integers of 8 bits become bits of a float that is larger by a power of two, which is
-// subtracted: two of a word stay where they are, and cores have more units for that than for shifts.
+// Codes number i of the words, of integers less half of the codes. Exponents of 8-bit floats have biases that
+// differ from that of f32 by 120 and 112. Integers of 8 bits become bits of a float that is larger by a power of two,
+// which is subtracted: two of a word stay where they are, and cores have more units for that than for shifts.
 template <int kForm>
 LATHE_INLINE Vec levels(IntVec words, int i) {
   if constexpr (kForm == kE2m1) {
@@ -31,8 +31,12 @@ LATHE_INLINE Vec levels(IntVec words, int i) {
     return _mm512_permutexvar_ps(_mm512_srli_epi32(reinterpret_cast<__m512i>(words), static_cast<unsigned>(4 * i)),
                                  table);
 #else
-    constexpr auto kMask = static_cast<int32_t>(0x81c00000u);
-    return as_float(((words << (28 - 4 * i)) >> 6) & kMask) * broadcast(0x1p126f);
+    // By way of no subnormal numbers, as which half of the vectors would have a 0.5. Those from 1 on become what they
+    // are, and 0 and 0.5 become 0.5 and 0.75.
+    const IntVec code = words >> 4 * i, magnitude = code & 7;
+    const Vec number = as_float((magnitude << 22) + (126 << 23));
+    const Vec right = select(magnitude < 2, number * 2 - 1, number);
+    return as_float(as_int(right) | (code << 28 & static_cast<int32_t>(0x80000000u)));
 #endif
   } else if constexpr (kForm == kE4m3 || kForm == kE5m2) {
     constexpr bool kIsE4m3 = kForm == kE4m3;  // signs first, so that they stay where they are

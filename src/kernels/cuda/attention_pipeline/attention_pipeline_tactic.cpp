@@ -20,6 +20,7 @@ struct Heads {
   int64_t size;           // elements of a key, in whole steps of 16
   int64_t value_columns;  // of a value, as many as the instruction has
   bool linear;            // whether logits are products times a positive number
+  bool has_sinks;
 };
 
 // The choice.
@@ -43,7 +44,9 @@ int64_t shared_bytes(const Heads& heads, const Tiles& tiles) {
 }
 
 // Registers of a thread: sums of values, scores, and weights of the tile before; and what else there is.
-int64_t registers(const Heads& heads, int64_t keys) { return heads.value_columns / 2 + keys / 2 + keys / 4 + 32; }
+int64_t registers(const Heads& heads, int64_t keys) {
+  return heads.value_columns / 2 + keys / 2 + keys / 4 + (heads.has_sinks ? 48 : 32);
+}
 int64_t most_registers(int64_t groups) { return groups == 1 ? 255 : groups == 2 ? 232 : 160; }
 
 std::optional<Tiles> tiles_of(const Problem& problem, const Heads& heads, int64_t groups, int64_t keys) {
@@ -208,7 +211,8 @@ Matched match_attention_pipeline(const Problem& problem) {
   const int64_t value_size = *problem.inputs[2].dims[3].as_constant();
   const Heads heads{dtype, round_up(*problem.inputs[0].dims[3].as_constant(), 16),
                     *std::lower_bound(std::begin(kInstructionColumns), std::end(kInstructionColumns), value_size),
-                    !problem.has_input(kMaskInput) && attrs.softcap == 0 && attrs.scale > 0};
+                    !problem.has_input(kMaskInput) && attrs.softcap == 0 && attrs.scale > 0,
+                    problem.has_input(kSinksInput)};
   return match_form(problem, heads, configs, emit);
 }
 
