@@ -47,9 +47,14 @@ function(lathe_add_simd_kernels out_objects)
     if(sources)
       add_library(kernels_${level} OBJECT ${sources})
       target_include_directories(kernels_${level} PRIVATE ${CMAKE_SOURCE_DIR}/src)
+      # CPUs without AVX2 are rare: their code is compiled to be small, as the lean runtime is to be.
+      set(optimisation -O2)
+      if(level STREQUAL baseline AND level_count GREATER 1)
+        set(optimisation -Os)
+      endif()
       # Loops are vectorised as with g++ -O3, whose unswitching and peeling take a third longer to compile and gain nothing here.
       target_compile_options(kernels_${level} PRIVATE ${LATHE_ISA_FLAGS_${level}}
-        $<IF:$<CONFIG:Sanitize>,-O1,-O2> "$<$<CXX_COMPILER_ID:GNU>:-ftree-vectorize;-fvect-cost-model>" -ffp-contract=fast)
+        $<IF:$<CONFIG:Sanitize>,-O1,${optimisation}> "$<$<CXX_COMPILER_ID:GNU>:-ftree-vectorize;-fvect-cost-model>" -ffp-contract=fast)
       target_precompile_headers(kernels_${level} PRIVATE ${LATHE_STANDARD_HEADERS} ${CMAKE_SOURCE_DIR}/src/kernels/cpu/simd.h)
       target_compile_definitions(kernels_${level} PRIVATE LATHE_ISA=${level} LATHE_ISA_LEVEL_${level}=1)
       list(APPEND objects $<TARGET_OBJECTS:kernels_${level}>)

@@ -108,14 +108,14 @@ LATHE_INLINE void add_products(IntVec (&sums)[kPlaces][kVectors], const IntVec (
 // Of codes of 4 bits, one in each byte.
 template <int kForm>
 LATHE_INLINE IntVec as_factors(IntVec codes) {
-  if constexpr (kForm != kE2m1) return codes;
-  const __m128i table = _mm_setr_epi8(12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0);
 #if defined(LATHE_ISA_LEVEL_avx512)
-  return reinterpret_cast<IntVec>(_mm512_shuffle_epi8(_mm512_broadcast_i32x4(table), reinterpret_cast<__m512i>(codes)));
-#else
-  return reinterpret_cast<IntVec>(
-      _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(table), reinterpret_cast<__m256i>(codes)));
+  if constexpr (kForm == kE2m1) {
+    const __m128i table = _mm_setr_epi8(12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0);
+    return reinterpret_cast<IntVec>(
+        _mm512_shuffle_epi8(_mm512_broadcast_i32x4(table), reinterpret_cast<__m512i>(codes)));
+  }
 #endif
+  return codes;
 }
 
 template <class Products, int kForm>
@@ -196,8 +196,10 @@ const DigitKernel* kernel_for(bool has_zeros) {
 
 const gemm::DigitKernel* digit_kernel(const gemm::PackedPanels& panels, bool multiplies_bytes) {
 #if defined(LATHE_ISA_LEVEL_avx512) || defined(LATHE_ISA_LEVEL_avx2)
+#if defined(LATHE_ISA_LEVEL_avx512)
   if (panels.codes == gemm::Codes::e2m1)
     return multiplies_bytes ? kernel_for<WideProducts, kE2m1>(false) : nullptr;  // sums of two may not fit 16 bits
+#endif
   if (panels.codes != gemm::Codes::integers) return nullptr;
   if (multiplies_bytes)
     return panels.bits == 8 ? kernel_for<WideProducts, 8>(panels.has_zeros)

@@ -20,24 +20,32 @@ LATHE_INLINE IntVec load_words(const int32_t* from) {
   return kForm == 4 && kVecBytes < 64 ? load_int(from) ^ static_cast<int32_t>(0x88888888u) : load_int(from);
 }
 
+// Of codes of 4 bits, the level of each, where a vector holds them all: then integers and floats have one code.
+#if defined(LATHE_ISA_LEVEL_avx512)
+constexpr bool kHasTables = true;
+LATHE_INLINE Vec table_of(const PackedPanels& panels) {
+  alignas(64) static constexpr float kTables[2][16] = {
+      {-8, -7, -6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7},
+      {0, 0.5f, 1, 1.5f, 2, 3, 4, 6, -0.0f, -0.5f, -1, -1.5f, -2, -3, -4, -6}};
+  return load(kTables[panels.codes == gemm::Codes::e2m1]);
+}
+#else
+constexpr bool kHasTables = false;
+LATHE_INLINE Vec table_of(const PackedPanels&) { return zero(); }
+#endif
+
 // Codes number i of the words, of integers less half of the codes. Exponents of 8-bit floats have biases that
 // differ from that of f32 by 120 and 112. Integers of 8 bits become bits of a float that is larger by a power of two,
 // which is subtracted: two of a word stay where they are, and cores have more units for that than for shifts.
 template <int kForm>
-LATHE_INLINE Vec levels(IntVec words, int i) {
+LATHE_INLINE Vec levels(IntVec words, int i, [[maybe_unused]] Vec table) {
   if constexpr (kForm == kE2m1) {
-#if defined(LATHE_ISA_LEVEL_avx512)
-    const __m512 table = _mm512_setr_ps(0, 0.5f, 1, 1.5f, 2, 3, 4, 6, -0.0f, -0.5f, -1, -1.5f, -2, -3, -4, -6);
-    return _mm512_permutexvar_ps(_mm512_srli_epi32(reinterpret_cast<__m512i>(words), static_cast<unsigned>(4 * i)),
-                                 table);
-#else
     // By way of no subnormal numbers, as which half of the vectors would have a 0.5. Those from 1 on become what they
     // are, and 0 and 0.5 become 0.5 and 0.75.
     const IntVec code = words >> 4 * i, magnitude = code & 7;
     const Vec number = as_float((magnitude << 22) + (126 << 23));
     const Vec right = select(magnitude < 2, number * 2 - 1, number);
     return as_float(as_int(right) | (code << 28 & static_cast<int32_t>(0x80000000u)));
-#endif
   } else if constexpr (kForm == kE4m3 || kForm == kE5m2) {
     constexpr bool kIsE4m3 = kForm == kE4m3;  // signs first, so that they stay where they are
     constexpr auto kMask = static_cast<int32_t>(kIsE4m3 ? 0x87f00000u : 0x8fe00000u);
@@ -50,7 +58,6 @@ LATHE_INLINE Vec levels(IntVec words, int i) {
            static_cast<float>((1 << (23 - at)) + 128);
   } else {
 #if defined(LATHE_ISA_LEVEL_avx512)
-    const __m512 table = _mm512_setr_ps(-8, -7, -6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7);
     return _mm512_permutexvar_ps(_mm512_srli_epi32(reinterpret_cast<__m512i>(words), static_cast<unsigned>(4 * i)),
                                  table);
 #else
@@ -68,7 +75,7 @@ LATHE_INLINE Vec zero_levels(const PackedPanels& panels, const std::byte* block,
 // The levels of a word of each column, the first `count` of them, times A from column k on.
 template <int kForm, bool kZeros, int kCount, int kVectors>
 LATHE_INLINE void multiply_words(Vec (&sums)[kCount][kVectors], const int32_t* words, const Vec (&zeros)[kVectors],
-                                 const float* const (&a)[kCount], int64_t k, int count) {
+                                 const float* const (&a)[kCount], int64_t k, int count, Vec table) {
   constexpr int kPerWord = 32 / bits_of(kForm);
   IntVec loaded[kVectors];
   LATHE_UNROLL
@@ -79,7 +86,7 @@ LATHE_INLINE void multiply_words(Vec (&sums)[kCount][kVectors], const int32_t* w
     Vec columns[kVectors];
     LATHE_UNROLL
     for (int v = 0; v < kVectors; ++v) {
-      columns[v] = levels<kForm>(loaded[v], i);
+      columns[v] = levels<kForm>(loaded[v], i, table);
       if constexpr (kZeros) columns[v] -= zeros[v];
     }
     LATHE_UNROLL
@@ -97,6 +104,7 @@ LATHE_INLINE void multiply_columns(const PanelProduct& product, const std::byte*
                                    int column, const float* const (&a)[kCount], int64_t depth) {
   constexpr int kPerWord = 32 / bits_of(kForm);
   const PackedPanels& panels = product.panels;
+  const Vec table = table_of(panels);
   Vec sums[kCount][kVectors], zeros[kVectors];
   LATHE_UNROLL
   for (int v = 0; v < kVectors; ++v) {
@@ -107,8 +115,8 @@ LATHE_INLINE void multiply_columns(const PanelProduct& product, const std::byte*
   const auto* words = reinterpret_cast<const int32_t*>(codes) + column;
   int64_t k = 0;
   for (; k + kPerWord <= depth; k += kPerWord, words += kColumns)
-    multiply_words<kForm, kZeros>(sums, words, zeros, a, k, kPerWord);
-  if (k < depth) multiply_words<kForm, kZeros>(sums, words, zeros, a, k, static_cast<int>(depth - k));
+    multiply_words<kForm, kZeros>(sums, words, zeros, a, k, kPerWord, table);
+  if (k < depth) multiply_words<kForm, kZeros>(sums, words, zeros, a, k, static_cast<int>(depth - k), table);
   LATHE_UNROLL
   for (int v = 0; v < kVectors; ++v) {
     const Vec scale = load_scales(panels, block, column + v * kLanes);
@@ -156,7 +164,7 @@ void unpack_panel(const PackedPanels& panels, const std::byte* panel, int column
         LATHE_UNROLL
         for (int i = 0; i < kPerWord; ++i, out += width) {
           if (at + i >= depth) break;
-          Vec level = levels<kForm>(word, i);
+          Vec level = levels<kForm>(word, i, table_of(panels));
           if constexpr (kZeros) level -= zeros;
           store(out, level * scale);
         }
@@ -174,7 +182,8 @@ template <int kForm, bool kZeros = false>
 constexpr Functions kFunctions = {multiply_rows<kForm, kZeros>, kUnpacks ? unpack_panel<kForm, kZeros> : nullptr};
 
 const Functions& functions_for(const PackedPanels& panels) {
-  if (panels.codes == gemm::Codes::e2m1) return kFunctions<kE2m1>;
+  if constexpr (!kHasTables)
+    if (panels.codes == gemm::Codes::e2m1) return kFunctions<kE2m1>;
   if (panels.codes == gemm::Codes::e4m3) return kFunctions<kE4m3>;
   if (panels.codes == gemm::Codes::e5m2) return kFunctions<kE5m2>;
   if (panels.bits == 8) return panels.has_zeros ? kFunctions<8, true> : kFunctions<8>;
