@@ -32,7 +32,7 @@ EvenImage::EvenImage(const Geometry& geometry) : geometry_(geometry) {
 Needs EvenImage::needs(const ConvConfig& config) const {
   ConvShape shape = geometry_.shape;
   if (joins_taps()) shape.in_channels *= std::exchange(shape.kernel[2], 1);
-  return {1, needs_of(shape, config).taps, shape.out_channels, true, true};
+  return {.taps = needs_of(shape, config).taps, .edge_floats = shape.out_channels, .is_narrow = true, .is_even = true};
 }
 
 void EvenImage::write_taps(const ConvConfig& config, Tap* taps) const {
