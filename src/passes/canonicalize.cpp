@@ -177,12 +177,9 @@ Result<bool> reduce_axes(Rewrite& r) {
 // A softmax takes off the largest itself.
 Result<bool> softmax_without_largest(Rewrite& r) {
   const ir::Node* minus = made_by(r.input(0), Op::sub);
-  const ir::Node* largest = minus ? made_by(minus->input(1), OpKind::reduce) : nullptr;
-  if (!largest || largest->input(0) != minus->input(0) || largest->input(1)) return false;
-  const auto& reduce = largest->attrs<ReduceAttrs>();
+  if (!minus) return false;
   LATHE_ASSIGN(const int64_t axis, normalize_axis(r.node->attrs<SoftmaxAttrs>().axis, r.input(0)->rank()));
-  LATHE_ASSIGN(const Ints axes, normalize_axes(reduce.axes, r.input(0)->rank(), "reduce: axes"));
-  if (reduce.op != ReduceOp::max || !reduce.keepdims || axes != Ints{axis}) return false;
+  if (reduced_axis(minus->input(1), ReduceOp::max, minus->input(0)) != axis) return false;
   LATHE_TRY(r.graph().set_inputs(r.node, {minus->input(0)}));
   return true;
 }

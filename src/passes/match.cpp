@@ -166,6 +166,14 @@ std::optional<WithScalar> match_shifted(const ir::Value* value) {
   return WithScalar{lowered->x, -lowered->c};
 }
 
+std::optional<int64_t> reduced_axis(const ir::Value* value, ReduceOp op, const ir::Value* x) {
+  const ir::Node* reduce = made_by(value, OpKind::reduce);
+  if (!reduce || reduce->num_inputs() > 1 || reduce->input(0) != x) return std::nullopt;
+  const auto& attrs = reduce->attrs<ReduceAttrs>();
+  if (attrs.op != op || !attrs.keepdims || attrs.axes.size() != 1) return std::nullopt;
+  return attrs.axes[0] < 0 ? attrs.axes[0] + x->rank() : attrs.axes[0];
+}
+
 FlatProduct product_of(const ir::Node* root) {
   FlatProduct product;
   flatten(root->output(), product, true);

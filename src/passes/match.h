@@ -47,6 +47,9 @@ std::optional<WithScalar> match_scalar(const ir::Value* value, ElementwiseOp op)
 std::optional<WithScalar> match_scaled(const ir::Value* value);   // x * c or x / (1 / c)
 std::optional<WithScalar> match_shifted(const ir::Value* value);  // x + c or x - (-c)
 
+// The axis along which `value` reduces x and stays of the same rank.
+std::optional<int64_t> reduced_axis(const ir::Value* value, ReduceOp op, const ir::Value* x);
+
 bool same_shape(const ir::Value* a, const ir::Value* b);
 bool commutes(ElementwiseOp op);
 

@@ -201,15 +201,6 @@ Result<bool> affine_into_group_norm(Rewrite& r) {
   return r.finish(r.add(norm->attributes(), {norm->input(0), factor, addend}));
 }
 
-// The axis along which `value` reduces x and stays of the same rank.
-std::optional<int64_t> reduced_axis(const ir::Value* value, ReduceOp op, const ir::Value* x) {
-  const ir::Node* reduce = made_by(value, OpKind::reduce);
-  if (!reduce || reduce->num_inputs() > 1 || reduce->input(0) != x) return std::nullopt;
-  const auto& attrs = reduce->attrs<ReduceAttrs>();
-  if (attrs.op != op || !attrs.keepdims || attrs.axes.size() != 1) return std::nullopt;
-  return attrs.axes[0] < 0 ? attrs.axes[0] + x->rank() : attrs.axes[0];
-}
-
 Result<bool> to_softmax(Rewrite& r) {
   if (!is(r.node, Op::div) && !is(r.node, Op::mul)) return false;
   for (size_t i : {0, 1}) {

@@ -21,8 +21,15 @@ bool is_packable(DType dtype) {
 
 bool is_product_float(DType dtype) { return dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16; }
 
+// Of 8-bit floats each code is asked about once.
 template <class F>
 bool all_of_elements(const Tensor& tensor, const F& is_good) {
+  if (is_storage_only(tensor.dtype()) && bits_of(tensor.dtype()) == 8) {
+    bool good[256];
+    for (int code = 0; code < 256; ++code) good[code] = is_good(decode(tensor.dtype(), static_cast<uint8_t>(code)));
+    const auto* codes = static_cast<const uint8_t*>(tensor.data());
+    return std::all_of(codes, codes + tensor.volume(), [&](uint8_t code) { return good[code]; });
+  }
   for (int64_t i = 0; i < tensor.volume(); ++i)
     if (!is_good(tensor.at_double(i))) return false;
   return true;
@@ -42,13 +49,8 @@ bool fits_half(double scale) {
 
 // Kernels hold scales in the type of their products: those of MX formats, and of f32, reach beyond f16.
 bool fit_products(const Tensor& scales, DType product) {
-  if (is_storage_only(scales.dtype())) {
-    bool fits[256];
-    for (int code = 0; code < 256; ++code) fits[code] = fits_half(decode(scales.dtype(), static_cast<uint8_t>(code)));
-    const auto* codes = static_cast<const uint8_t*>(scales.data());
-    return std::all_of(codes, codes + scales.volume(), [&](uint8_t code) { return fits[code]; });
-  }
-  return product != DType::f16 || scales.dtype() == DType::f16 || all_of_elements(scales, fits_half);
+  const bool may_exceed = is_storage_only(scales.dtype()) || (product == DType::f16 && scales.dtype() != DType::f16);
+  return !may_exceed || all_of_elements(scales, fits_half);
 }
 
 // Whether the operands are constant matrices, or broadcast to one.

@@ -100,8 +100,9 @@ class Comparison {
 
   // Against the plain evaluation.
   Json with_evaluation(Session& session) const {
-    return Json::parse(take_text(compareJson(session.engine(), command_.model.c_str(), views_.data(),
-                                             static_cast<int32_t>(views_.size()), tolerances().c_str())));
+    return Json::parse(
+        take_text(compareJson(session.engine(), command_.model.c_str(), views_.data(),
+                              static_cast<int32_t>(views_.size()), tolerances(command_.reference == "f64").c_str())));
   }
 
   // Against outputs that others have computed.
@@ -112,7 +113,8 @@ class Comparison {
       const auto file = files.extract(output.name);
       if (!file) continue;
       const HostTensor want = read_tensor_file(file.mapped(), {output.name, output.type, output.dims});
-      reports.push_back(Json::parse(take_text(compareTensorsJson(view(output), view(want), tolerances().c_str()))));
+      reports.push_back(
+          Json::parse(take_text(compareTensorsJson(view(output), view(want), tolerances(false).c_str()))));
     }
     if (!files.empty())
       throw UsageError(fmt::format("--loadOutputs: the model has no output '{}'", files.begin()->first));
@@ -128,9 +130,9 @@ class Comparison {
     }
     std::vector<NamedTensor> wanted;
     for (const HostTensor& tensor : tensors) wanted.push_back(view(tensor));
-    Json report = Json::parse(take_text(compareWithTensorsJson(
-        session.engine(), views_.data(), static_cast<int32_t>(views_.size()), wanted.data(),
-        static_cast<int32_t>(wanted.size()), Json{{"rtol", command_.rtol}, {"atol", command_.atol}}.dump().c_str())));
+    Json report = Json::parse(take_text(
+        compareWithTensorsJson(session.engine(), views_.data(), static_cast<int32_t>(views_.size()), wanted.data(),
+                               static_cast<int32_t>(wanted.size()), tolerances(false).c_str())));
     if (report["tensors"].empty() && report["outputs"].empty())
       throw Failure(fmt::format("--loadTensors: the engine computes none of the {} tensors of '{}' by itself",
                                 tensors.size(), command_.tensors));
@@ -175,8 +177,8 @@ class Comparison {
     inference.run();
     return inference.outputs();
   }
-  std::string tolerances() const {
-    return Json{{"rtol", command_.rtol}, {"atol", command_.atol}, {"doubles", command_.reference == "f64"}}.dump();
+  std::string tolerances(bool doubles) const {
+    return Json{{"rtol", command_.rtol}, {"atol", command_.atol}, {"doubles", doubles}}.dump();
   }
 
   const CompareCommand& command_;

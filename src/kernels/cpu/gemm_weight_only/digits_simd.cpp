@@ -197,8 +197,9 @@ const DigitKernel* kernel_for(bool has_zeros) {
 const gemm::DigitKernel* digit_kernel(const gemm::PackedPanels& panels, bool multiplies_bytes) {
 #if defined(LATHE_ISA_LEVEL_avx512) || defined(LATHE_ISA_LEVEL_avx2)
 #if defined(LATHE_ISA_LEVEL_avx512)
+  static constexpr DigitKernel floats = {WideProducts::kMostRows, split<kE2m1>, multiply<WideProducts, kE2m1, false>};
   if (panels.codes == gemm::Codes::e2m1)
-    return multiplies_bytes ? kernel_for<WideProducts, kE2m1>(false) : nullptr;  // sums of two may not fit 16 bits
+    return multiplies_bytes ? &floats : nullptr;  // 16 bits may not hold sums of two
 #endif
   if (panels.codes != gemm::Codes::integers) return nullptr;
   if (multiplies_bytes)
