@@ -154,6 +154,11 @@ class Graph {
   void set_range(SymbolId id, Range range);
   const std::vector<Range>& symbol_ranges() const { return table_->ranges; }  // of symbols(), in their order
   std::vector<std::string> symbol_names() const;
+  // What is known to hold of symbols beside their ranges: each an `expand`. Shape rules rely on it without stating it.
+  const std::vector<Constraint>& expansions() const { return table_->expansions; }
+  void add_expansion(Constraint expansion) { table_->expansions.push_back(std::move(expansion)); }
+  // Puts one symbol of inputs' dimensions in the other's place in the inputs; the caller runs infer_all() when done.
+  void merge_symbols(SymbolId from, SymbolId to);
 
   // Inputs and outputs. A dim of -1 in the second form becomes a symbol of its own. Small integer inputs get symbolic
   // elements (SymbolSource::input_value), so that shapes computed from them are expressions.
@@ -213,6 +218,7 @@ class Graph {
   struct Symbols {
     std::vector<Symbol> symbols;
     std::vector<Range> ranges;  // theirs: shape rules ask for all of them each time
+    std::vector<Constraint> expansions;
   };
 
   Result<Inferred> run_rule(Node* node);

@@ -36,7 +36,7 @@ Result<Graph::Inferred> Graph::run_rule(Node* node) {
     LATHE_TRY(infer_bodies(node));
     for (const auto& body : node->bodies_) results.push_back(results_of(*body, *node));
   }
-  InferContext context(node->attributes(), inputs, node->num_outputs(), fresh, &table_->ranges);
+  InferContext context(node->attributes(), inputs, node->num_outputs(), fresh, &table_->ranges, &table_->expansions);
   context.set_bodies(std::move(results));
   const OpInfo& info = node->info();
   if (!info.infer) return fail(ErrorCode::op_unsupported, "op {} is not available", info.name);

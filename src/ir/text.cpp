@@ -2,6 +2,7 @@
 // The text form of graphs:
 //   graph "net" {
 //     symbol n in [1, 8]
+//     expands n to m
 //     input %x: f32[n, 3, 8, 8]
 //     %w = constant{value=f32[4, 3, 1, 1]{~7}}(): f32[4, 3, 1, 1]
 //     %y = convolution{stride=[1, 1]}(%x, %w): f32[n, 4, 8, 8] @conv1 from [conv1, bn1]
@@ -40,6 +41,7 @@ class Parser {
  private:
   Result<> statement(Graph& graph) {
     if (accept_word("symbol")) return symbol(graph);
+    if (accept_word("expands")) return expansion(graph);
     if (accept_word("input")) return input(graph);
     if (accept_word("output")) return output(graph);
     return node(graph);
@@ -82,6 +84,15 @@ class Parser {
       LATHE_TRY(expect("]"));
     }
     graph.dim_symbol(name, range);
+    return {};
+  }
+
+  // That the first symbol is the second or 1.
+  Result<> expansion(Graph& graph) {
+    LATHE_ASSIGN(const std::string from, read_name());
+    LATHE_TRY(expect("to"));
+    LATHE_ASSIGN(const std::string to, read_name());
+    graph.add_expansion({Relation::expand, graph.dim_symbol(from), graph.dim_symbol(to), {}});
     return {};
   }
 

@@ -61,6 +61,10 @@ std::string content_text(const Graph& graph, int64_t max_elements, const std::st
   return out;
 }
 
+std::string symbol_text(const Graph& graph, const Expr& symbol) {
+  return name_text(graph.symbols()[*symbol.as_symbol()].name);
+}
+
 }  // namespace
 
 std::string to_text(const Graph& graph, int64_t max_elements) {
@@ -70,6 +74,8 @@ std::string to_text(const Graph& graph, int64_t max_elements) {
     out += fmt::format("  symbol {} in [{}, {}]\n", name_text(symbol.name), symbol.range.min,
                        symbol.range.max == Range::kUnbounded ? "inf" : std::to_string(symbol.range.max));
   }
+  for (const Constraint& expansion : graph.expansions())
+    out += fmt::format("  expands {} to {}\n", symbol_text(graph, expansion.a), symbol_text(graph, expansion.b));
   return out + content_text(graph, max_elements, "  ") + "}\n";
 }
 

@@ -70,17 +70,51 @@ class Settler {
     std::vector<Constraint> open;
     for (const Constraint& assertion : options_.asserted)
       if (!decide(assertion, graph_.symbol_ranges())) open.push_back(assertion);
+    const auto add = [&](const Constraint& constraint) {
+      if (std::find(open.begin(), open.end(), constraint) == open.end()) open.push_back(constraint);
+    };
+    for (const Constraint& expansion : graph_.expansions())
+      if (!decide(expansion, graph_.symbol_ranges())) add(expansion);
     for (const auto& node : graph_.nodes())
-      for (const Constraint& constraint : node->constraints())
-        if (std::find(open.begin(), open.end(), constraint) == open.end()) open.push_back(constraint);
+      for (const Constraint& constraint : node->constraints()) add(constraint);
     return open;
   }
 
-  // Gives one symbol the only value that some constraint leaves it; false when there is nothing to narrow.
+  // Dimensions of inputs that can only be equal become one, as if the network gave them one name: an exporter may name
+  // each anew. Setting shapes then tells where they differ.
+  bool merge(const Constraint& equation) {
+    const auto equal = equal_symbols(equation, graph_.symbol_ranges());
+    if (!equal || !is_of_input(equal->first) || !is_of_input(equal->second)) return false;
+    log_.print(Severity::verbose, "{} is {}: {}", describe(graph_.symbols()[equal->second]),
+               describe(graph_.symbols()[equal->first]), reason(equation));
+    graph_.merge_symbols(equal->second, equal->first);
+    return true;
+  }
+  bool is_of_input(SymbolId id) const {
+    const Symbol& symbol = graph_.symbols()[id];
+    return symbol.source == SymbolSource::input_dim && symbol.tensor < graph_.inputs().size();
+  }
+
+  // Notes what the equation tells of broadcasts, and whether that was news.
+  bool note_expansions(const Constraint& equation) {
+    bool found = false;
+    for (Constraint& expansion : expansions_of(equation, graph_.symbol_ranges())) {
+      const std::vector<Constraint>& known = graph_.expansions();
+      if (std::find(known.begin(), known.end(), expansion) != known.end()) continue;
+      graph_.add_expansion(std::move(expansion));
+      found = true;
+    }
+    return found;
+  }
+
+  // Takes what some constraint tells: symbols that are one, expansions, the only value of a symbol; false when that is
+  // nothing.
   Result<bool> narrow_by_constraints() {
     const std::vector<Range>& ranges = graph_.symbol_ranges();
     for (const Constraint& constraint : open_constraints()) {
-      const std::optional<Solution> solution = solve(as_equation(constraint, ranges), ranges);
+      const Constraint equation = as_equation(constraint, ranges);
+      if (merge(equation) || note_expansions(equation)) return true;
+      const std::optional<Solution> solution = solve(equation, ranges);
       if (!solution || graph_.symbols()[solution->symbol].source == SymbolSource::computed) continue;
       const Symbol& symbol = graph_.symbols()[solution->symbol];
       const Range only{solution->value, solution->value};

@@ -124,9 +124,16 @@ std::optional<Ints> InferContext::constant_elements(size_t i) const {
   return values;
 }
 
+bool InferContext::expands(const Expr& from, const Expr& to) const {
+  return expansions_ &&
+         std::ranges::find(*expansions_, Constraint{Relation::expand, from, to, {}}) != expansions_->end();
+}
+
 bool InferContext::assume(Relation relation, const Expr& a, const Expr& b) {
   // What overflows is the size of no tensor: the dimension or the allocation that it belongs to is refused.
   if (!a.is_valid() || !b.is_valid()) return true;
+  const bool stretches = relation == Relation::expand || relation == Relation::broadcast;
+  if (stretches && (expands(a, b) || (relation == Relation::broadcast && expands(b, a)))) return true;
   Constraint constraint{relation, a, b, {}};
   const std::optional<bool> proven = decide(constraint, ranges());
   if (!proven) constraints_.push_back(std::move(constraint));

@@ -74,12 +74,13 @@ class InferContext {
 
   InferContext(const Attributes& attributes, std::span<const Input> inputs, size_t num_outputs,
                std::function<Expr(std::string_view what, size_t place)> new_symbol,
-               const std::vector<Range>* ranges = nullptr)
+               const std::vector<Range>* ranges = nullptr, const std::vector<Constraint>* expansions = nullptr)
       : attributes_(attributes),
         inputs_(inputs),
         outputs_(num_outputs),
         new_symbol_(std::move(new_symbol)),
-        ranges_(ranges) {}
+        ranges_(ranges),
+        expansions_(expansions) {}
 
   template <class A>
   const A& attrs() const {
@@ -121,6 +122,8 @@ class InferContext {
   Expr new_symbol(std::string_view what, size_t place = 0) { return new_symbol_(what, place); }
   // Bounds of an expression, from what is known about its symbols.
   Range range(const Expr& expr) const { return expr.range(ranges()); }
+  // Whether it is known that the first is the second or 1.
+  bool expands(const Expr& from, const Expr& to) const;
   // What the rule relies on. False when it is proven not to hold: then the rule fails. What is not proven either way
   // becomes a constraint of the node. Once the profiles are known, it narrows symbols, or goes into the plan and is
   // checked when shapes are set.
@@ -141,7 +144,8 @@ class InferContext {
   std::vector<Output> outputs_;
   std::function<Expr(std::string_view, size_t)> new_symbol_;
   std::span<const Range> ranges() const { return ranges_ ? *ranges_ : std::span<const Range>(); }
-  const std::vector<Range>* ranges_;  // of symbols; null = none is known
+  const std::vector<Range>* ranges_;           // of symbols; null = none is known
+  const std::vector<Constraint>* expansions_;  // that are known to hold; null = none
   std::vector<Results> bodies_;
   std::vector<Constraint> constraints_;
 };

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "passes/attention_shapes.h"
 
-#include <algorithm>
-#include <utility>
-
-#include "passes/reshape_target.h"
+#include "shape/broadcast.h"
 
 namespace lathe {
 
@@ -22,50 +19,33 @@ Shape folded(const Shape& whole) {
   return two;
 }
 
-Value* repeated_to(Rewrite& r, Value* x, const Shape& lead) {
-  Ints shape;
-  Shape have = leading(x->shape());
-  while (have.size() < lead.size()) have.insert(have.begin(), Expr(1));
-  for (size_t i = 0; i < lead.size(); ++i) {
-    const std::optional<int64_t> number = have[i] == lead[i] ? 1 : lead[i].as_constant();
-    if (!number) return nullptr;
-    shape.push_back(*number);
-  }
-  shape.insert(shape.end(), 2, 1);
-  return r.expand(x, r.ints(shape));
-}
-
 namespace {
 
-// A list of that size alone, which x or an input of the network has; null = neither has.
-Value* dim_list(Rewrite& r, const Expr& size, Value* x) {
-  std::vector<Value*> values = r.graph().inputs();
-  values.insert(values.begin(), x);
-  for (Value* value : values) {
-    const auto same = std::find(value->shape().begin(), value->shape().end(), size) - value->shape().begin();
-    if (same < value->rank()) return r.shape_of(value, same, same + 1);
-  }
+// A list of the size that a dimension is repeated to: a number, or what it broadcasts to with a dimension of `others`.
+Value* repeated_size(Rewrite& r, const Expr& have, const Expr& want, const std::vector<Value*>& others) {
+  if (have == want) return r.ints({1});
+  if (const auto number = want.as_constant()) return r.ints({*number});
+  for (Value* other : others)
+    for (int64_t d = 0; d < other->rank(); ++d)
+      if (const Expr& dim = other->shape()[static_cast<size_t>(d)]; dim == want || broadcast_dim(have, dim) == want)
+        return r.shape_of(other, d, d + 1);
   return nullptr;
 }
 
 }  // namespace
 
-Value* reshaped(Rewrite& r, Value* x, const Shape& to) {
-  if (x->shape() == to) return x;
-  if (const std::optional<Ints> target = reshape_target(x->shape(), to)) return r.reshape(x, *target);
-  std::vector<Value*> dims;
-  bool is_inferred = false;
-  for (const Expr& dim : to) {
-    if (const auto number = dim.as_constant())
-      dims.push_back(r.ints({*number}));
-    else if (Value* size = dim_list(r, dim, x))
-      dims.push_back(size);
-    else if (!std::exchange(is_inferred, true))
-      dims.push_back(r.ints({-1}));
-    else
-      return nullptr;
+Value* repeated_to(Rewrite& r, Value* x, const Shape& lead, const std::vector<Value*>& others) {
+  Shape have = leading(x->shape());
+  while (have.size() < lead.size()) have.insert(have.begin(), Expr(1));
+  if (have == lead && leading(x->shape()) == lead) return x;
+  std::vector<Value*> sizes;
+  for (size_t i = 0; i < lead.size(); ++i) {
+    sizes.push_back(repeated_size(r, have[i], lead[i], others));
+    if (!sizes.back()) return nullptr;
   }
-  return r.reshape(x, r.concat(std::move(dims), 0));
+  sizes.push_back(r.ints({1, 1}));
+  Value* result = r.expand(x, r.concat(std::move(sizes), 0));
+  return leading(result->shape()) == lead ? result : nullptr;
 }
 
 }  // namespace lathe

@@ -2,6 +2,7 @@
 // Shapes of attention: leading dimensions before rows of queries, keys or values.
 #pragma once
 
+#include "passes/reshape_target.h"
 #include "passes/rewrite.h"
 
 namespace lathe {
@@ -11,9 +12,8 @@ inline bool is_one(const Expr& dim) { return dim == Expr(1); }
 Shape leading(const Shape& shape);                   // all but the last two dimensions
 Shape with_rows(Shape leading, const Shape& shape);  // those before the last two of `shape`
 Shape folded(const Shape& whole);                    // two leading dimensions: the first, and the product of the others
-// x with those leading dimensions; null where numbers that it is repeated by are not known.
-ir::Value* repeated_to(Rewrite& r, ir::Value* x, const Shape& lead);
-// x with those dims; null where they are not known.
-ir::Value* reshaped(Rewrite& r, ir::Value* x, const Shape& to);
+// x with those leading dimensions; null where a size that it is repeated to is neither a number, nor what its own
+// broadcasts to with a dimension of one of the others.
+ir::Value* repeated_to(Rewrite& r, ir::Value* x, const Shape& lead, const std::vector<ir::Value*>& others);
 
 }  // namespace lathe

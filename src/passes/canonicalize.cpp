@@ -242,6 +242,42 @@ Result<bool> masked_by_product(Rewrite& r) {
   return false;
 }
 
+// The condition whose truth the factor is as a number, and what it is multiplied by.
+struct Chosen {
+  ir::Value *condition, *x;
+  bool is_negated;
+};
+std::vector<Chosen> choices_of(const ir::Value* value) {
+  std::vector<Chosen> choices;
+  const ir::Node* mul = value->has_single_use() ? made_by(value, Op::mul) : nullptr;
+  for (size_t i = 0; mul && i < 2; ++i) {
+    const ir::Node* cast = made_by(mul->input(i), OpKind::cast);
+    if (!cast || cast->input(0)->dtype() != DType::boolean) continue;
+    const ir::Node* negated = made_by(cast->input(0), UnaryOp::logical_not);
+    choices.push_back({negated ? negated->input(0) : cast->input(0), mul->input(1 - i), negated != nullptr});
+  }
+  return choices;
+}
+
+bool is_finite(const ir::Value* value) {
+  const Tensor* constant = value->constant();
+  for (int64_t i = 0; constant && i < constant->volume(); ++i)
+    if (!std::isfinite(constant->at_double(i))) return false;
+  return true;
+}
+
+// A choice between floats is meant where one side is multiplied by 0: what it would make of infinities is not kept.
+Result<bool> choice_by_product(Rewrite& r) {
+  if (!is(r.node, Op::add) || (is_floating(r.output()->dtype()) && !r.context.fast_math)) return false;
+  for (const Chosen& a : choices_of(r.input(0)))
+    for (const Chosen& b : choices_of(r.input(1))) {
+      if (a.condition != b.condition || a.is_negated == b.is_negated || !is_finite(a.x) || !is_finite(b.x)) continue;
+      r.absorb(r.input(0)->producer()), r.absorb(r.input(1)->producer());
+      return r.finish(r.select(a.condition, a.is_negated ? b.x : a.x, a.is_negated ? a.x : b.x));
+    }
+  return false;
+}
+
 // Zeros of any shape, made and moved in whichever way.
 bool is_zeros(const ir::Value* value) {
   while (value && !value->constant()) {
@@ -281,6 +317,7 @@ Result<bool> canonicalize(ir::Graph& graph, PassContext& context) {
       {"x + (-y) = x - y", OpKind::elementwise, add_negative},
       {"x * m + (1 - m) * c = select(m, x, c) where m is 0 or 1; so is it by constants", OpKind::elementwise,
        masked_by_product},
+      {"x * cast(c) + y * cast(not c) = select(c, x, y)", OpKind::elementwise, choice_by_product},
       {"einsum(a, b) = matmul(a, b) beside a softmax", OpKind::einsum, einsum_to_matmul},
       {"cast(cast(x)) = cast(x) when the first loses nothing", OpKind::cast, cast_of_cast},
       {"matmul of a vector = that of a matrix of one row or column", OpKind::matmul, vector_as_matrix},

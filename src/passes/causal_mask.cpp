@@ -85,6 +85,29 @@ std::optional<Affine> combined(const Value* a, const Value* b, int64_t sign, con
   return sum;
 }
 
+// Whether the elements are 0, 1, 2... in order: a range, or a running sum of ones before each.
+bool counts_elements(const Value* value) {
+  const Node* node = value->producer();
+  if (!node || !is_integer(value->dtype())) return false;
+  if (node->has_trait(kView) || node->is(OpKind::cast)) return counts_elements(node->input(0));
+  if (node->is(OpKind::range))
+    return known_integer(node->input(0)) == Expr(0) && known_integer(node->input(2)) == Expr(1);
+  if (!node->is(OpKind::cumulative) || value->rank() != 1) return false;
+  const auto& attrs = node->attrs<CumulativeAttrs>();
+  return attrs.op == CumulativeOp::sum && attrs.exclusive && !attrs.reverse && splat_of(node->input(0)) == 1.0;
+}
+
+// The row or the column of each element of a matrix, by its number and the number of columns.
+std::optional<Affine> affine_of_place(const Node& node) {
+  const Value *number = node.input(0), *result = node.output();
+  const bool is_whole = is_matrix(result->shape()) && same_shape(number, result);
+  if (!is_whole || known_integer(node.input(1)) != result->shape().back() || !counts_elements(number))
+    return std::nullopt;
+  Affine place{0, std::vector<int64_t>(result->shape().size(), 0)};
+  place.steps[place.steps.size() - (is(&node, Op::div) ? 2 : 1)] = 1;
+  return place;
+}
+
 std::optional<Affine> affine_of(const Value* value, int depth) {
   if (const std::optional<Expr> number = known_integer(value))
     return Affine{*number, std::vector<int64_t>(value->shape().size(), 0)};
@@ -97,6 +120,7 @@ std::optional<Affine> affine_of(const Value* value, int depth) {
   }
   if (is(node, Op::add)) return combined(node->input(0), node->input(1), 1, value->shape(), depth - 1);
   if (is(node, Op::sub)) return combined(node->input(0), node->input(1), -1, value->shape(), depth - 1);
+  if (is(node, Op::div) || is(node, Op::mod)) return affine_of_place(*node);
   const bool is_integer_cast = node->is(OpKind::cast) && size_of(value->dtype()) >= 4 && is_integer(value->dtype());
   if (!is_integer_cast && !node->has_trait(kView) && !node->is(OpKind::expand)) return std::nullopt;
   const Value* input = node->input(0);

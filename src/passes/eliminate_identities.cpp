@@ -50,7 +50,7 @@ Result<bool> drop_choice(Rewrite& r) {
   return chosen ? r.finish(chosen) : false;
 }
 
-// The operand that the other, a constant, leaves as it is.
+// The operand that the other, a constant that may be repeated, leaves as it is.
 Result<bool> drop_neutral(Rewrite& r) {
   using Op = ElementwiseOp;
   const Op op = r.node->attrs<ElementwiseAttrs>().op;
@@ -58,7 +58,8 @@ Result<bool> drop_neutral(Rewrite& r) {
   if (!unit && op != Op::add && op != Op::sub) return false;
   for (size_t i : {1, 0}) {
     if (i == 0 && !commutes(op)) break;
-    if (all_equal(r.input(i), unit ? 1 : 0) && same_shape(r.input(1 - i), r.output())) return r.finish(r.input(1 - i));
+    if (splat_of(r.input(i)) == (unit ? 1 : 0) && same_shape(r.input(1 - i), r.output()))
+      return r.finish(r.input(1 - i));
   }
   return false;
 }

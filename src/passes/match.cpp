@@ -73,6 +73,10 @@ std::optional<double> scalar_of(const ir::Value* value) {
 
 std::optional<double> splat_of(const ir::Value* value) {
   if (const ir::Node* expand = made_by(value, OpKind::expand)) value = expand->input(0);
+  if (const ir::Node* cast = made_by(value, OpKind::cast)) {
+    const std::optional<double> number = splat_of(cast->input(0));
+    return number == 0.0 || number == 1.0 ? number : std::nullopt;  // which every type has
+  }
   if (const ir::Node* fill = made_by(value, OpKind::fill)) return fill->attrs<FillAttrs>().value.at_double(0);
   const Tensor* constant = value ? value->constant() : nullptr;
   if (!constant || constant->volume() == 0 || !all_equal(value, constant->at_double(0))) return std::nullopt;

@@ -19,16 +19,25 @@ const Expr& rows_of(const Value* x) { return x->shape()[x->shape().size() - 2]; 
 
 constexpr int64_t kMaxHeadSize = 256;  // kernels hold rows of queries, keys and values
 
+// The leading dimensions in the form of the highest rank, among forms as large as `like`.
+Shape widest_lead(const std::vector<const Value*>& forms, const Value* like) {
+  const Value* widest = like;
+  for (const Value* form : forms)
+    if (form->rank() > widest->rank() && volume(leading(form->shape())) == volume(leading(like->shape())))
+      widest = form;
+  return leading(widest->shape());
+}
+
 // Rewrites one attention. Operands are normalised to [batch, heads, rows, size]: the leading dimensions of the scores
-// in their form of the highest rank, [batch, heads] or [batch, windows, heads], are folded to two.
+// in their form of the highest rank, [batch, heads] or [batch, windows, heads], are folded to two. A mask may have more
+// batches than queries, keys and values.
 class Recognition {
  public:
-  Recognition(Rewrite& r, AttentionScores scores) : r_(r), scores_(std::move(scores)) {
-    const ir::Value* whole = scores_.product->output();
-    for (const Value* form : scores_.forms)
-      if (form->rank() > whole->rank()) whole = form;
-    lead_ = leading(whole->shape());
-  }
+  Recognition(Rewrite& r, AttentionScores scores)
+      : r_(r),
+        scores_(std::move(scores)),
+        product_lead_(widest_lead(scores_.forms, scores_.product->output())),
+        lead_(widest_lead(scores_.forms, scores_.softmax->output())) {}
 
   Result<bool> run() {
     if (!find_operands()) return cancel();
@@ -37,6 +46,7 @@ class Recognition {
     std::vector<Value*> inputs;
     for (Value* operand : {q_, k_, v_}) inputs.push_back(as_heads(operand));
     share_heads(inputs);
+    if (reason_.empty()) spread_batches(inputs);
     if (!reason_.empty()) return cancel();
     AttentionMask masks(r_, lead_, rows_of(q_), rows_of(k_));
     Value* mask = masks.build(scores_.changes, attrs_);
@@ -105,19 +115,19 @@ class Recognition {
       return deny("its rows do not fit, as far as they are known");
     const Value* scores = scores_.product->output();
     if (has_one_head(k_) && has_one_head(v_)) return broadcast_lead(q_, scores);
-    return broadcast_lead(q_, scores) && broadcast_lead(k_, scores) && broadcast_lead(v_, r_.input(0));
+    // Of values, too, where the mask alone has more batches.
+    const Value* of_values = leading(v_->shape()) == leading(scores->shape()) ? scores : r_.input(0);
+    return broadcast_lead(q_, scores) && broadcast_lead(k_, scores) && broadcast_lead(v_, of_values);
   }
 
   // Heads that all queries' heads share stay one.
   bool has_one_head(const Value* x) const {
-    return x->rank() == 4 && lead_.size() == 2 && x->shape()[0] == lead_[0] && is_one(x->shape()[1]);
+    return x->rank() == 4 && lead_.size() == 2 && x->shape()[0] == product_lead_[0] && is_one(x->shape()[1]);
   }
 
   // x for all leading dimensions of the scores.
   bool broadcast_lead(Value*& x, const Value* scores) {
-    const Shape want = leading(scores->shape());
-    if (want == leading(x->shape())) return true;
-    Value* repeated = repeated_to(r_, x, want);
+    Value* repeated = repeated_to(r_, x, leading(scores->shape()), {q_, k_, v_});
     if (!repeated) return deny(fmt::format("'{}' is repeated along dimensions that are not known", x->name()));
     x = repeated;
     return true;
@@ -145,7 +155,7 @@ class Recognition {
 
   Value* as_heads(Value* x) {
     if (x->rank() == 4 && lead_.size() == 2) return x;
-    Value* y = reshaped(r_, x, with_rows(folded(lead_), x->shape()));
+    Value* y = reshaped(r_, x, with_rows(folded(product_lead_), x->shape()));
     return y ? y : refuse(fmt::format("the leading dimensions of '{}' are not known", x->name()));
   }
 
@@ -211,9 +221,21 @@ class Recognition {
     if (k && v && k->shape()[1] == v->shape()[1]) inputs[1] = k, inputs[2] = v;
   }
 
+  // To the batches of the mask.
+  void spread_batches(std::vector<Value*>& inputs) {
+    std::vector<Value*> masks;
+    for (const ScoreChange& change : scores_.changes) masks.push_back(change.value);
+    for (Value*& input : inputs) {
+      Value* result = repeated_to(r_, input, {lead_[0], input->shape()[1]}, masks);
+      if (!result) return void(refuse(fmt::format("'{}' has other batches than its mask", input->name())));
+      input = result;
+    }
+  }
+
   Rewrite& r_;
   AttentionScores scores_;
-  Shape lead_;  // of the scores
+  Shape product_lead_;  // of products
+  Shape lead_;          // of scores
   AttentionAttrs attrs_;
   Value *q_ = nullptr, *k_ = nullptr, *v_ = nullptr;
   std::string reason_;

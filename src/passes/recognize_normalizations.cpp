@@ -58,32 +58,16 @@ std::optional<Normalized> normalized_of(const ir::Node* node) {
   return std::nullopt;
 }
 
+// The x that a normalised row y is made of by y = x - mean(x), over the same axes; null where it is not.
+ir::Value* centred_by_mean(const Normalized& found) {
+  const ir::Node* centred = made_by(found.y, Op::sub);
+  const auto mean = centred ? row_mean_of(centred->input(1)) : std::nullopt;
+  return mean && mean->x == centred->input(0) && mean->axis == found.axis ? mean->x : nullptr;
+}
+
 // The number of channels, rows... in dims [axis, rank), when they are all numbers.
 std::optional<Dims> row_dims(const ir::Value* x, int64_t axis) {
   return as_constant(Shape(x->shape().begin() + axis, x->shape().end()));
-}
-
-Result<bool> to_bare_norm(Rewrite& r) {
-  const std::optional<Normalized> found = normalized_of(r.node);
-  if (!found || !is_floating(r.output()->dtype())) return false;
-  // Without its mean it is a layer normalisation, as it stands an RMS normalisation.
-  const ir::Node* centred = made_by(found->y, Op::sub);
-  const auto mean = centred ? row_mean_of(centred->input(1)) : std::nullopt;
-  const bool layer = mean && mean->x == centred->input(0) && mean->axis == found->axis;
-  ir::Value* x = layer ? mean->x : found->y;
-  const std::optional<Dims> dims = row_dims(x, found->axis);
-  if (!dims || !same_shape(x, r.output())) return false;
-  ir::Value* scale = r.filled(1, x->dtype(), *dims);
-  if (layer) {
-    LayerNormalizationAttrs attrs;
-    attrs.axis = found->axis - x->rank();
-    attrs.epsilon = found->epsilon;
-    return r.finish(r.add(attrs, {x, scale}));
-  }
-  RmsNormalizationAttrs attrs;
-  attrs.axis = found->axis - x->rank();
-  attrs.epsilon = found->epsilon;
-  return r.finish(r.add(attrs, {x, scale}));
 }
 
 // An operand of the shape of a normalised row: as it is, or a constant without its leading ones; null when it is not.
@@ -98,6 +82,108 @@ ir::Value* row_operand(Rewrite& r, ir::Value* operand, const ir::Value* x, int64
   Dims tail = constant->dims();
   while (tail.size() > dims->size() && tail.front() == 1) tail.erase(tail.begin());
   return tail == *dims ? r.constant(constant->reshaped(*dims)) : nullptr;
+}
+
+// The normalisation itself: without its mean a row's is a layer normalisation, as it stands an RMS normalisation. Scale
+// and bias may be null. Null where the rows' dims are not known, or the scale is not one of rows.
+ir::Value* normalized(Rewrite& r, const Normalized& found, ir::Value* scale = nullptr, ir::Value* bias = nullptr) {
+  ir::Value* centred = centred_by_mean(found);
+  ir::Value* x = centred ? centred : found.y;
+  const std::optional<Dims> dims = row_dims(x, found.axis);
+  if (!dims || !is_floating(x->dtype())) return nullptr;
+  scale = scale ? row_operand(r, scale, x, found.axis) : r.filled(1, x->dtype(), *dims);
+  if (!scale) return nullptr;
+  if (!centred) {
+    RmsNormalizationAttrs attrs;
+    attrs.axis = found.axis - x->rank();
+    attrs.epsilon = found.epsilon;
+    ir::Value* y = r.add(attrs, {x, scale});
+    return bias ? r.plus(y, bias) : y;
+  }
+  LayerNormalizationAttrs attrs;
+  attrs.axis = found.axis - x->rank();
+  attrs.epsilon = found.epsilon;
+  ir::Value* row = bias ? row_operand(r, bias, x, found.axis) : nullptr;
+  ir::Value* y = row ? r.add(attrs, {x, scale, row}) : r.add(attrs, {x, scale});
+  return bias && !row ? r.plus(y, bias) : y;
+}
+
+Result<bool> to_bare_norm(Rewrite& r) {
+  const std::optional<Normalized> found = normalized_of(r.node);
+  ir::Value* y = found ? normalized(r, *found) : nullptr;
+  return y && same_shape(y, r.output()) ? r.finish(y) : false;
+}
+
+// What a factor 1 / sqrt(mean(y * y) + eps), which others may multiply, normalises: nullopt where `recip` is none.
+std::optional<Normalized> normalized_with(const ir::Value* recip) {
+  const ir::Node* node = made_by(recip, UnaryOp::recip);
+  const ir::Node* sqrt = node ? made_by(node->input(0), UnaryOp::sqrt) : nullptr;
+  const auto shifted = sqrt ? match_shifted(sqrt->input(0)) : std::nullopt;
+  const auto mean = shifted ? row_mean_of(shifted->x) : std::nullopt;
+  const ir::Node* square = mean ? mean->x->producer() : nullptr;
+  return square && square->num_inputs() > 0 ? normalized_by(square->input(0), node->input(0)) : std::nullopt;
+}
+
+// -mean * factor, which a bias may have been added to, or what it is taken from.
+struct ScaledMean {
+  const ir::Value* mean;
+  ir::Value* bias = nullptr;
+};
+std::optional<ScaledMean> scaled_mean_of(const ir::Value* value, const ir::Value* factor) {
+  for (size_t i : {0, 1}) {
+    if (const ir::Node* product = made_by(value, Op::mul); product && product->input(i) == factor)
+      if (const ir::Node* negative = made_by(product->input(1 - i), UnaryOp::neg))
+        return ScaledMean{negative->input(0)};
+    if (const ir::Node* sum = made_by(value, Op::add))
+      if (const auto inner = scaled_mean_of(sum->input(i), factor); inner && !inner->bias)
+        return ScaledMean{inner->mean, sum->input(1 - i)};
+    const ir::Node* difference = made_by(value, Op::sub);
+    const ir::Node* product = difference ? made_by(difference->input(1), Op::mul) : nullptr;
+    if (product && product->input(i) == factor) return ScaledMean{product->input(1 - i), difference->input(0)};
+  }
+  return std::nullopt;
+}
+
+// As tf.nn.batch_normalization has it, of which Keras makes its layer normalisation.
+Result<bool> with_mean_behind(Rewrite& r) {
+  if (!is(r.node, Op::add)) return false;
+  for (size_t i : {0, 1})
+    for (size_t j : {0, 1}) {
+      const ir::Node* product = made_by(r.input(i), Op::mul);
+      if (!product) break;
+      ir::Value *x = product->input(1 - j), *factor = product->input(j);
+      const auto mean = scaled_mean_of(r.input(1 - i), factor);
+      if (!mean) continue;
+      const ir::Node* scaled = made_by(factor, Op::mul);
+      for (size_t k : {0, 1}) {
+        ir::Value* recip = scaled ? scaled->input(k) : factor;
+        const std::optional<Normalized> found = normalized_with(recip);
+        if (!found || centred_by_mean(*found) != x || made_by(found->y, Op::sub)->input(1) != mean->mean) continue;
+        ir::Value* y = normalized(r, *found, scaled ? scaled->input(1 - k) : nullptr, mean->bias);
+        if (!y) continue;
+        r.absorb(product);
+        return r.finish(y);
+      }
+    }
+  return false;
+}
+
+// What is multiplied before it is normalised is as well multiplied behind.
+Result<bool> with_scale_before(Rewrite& r) {
+  if (!is(r.node, Op::mul)) return false;
+  for (size_t i : {0, 1}) {
+    const ir::Node* scaled = made_by(r.input(i), Op::mul);
+    const std::optional<Normalized> found = scaled ? normalized_with(r.input(1 - i)) : std::nullopt;
+    if (!found || !r.input(i)->has_single_use()) continue;
+    for (size_t k : {0, 1}) {
+      if (scaled->input(k) != found->y || !scaled->input(1 - k)->content()) continue;
+      ir::Value* y = normalized(r, *found, scaled->input(1 - k));
+      if (!y) continue;
+      r.absorb(scaled);
+      return r.finish(y);
+    }
+  }
+  return false;
 }
 
 int64_t axis_of(const ir::Node* norm) {
@@ -226,6 +312,9 @@ Result<bool> to_softmax(Rewrite& r) {
 
 Result<bool> recognize_normalizations(ir::Graph& graph, PassContext& context) {
   static constexpr Rule rules[] = {
+      {"x * f + (b - mean(x) * f) = layer_norm(x, s, b) where f = s / sqrt(mean((x - mean(x))^2) + eps)",
+       OpKind::elementwise, with_mean_behind},
+      {"(x * s) * (1 / sqrt(mean(x^2) + eps)) = rms_norm(x, s)", OpKind::elementwise, with_scale_before},
       {"(x - mean(x)) / sqrt(mean((x - mean(x))^2) + eps) = layer_norm(x); x / sqrt(mean(x^2) + eps) = rms_norm(x)",
        OpKind::elementwise, to_bare_norm},
       {"exp(x - max(x)) / sum(exp(x - max(x))) = softmax(x)", OpKind::elementwise, to_softmax},

@@ -61,9 +61,11 @@ Result<bool> view_of_view(Rewrite& r) {
   for (const ir::Node* view = r.input(0)->producer(); view && view->has_trait(kView); view = view->input(0)->producer())
     chain.push_back(view);
   for (; !chain.empty(); chain.pop_back()) {
-    if (!reshape_target(chain.back()->input(0)->shape(), r.output()->shape())) continue;
+    ir::Value* x = chain.back()->input(0);
+    if (!same_shape(x, r.output()) && !reshaped(r, x, r.output()->shape())) continue;
     for (const ir::Node* view : chain) r.absorb(view);
-    return finish_as_reshape(r, chain.back()->input(0));
+    const std::optional<Ints> target = reshape_target(x->shape(), r.output()->shape());
+    return r.finish(target ? r.reshape(x, *target) : reshaped(r, x, r.output()->shape()));
   }
   return false;
 }

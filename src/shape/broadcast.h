@@ -9,6 +9,9 @@ namespace lathe {
 // and neither is 1; whoever uses it states Relation::broadcast, so that this is noticed.
 Expr broadcast_dim(const Expr& a, const Expr& b);
 
+// Whether `dim` is one of those that broadcast to `to`, as far as the expression tells: it expands to it then.
+bool is_broadcast_of(const Expr& to, const Expr& dim);
+
 // The stride at which a dimension is read that broadcasts to `to`: 0 where it is 1. If only running tells that,
 // stride * min(dim - 1, 1), which means nothing for an empty dimension, of which nothing is read.
 Expr broadcast_stride(const Expr& dim, const Expr& to, const Expr& stride);

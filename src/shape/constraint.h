@@ -6,6 +6,8 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "shape/expr.h"
 
@@ -47,6 +49,13 @@ struct Solution {
   int64_t value;
 };
 std::optional<Solution> solve(const Constraint& equation, std::span<const Range> ranges);
+
+// The two symbols that an equation makes equal: s and t in 64*s*u = 64*t*u, where u cannot be 0.
+std::optional<std::pair<SymbolId, SymbolId>> equal_symbols(const Constraint& equation, std::span<const Range> ranges);
+
+// What an equation of products tells of broadcasts in them: sizes of at least 1 broadcast to no less than each of them
+// is, so that 64*u*broadcast(s, t) = 64*u*s tells that t is s or 1. Each is an `expand` of a symbol.
+std::vector<Constraint> expansions_of(const Constraint& equation, std::span<const Range> ranges);
 
 // For messages: "49*batch = 49"; "s = t, or one of them 1" (broadcast); "s = t or 1" (expand).
 std::string to_string(const Constraint& constraint, std::span<const std::string> names = {});

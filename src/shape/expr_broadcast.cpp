@@ -54,6 +54,12 @@ Expr broadcast_dim(const Expr& a, const Expr& b) {
   return result;
 }
 
+bool is_broadcast_of(const Expr& to, const Expr& dim) {
+  std::vector<Expr> operands;
+  flatten(to, operands);
+  return operands.size() > 1 && std::find(operands.begin(), operands.end(), dim) != operands.end();
+}
+
 Expr broadcast_stride(const Expr& dim, const Expr& to, const Expr& stride) {
   if (dim == Expr(1)) return 0;
   if (dim == to || dim.is_constant()) return stride;

@@ -5,6 +5,8 @@
 
 #include <random>
 
+#include "shape/broadcast.h"
+
 namespace lathe {
 namespace {
 
@@ -48,6 +50,46 @@ TEST(Constraint, EquationsOfOneSymbolAreSolved) {
   EXPECT_EQ(solution(Relation::broadcast, 49, s(0))->value, 1);      // s0 cannot be 49
 }
 
+TEST(Constraint, SymbolsThatEquationsMakeEqual) {
+  const std::vector<Range> ranges = {{1, 8}, {1, 8}, {1, 8}, {0, 8}};
+  using Pair = std::pair<SymbolId, SymbolId>;
+  const auto equal = [&](const Expr& a, const Expr& b) { return equal_symbols({Relation::equal, a, b, {}}, ranges); };
+  EXPECT_EQ(equal(s(1), s(0)), Pair(0, 1));
+  EXPECT_EQ(equal(s(0) * s(2) * 64, s(2) * s(1) * 64), Pair(0, 1));
+  EXPECT_FALSE(equal(s(0) * s(3), s(1) * s(3)));  // s3 may be 0
+  EXPECT_FALSE(equal(s(0) * 2, s(1)));
+  EXPECT_FALSE(equal(s(0) + 1, s(1)));
+  EXPECT_FALSE(equal(s(0) * s(0), s(1) * s(1)));
+  EXPECT_FALSE(equal(s(0) * s(2), s(1) * s(1)));
+  EXPECT_FALSE(equal_symbols({Relation::expand, s(0), s(1), {}}, ranges));
+}
+
+TEST(Constraint, ProductsTellWhatExpands) {
+  const std::vector<Range> ranges = {{1, 8}, {1, 8}, {1, 8}, {1, 8}, {0, 8}};
+  const auto found = [&](const Expr& a, const Expr& b) {
+    std::string text;
+    for (const Constraint& expansion : expansions_of({Relation::equal, a, b, {}}, ranges))
+      text += to_string(expansion) + "; ";
+    return text;
+  };
+  const Expr batches = broadcast_dim(s(0), s(1)), tokens = broadcast_dim(s(2), s(3));
+  EXPECT_EQ(found(batches * tokens * 64, s(0) * s(2) * 64), "s1 = s0 or 1; s3 = s2 or 1; ");
+  EXPECT_EQ(found(s(0), batches), "s1 = s0 or 1; ");
+  EXPECT_EQ(found(s(0) * s(3), max(s(0), batches) * s(3)), "s1 = s0 or 1; ");
+  EXPECT_EQ(found(max(s(0), s(1)), s(0)), "");  // s1 may be anything smaller
+  EXPECT_EQ(found(batches * 2, s(0) * 4), "");  // 4 and 8, say
+  EXPECT_EQ(found(batches * tokens, s(0) * s(0)), "");
+  EXPECT_EQ(found(broadcast_dim(s(0), s(4)), s(0)), "");  // s4 may be 0, and s0 with it
+  EXPECT_EQ(found(batches + 1, s(0) + 1), "s1 = s0 or 1; ");
+}
+
+TEST(Constraint, WhatIsBroadcastExpandsToTheResult) {
+  const std::vector<Range> ranges(3, {1, 8});
+  EXPECT_EQ(decide({Relation::expand, s(0), broadcast_dim(s(0), s(1)), {}}, ranges), true);
+  EXPECT_EQ(decide({Relation::expand, s(2), broadcast_dim(s(0), s(1)), {}}, ranges), std::nullopt);
+  EXPECT_EQ(decide({Relation::expand, broadcast_dim(s(0), s(1)), s(0), {}}, ranges), std::nullopt);
+}
+
 // Against all values of two symbols: what is decided is so for each, and a solution is the only one.
 TEST(Constraint, AgreesWithEveryValue) {
   std::mt19937 random(7);
@@ -56,7 +98,7 @@ TEST(Constraint, AgreesWithEveryValue) {
     const Expr linear = (pick(4) - 1) * s(0) + (pick(4) - 1) * s(1) + pick(9);
     return pick(3) == 0 ? floordiv(linear, pick(3) + 1) : pick(3) == 0 ? linear * s(0) : linear;
   };
-  int decided = 0, solved = 0;
+  int decided = 0, solved = 0, merged = 0;
   for (int round = 0; round < 20000; ++round) {
     std::vector<Range> ranges;
     for (int i = 0; i < 2; ++i) {
@@ -69,6 +111,8 @@ TEST(Constraint, AgreesWithEveryValue) {
     const std::optional<Solution> solution = solve(equation, ranges);
     decided += verdict.has_value();
     solved += solution.has_value();
+    const auto equal = equal_symbols(equation, ranges);
+    merged += equal.has_value();
     for (int64_t x = ranges[0].min; x <= ranges[0].max; ++x)
       for (int64_t y = ranges[1].min; y <= ranges[1].max; ++y) {
         const std::vector<int64_t> values = {x, y};
@@ -76,11 +120,13 @@ TEST(Constraint, AgreesWithEveryValue) {
         SCOPED_TRACE(fmt::format("{} at {}, {}", to_string(constraint), x, y));
         ASSERT_EQ(verdict.value_or(truth), truth);
         ASSERT_EQ(holds(equation.relation, *equation.a.evaluate(values), *equation.b.evaluate(values)), truth);
+        ASSERT_TRUE(!equal || !truth || values[equal->first] == values[equal->second]);
         ASSERT_EQ(solution ? values[solution->symbol] == solution->value : truth, truth);
       }
   }
   EXPECT_GT(decided, 2000);
   EXPECT_GT(solved, 200);
+  EXPECT_GT(merged, 20);
 }
 
 }  // namespace
