@@ -249,7 +249,7 @@ struct Chosen {
 };
 std::vector<Chosen> choices_of(const ir::Value* value) {
   std::vector<Chosen> choices;
-  const ir::Node* mul = value->has_single_use() ? made_by(value, Op::mul) : nullptr;
+  const ir::Node* mul = made_by(value, Op::mul);
   for (size_t i = 0; mul && i < 2; ++i) {
     const ir::Node* cast = made_by(mul->input(i), OpKind::cast);
     if (!cast || cast->input(0)->dtype() != DType::boolean) continue;

@@ -19,6 +19,46 @@ const Expr& rows_of(const Value* x) { return x->shape()[x->shape().size() - 2]; 
 
 constexpr int64_t kMaxHeadSize = 256;  // kernels hold rows of queries, keys and values
 
+Shape without(Shape shape, size_t dim) {
+  shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(dim));
+  return shape;
+}
+
+// The heads of which groups of x's are copies (repeat_kv); null = x has none.
+Value* heads_of_copies(Rewrite& r, Value* x) {
+  Ints perm = {0, 1, 2, 3};
+  const ir::Node* merged = x->producer();
+  for (; merged && merged->is(OpKind::transpose); merged = merged->input(0)->producer()) {
+    const Ints inner = permutation_of(merged->attrs<TransposeAttrs>(), perm.size());
+    for (int64_t& axis : perm) axis = inner[static_cast<size_t>(axis)];
+  }
+  if (!merged || !merged->has_trait(kView) || x->rank() != 4) return nullptr;
+  const ir::Node* expand = made_by(merged->input(0), OpKind::expand);
+  const auto head = static_cast<size_t>(perm[1]);
+  if (!expand || expand->output()->rank() != 5) return nullptr;
+  Value* heads = expand->input(0);
+  // A copy of each stands behind it.
+  Shape copies = merged->output()->shape(), one = copies;
+  const Shape& five = expand->output()->shape();
+  one[head] = copies[head] = five[head];
+  copies.insert(copies.begin() + perm[1] + 1, five[head + 1]);
+  if (five != copies || heads->rank() != 5 || !is_one(heads->shape()[head + 1]) ||
+      without(heads->shape(), head + 1) != one)
+    return nullptr;
+  const ir::Node* view = heads->producer();
+  heads = view && view->has_trait(kView) && view->input(0)->shape() == one ? view->input(0)
+                                                                           : r.squeeze(heads, {perm[1] + 1});
+  return perm == Ints{0, 1, 2, 3} ? heads : r.transpose(heads, perm);
+}
+
+// Keys and values whose heads were repeated for the queries' are read as they were before.
+bool share_heads(Rewrite& r, std::vector<Value*>& inputs) {
+  Value *k = heads_of_copies(r, inputs[1]), *v = heads_of_copies(r, inputs[2]);
+  if (!k || !v || k->shape()[1] != v->shape()[1]) return false;
+  inputs[1] = k, inputs[2] = v;
+  return true;
+}
+
 // The leading dimensions in the form of the highest rank, among forms as large as `like`.
 Shape widest_lead(const std::vector<const Value*>& forms, const Value* like) {
   const Value* widest = like;
@@ -45,7 +85,7 @@ class Recognition {
     attrs_.zeros_for_nan = scores_.zeros_for_nan;
     std::vector<Value*> inputs;
     for (Value* operand : {q_, k_, v_}) inputs.push_back(as_heads(operand));
-    share_heads(inputs);
+    if (reason_.empty()) share_heads(r_, inputs);
     if (reason_.empty()) spread_batches(inputs);
     if (!reason_.empty()) return cancel();
     AttentionMask masks(r_, lead_, rows_of(q_), rows_of(k_));
@@ -115,9 +155,7 @@ class Recognition {
       return deny("its rows do not fit, as far as they are known");
     const Value* scores = scores_.product->output();
     if (has_one_head(k_) && has_one_head(v_)) return broadcast_lead(q_, scores);
-    // Of values, too, where the mask alone has more batches.
-    const Value* of_values = leading(v_->shape()) == leading(scores->shape()) ? scores : r_.input(0);
-    return broadcast_lead(q_, scores) && broadcast_lead(k_, scores) && broadcast_lead(v_, of_values);
+    return broadcast_lead(q_, scores) && broadcast_lead(k_, scores) && broadcast_lead(v_, r_.input(0));
   }
 
   // Heads that all queries' heads share stay one.
@@ -125,8 +163,9 @@ class Recognition {
     return x->rank() == 4 && lead_.size() == 2 && x->shape()[0] == product_lead_[0] && is_one(x->shape()[1]);
   }
 
-  // x for all leading dimensions of the scores.
+  // x for all leading dimensions of the scores, or for those that they had before a mask of more batches.
   bool broadcast_lead(Value*& x, const Value* scores) {
+    if (leading(x->shape()) == product_lead_) return true;
     Value* repeated = repeated_to(r_, x, leading(scores->shape()), {q_, k_, v_});
     if (!repeated) return deny(fmt::format("'{}' is repeated along dimensions that are not known", x->name()));
     x = repeated;
@@ -159,38 +198,6 @@ class Recognition {
     return y ? y : refuse(fmt::format("the leading dimensions of '{}' are not known", x->name()));
   }
 
-  // The heads of which groups of x's are copies (repeat_kv); null = x has none.
-  Value* heads_of_copies(Value* x) {
-    Ints perm = {0, 1, 2, 3};
-    const ir::Node* merged = x->producer();
-    for (; merged && merged->is(OpKind::transpose); merged = merged->input(0)->producer()) {
-      const Ints inner = permutation_of(merged->attrs<TransposeAttrs>(), perm.size());
-      for (int64_t& axis : perm) axis = inner[static_cast<size_t>(axis)];
-    }
-    if (!merged || !merged->has_trait(kView) || x->rank() != 4) return nullptr;
-    const ir::Node* expand = made_by(merged->input(0), OpKind::expand);
-    const auto head = static_cast<size_t>(perm[1]);
-    if (!expand || expand->output()->rank() != 5) return nullptr;
-    Value* heads = expand->input(0);
-    // A copy of each stands behind it.
-    Shape copies = merged->output()->shape(), one = copies;
-    const Shape& five = expand->output()->shape();
-    one[head] = copies[head] = five[head];
-    copies.insert(copies.begin() + perm[1] + 1, five[head + 1]);
-    if (five != copies || heads->rank() != 5 || !is_one(heads->shape()[head + 1]) ||
-        without(heads->shape(), head + 1) != one)
-      return nullptr;
-    const ir::Node* view = heads->producer();
-    heads = view && view->has_trait(kView) && view->input(0)->shape() == one ? view->input(0)
-                                                                             : r_.squeeze(heads, {perm[1] + 1});
-    return perm == Ints{0, 1, 2, 3} ? heads : r_.transpose(heads, perm);
-  }
-
-  static Shape without(Shape shape, size_t dim) {
-    shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(dim));
-    return shape;
-  }
-
   // One of each head, which was repeated for all queries.
   Value* sinks_of_heads() {
     Value* sinks = scores_.sinks;
@@ -214,13 +221,6 @@ class Recognition {
     return true;
   }
 
-  // Keys and values whose heads were repeated for the queries' are read as they were before.
-  void share_heads(std::vector<Value*>& inputs) {
-    if (!reason_.empty()) return;
-    Value *k = heads_of_copies(inputs[1]), *v = heads_of_copies(inputs[2]);
-    if (k && v && k->shape()[1] == v->shape()[1]) inputs[1] = k, inputs[2] = v;
-  }
-
   // To the batches of the mask.
   void spread_batches(std::vector<Value*>& inputs) {
     std::vector<Value*> masks;
@@ -240,6 +240,12 @@ class Recognition {
   Value *q_ = nullptr, *k_ = nullptr, *v_ = nullptr;
   std::string reason_;
 };
+
+// Where copies come to light after the attention has been recognised.
+Result<bool> to_shared_heads(Rewrite& r) {
+  std::vector<Value*> inputs = r.node->inputs();
+  return share_heads(r, inputs) ? r.finish(r.add(r.node->attributes(), std::move(inputs))) : false;
+}
 
 // What `inspect` says of the softmax.
 void note(PassContext& context, const AttentionRefusal& refusal) {
@@ -271,6 +277,7 @@ Result<bool> to_attention(Rewrite& r) {
 Result<bool> recognize_attention(ir::Graph& graph, PassContext& context) {
   static constexpr Rule rules[] = {
       {"softmax(q k^T * scale + mask) v = attention(q, k, v, mask, sinks)", OpKind::matmul, to_attention},
+      {"attention(q, copies of k, copies of v) = attention(q, k, v)", OpKind::attention, to_shared_heads},
   };
   forget_lost_attentions(graph, context);
   Result<bool> changed = apply_rules(graph, context, rules);

@@ -29,10 +29,11 @@ std::optional<Ints> reshape_target(const Shape& from, const Shape& to) {
 
 namespace {
 
-// A list of that size alone, which x or an input of the network has; null = neither has.
+// A list of that size alone, which an input of the network or x has; null = neither has. Not x where it can be helped:
+// what only one other reads may be fused with that.
 ir::Value* dim_list(Rewrite& r, const Expr& size, ir::Value* x) {
   std::vector<ir::Value*> values = r.graph().inputs();
-  values.insert(values.begin(), x);
+  values.push_back(x);
   for (ir::Value* value : values) {
     const auto same = std::find(value->shape().begin(), value->shape().end(), size) - value->shape().begin();
     if (same < value->rank()) return r.shape_of(value, same, same + 1);

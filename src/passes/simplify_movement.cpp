@@ -70,6 +70,30 @@ Result<bool> view_of_view(Rewrite& r) {
   return false;
 }
 
+// Dimensions of 1 that views bring and take away again need not be transposed: einsums have them, as tf2onnx writes
+// them.
+Result<bool> transpose_without_units(Rewrite& r) {
+  constexpr int kMostMatched = 4;  // other rules look for transposes of up to so many dimensions as they are
+  const auto is_view = [](const ir::Node* node) { return node && node->has_trait(kView); };
+  ir::Value* x = r.input(0);
+  if (x->rank() <= kMostMatched || !is_view(x->producer()) || r.output()->is_graph_output() ||
+      !std::ranges::all_of(r.output()->uses(), [&](const ir::Use& use) { return use.index == 0 && is_view(use.node); }))
+    return false;
+  Shape kept;
+  Ints places;  // of each dimension among those that are kept
+  for (const Expr& dim : x->shape()) {
+    places.push_back(std::ssize(kept));
+    if (dim != Expr(1)) kept.push_back(dim);
+  }
+  if (kept.size() == x->shape().size()) return false;
+  Ints perm;
+  for (const int64_t axis : permutation_of(r.node))
+    if (x->shape()[static_cast<size_t>(axis)] != Expr(1)) perm.push_back(places[static_cast<size_t>(axis)]);
+  const std::optional<Ints> target = reshape_target(x->shape(), kept);
+  if (!target) return false;
+  return finish_as_reshape(r, r.transpose(r.reshape(x, *target), perm));
+}
+
 bool swaps_last_two(const ir::Node* transpose) {
   const int64_t rank = transpose->output()->rank();
   return rank >= 2 && permutation_of(transpose) == swap_of_last_two(rank);
@@ -305,6 +329,7 @@ Result<bool> simplify_movement(ir::Graph& graph, PassContext& context) {
   static constexpr Rule rules[] = {
       {"transpose(transpose(x)) = transpose(x)", OpKind::transpose, transpose_of_transpose},
       {"transpose(x) = reshape(x) when only axes of extent 1 move", OpKind::transpose, transpose_to_reshape},
+      {"transpose(view(x)) = view(transpose(x)) without axes of extent 1", OpKind::transpose, transpose_without_units},
       {"reshape(transpose(view(x))) = transpose(x) of matrices in batches", OpKind::reshape, transpose_of_flat_batch},
       {"reshape(view(x)) = reshape(x)", OpKind::reshape, view_of_view},
       {"flatten(view(x)) = reshape(x)", OpKind::flatten, view_of_view},
