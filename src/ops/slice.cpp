@@ -85,27 +85,34 @@ Result<Ints> sliced_axes(std::optional<Ints> axes, size_t count, int64_t rank) {
   return *std::move(axes);
 }
 
-Result<> check_lengths(const InferContext& context) {
-  LATHE_ASSIGN(const int64_t count, list_length(context, kStarts, "slice: starts"));
-  static constexpr std::string_view kNames[] = {"", "", "slice: ends", "slice: axes", "slice: steps"};
-  for (size_t i = kEnds; i <= kSteps; ++i) {
+// How many entries all lists have: what one of them is known to have, the others must.
+Result<int64_t> count_of_entries(InferContext& context) {
+  static constexpr std::string_view kNames[] = {"", "starts", "ends", "axes", "steps"};
+  const auto text = [](size_t i) { return fmt::format("slice: {}", kNames[i]); };
+  size_t known = kStarts;
+  while (known < kSteps && !(context.has(known) && context.rank(known) == 1 && context.shape(known)[0].is_constant()))
+    ++known;
+  if (!context.has(known)) known = kStarts;
+  LATHE_ASSIGN(const int64_t count, list_length(context, known, text(known)));
+  for (size_t i = kStarts; i <= kSteps; ++i) {
     if (!context.has(i)) continue;
-    LATHE_ASSIGN(const int64_t length, list_length(context, i, kNames[i]));
-    if (length != count)
-      return fail(ErrorCode::shape_mismatch, "{} has {} entries, but starts has {}", kNames[i], length, count);
+    LATHE_TRY(require_list(context, i, text(i)));
+    if (!context.assume_equal(context.shape(i)[0], count))
+      return fail(ErrorCode::shape_mismatch, "{} has {} entries, but {} has {}", text(i),
+                  context.shape(i)[0].to_string(), kNames[known], count);
   }
   if (count > context.rank(0))
-    return fail(ErrorCode::shape_mismatch, "slice: {} starts for an input of shape {}", count,
+    return fail(ErrorCode::shape_mismatch, "slice: {} {} for an input of shape {}", count, kNames[known],
                 to_string(context.shape(0)));
-  return {};
+  return count;
 }
 
 }  // namespace
 
 Result<> infer_slice(InferContext& context) {
-  LATHE_TRY(check_lengths(context));
+  LATHE_ASSIGN(const int64_t entries, count_of_entries(context));
+  const auto count = static_cast<size_t>(entries);
   Shape output = context.shape(0);
-  const size_t count = static_cast<size_t>(*context.shape(kStarts)[0].as_constant());
   const std::optional<Ints> given_axes = context.constant_elements(kAxes);
   if (context.has(kAxes) && !given_axes) {  // any axis may be cut
     if (count > 0)

@@ -50,13 +50,18 @@ Expr larger(const InferContext& context, const Expr& a, const Expr& b) {
   return max(a, b);
 }
 
-Result<int64_t> list_length(const InferContext& context, size_t i, std::string_view what) {
+Result<> require_list(const InferContext& context, size_t i, std::string_view what) {
   if (!is_integer(context.dtype(i)))
     return fail(ErrorCode::type_mismatch, "{} (input {}) must be integers, but is {}", what, i,
                 name_of(context.dtype(i)));
   if (context.rank(i) != 1)
     return fail(ErrorCode::shape_mismatch, "{} (input {}) must be a list, but has shape {}", what, i,
                 to_string(context.shape(i)));
+  return {};
+}
+
+Result<int64_t> list_length(const InferContext& context, size_t i, std::string_view what) {
+  LATHE_TRY(require_list(context, i, what));
   const std::optional<int64_t> length = context.shape(i)[0].as_constant();
   if (!length)
     return fail(ErrorCode::shape_unknown,

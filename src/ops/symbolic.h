@@ -13,6 +13,9 @@ inline bool proven_at_least(const InferContext& context, const Expr& e, int64_t 
   return context.range(e).min >= bound;
 }
 
+// An error when input `i` is no 1-D tensor of integers.
+Result<> require_list(const InferContext& context, size_t i, std::string_view what);
+
 // How many entries the 1-D input `i` (a shape, axes, pads...) holds; an error when it is not 1-D or its length is
 // only known while running.
 Result<int64_t> list_length(const InferContext& context, size_t i, std::string_view what);

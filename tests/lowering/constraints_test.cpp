@@ -239,6 +239,24 @@ TEST(Constraints, ComputedSizesAreCheckedWhileRunning) {
   EXPECT_NE(odd.error().message.find("pairs"), std::string::npos) << odd.error().message;
 }
 
+// How many starts there are is only known while running, but as many as there are ends.
+TEST(Constraints, ListsOfASliceAreEquallyLong) {
+  const Checked checked = build_checked(R"(graph "g" {
+    input %x: f32[n]
+    input %table: f32[8, 2]
+    %found = nonzero(%x)
+    %flat = constant{value=i64[1]{-1}}()
+    %starts = reshape(%found, %flat)
+    %ends = constant{value=i64[1]{8}}()
+    %rows = slice(%table, %starts, %ends)
+    output %rows
+  })");
+  EXPECT_EQ(*checked.run({{1}, {8, 2}}), std::vector<Dims>({{8, 2}}));
+  const Result<std::vector<Dims>> several = checked.run({{5}, {8, 2}});
+  ASSERT_FALSE(several);
+  EXPECT_NE(several.error().message.find("slice 'rows'"), std::string::npos) << several.error().message;
+}
+
 TEST(Constraints, OptimumThatDoesNotFitIsRefused) {
   const Error error = build_error(R"(graph "g" {
     input %x: f32[1, 1, h, 4]
