@@ -7,6 +7,7 @@
 
 #include "passes/attention_shapes.h"
 #include "passes/causal_mask.h"
+#include "passes/magnitude.h"
 #include "passes/match.h"
 #include "passes/weights_math.h"
 
@@ -17,25 +18,39 @@ using ir::Value;
 using Kind = ScoreChange::Kind;
 
 constexpr double kLow = -1e30;  // scores do not change what this or less is added to
+constexpr double kLowestHalf = -65504;
 constexpr double kNothing = -std::numeric_limits<double>::infinity();
 
-// A sum with select(c, 0, low) equals select(c, score, low).
-ScoreChange as_hiding(const ScoreChange& change) {
+// A change that hides keys, and what it adds to the scores of the others; null = nothing.
+struct Hiding {
+  ScoreChange change;
+  Value* added = nullptr;
+};
+
+// A sum with select(c, x, low) is select(c, score + x, low). nullopt where the change hides no keys, or by a number
+// above `low`.
+std::optional<Hiding> hiding_of(const ScoreChange& change, double low) {
+  if (change.kind != Kind::add) return Hiding{change};
   const Value* mask = change.value;
   if (const ir::Node* cast = made_by(mask, OpKind::cast); cast && is_floating(cast->input(0)->dtype()))
     mask = cast->input(0);
-  const ir::Node* select = change.kind == Kind::add ? made_by(mask, OpKind::select) : nullptr;
-  if (!select || select->input(0)->shape() != mask->shape()) return change;
-  const auto added = [&](const Value* x) {
-    const std::optional<double> number = scalar_of(x);
-    return number ? rounded_to(change.value->dtype(), *number) * change.factor : std::nan("");
-  };
-  const double where_true = added(select->input(1)), where_false = added(select->input(2));
-  if (where_true == 0 && where_false <= kLow)
-    return {Kind::hide_where_false, select->input(0), change.scores, 1, where_false};
-  if (where_false == 0 && where_true <= kLow)
-    return {Kind::hide_where_true, select->input(0), change.scores, 1, where_true};
-  return change;
+  const ir::Node* select = made_by(mask, OpKind::select);
+  if (!select) return std::nullopt;
+  for (const size_t shown : {1, 2}) {
+    const std::optional<double> number = scalar_of(select->input(3 - shown));
+    const double hidden = number ? rounded_to(change.value->dtype(), *number) * change.factor : 0;
+    Value* other = select->input(shown);
+    const bool adds_nothing = scalar_of(other) == 0;
+    if (!(hidden <= low) || (!adds_nothing && mask != change.value)) continue;
+    const Kind kind = shown == 1 ? Kind::hide_where_false : Kind::hide_where_true;
+    return Hiding{{kind, select->input(0), change.scores, 1, hidden}, adds_nothing ? nullptr : other};
+  }
+  return std::nullopt;
+}
+
+ScoreChange as_hiding(const ScoreChange& change) {
+  const std::optional<Hiding> hiding = hiding_of(change, kLow);
+  return hiding && !hiding->added && same_shape(hiding->change.value, change.value) ? hiding->change : change;
 }
 
 void add_terms(Value* condition, ElementwiseOp op, std::vector<Value*>& terms) {
@@ -82,22 +97,35 @@ Value* AttentionMask::find(const std::vector<ScoreChange>& scores) {
   return mask;
 }
 
-// Leaves to the kernel what gives later keys -inf: nothing that is added to that changes it. A finite low number is as
-// good where there is no other mask and each query sees a key, its own.
+// Leaves later keys to the kernel, which gives them -inf.
 void AttentionMask::take_causal(std::vector<ScoreChange>& changes) {
-  for (auto it = changes.begin(); it != changes.end();) {
-    const bool stays = std::all_of(it + 1, changes.end(), [](const ScoreChange& later) {
-      return later.kind == Kind::add || later.hidden == kNothing;
-    });
-    const std::optional<double> number = stays ? causal_number(as_hiding(*it)) : std::nullopt;
-    const bool is_alone = changes.size() == 1 && queries_ == keys_;
-    if (number && (*number == kNothing || (is_alone && *number <= kLow))) {
-      attrs_.causal = true;
-      it = changes.erase(it);
-    } else {
-      ++it;
-    }
+  for (size_t i = 0; i < changes.size(); ++i) {
+    const std::optional<Causal> causal = causal_part(changes[i]);
+    if (!causal || !may_be_infinite(*causal, changes, i)) continue;
+    attrs_.causal = true;
+    if (causal->added)
+      changes[i] = {Kind::add, causal->added, changes[i].scores, changes[i].factor};
+    else if (causal->is_whole)
+      changes.erase(changes.begin() + static_cast<std::ptrdiff_t>(i--));
   }
+}
+
+// Whether later keys, which one of the changes hides, may have -inf: nothing that is added to that changes it. A finite
+// low number is as good where each query sees a key that nothing else brings near that number.
+bool AttentionMask::may_be_infinite(const Causal& causal, const std::vector<ScoreChange>& changes, size_t at) const {
+  if (std::any_of(changes.begin() + static_cast<std::ptrdiff_t>(at) + 1, changes.end(),
+                  [](const ScoreChange& later) { return later.kind != Kind::add && later.hidden != kNothing; }))
+    return false;
+  if (causal.number == kNothing) return true;
+  const std::vector<Range>& ranges = r_.graph().symbol_ranges();
+  if (!(causal.number <= kLowestHalf) || !((keys_ - queries_).range(ranges).min >= 0)) return false;
+  const auto distance = [&](const ScoreChange& change, const Value* added) {
+    return change.kind == Kind::add ? std::fabs(change.factor) * largest_magnitude(added) : HUGE_VAL;
+  };
+  double farthest = causal.nearest + (causal.added ? distance(changes[at], causal.added) : 0);
+  for (size_t i = 0; i < changes.size(); ++i)
+    if (i != at) farthest += distance(changes[i], changes[i].value);
+  return farthest <= -causal.number / 8;
 }
 
 // Whether the mask's last two dimensions count all queries and keys; else it is repeated along one of them.
@@ -112,14 +140,29 @@ bool AttentionMask::is_causal_condition(const Value* condition, bool hides_where
   return d && is_causal(*d);
 }
 
-// What later keys have after a change that hides them and no others; nullopt where it is another change.
-std::optional<double> AttentionMask::causal_number(const ScoreChange& change) const {
-  if (change.kind != Kind::add)
-    return is_causal_condition(change.value, change.kind == Kind::hide_where_true) ? std::optional(change.hidden)
-                                                                                   : std::nullopt;
-  const std::optional<AdditiveTriangle> triangle =
-      is_of_keys(change.value) ? additive_triangle_of(change.value) : std::nullopt;
-  return triangle && is_causal(triangle->diagonal) ? std::optional(triangle->number * change.factor) : std::nullopt;
+// What a change does that hides later keys; nullopt where it is another change.
+std::optional<AttentionMask::Causal> AttentionMask::causal_part(const ScoreChange& change) const {
+  if (const std::optional<Causal> constant = causal_constant(change)) return constant;
+  if (change.kind == Kind::add && is_of_keys(change.value)) {
+    const std::optional<AdditiveTriangle> triangle = additive_triangle_of(change.value);
+    if (triangle && is_causal(triangle->diagonal)) return Causal{triangle->number * change.factor};
+  }
+  const std::optional<Hiding> hiding = hiding_of(change, kLowestHalf);
+  if (!hiding || !is_causal_condition(hiding->change.value, hiding->change.kind == Kind::hide_where_true))
+    return std::nullopt;
+  return Causal{hiding->change.hidden, hiding->added};
+}
+
+// Of a mask of constants, which may hide others, too.
+std::optional<AttentionMask::Causal> AttentionMask::causal_constant(const ScoreChange& change) const {
+  const std::optional<int64_t> diagonal = (keys_ - queries_).as_constant();
+  if (!diagonal || is_one(queries_) || !is_of_keys(change.value)) return std::nullopt;
+  const auto number_of = [&](double x) {
+    if (change.kind == Kind::add) return x * change.factor;
+    return (x != 0) == (change.kind == Kind::hide_where_true) ? change.hidden : 0;
+  };
+  const std::optional<LaterKeys> later = later_keys_of(change.value, *diagonal, kLowestHalf, number_of);
+  return later ? std::optional(Causal{later->number, nullptr, later->nearest, later->is_triangle}) : std::nullopt;
 }
 
 // Where keys are seen, apart from what a causal attention hides anyway.
@@ -129,10 +172,10 @@ Value* AttentionMask::visible_keys(const ScoreChange& change) {
   add_terms(change.value, hides_where_true ? ElementwiseOp::logical_or : ElementwiseOp::logical_and, terms);
   std::vector<Value*> others;
   for (Value* term : terms) {
-    if (change.hidden == kNothing && is_causal_condition(term, hides_where_true))
-      attrs_.causal = true;
-    else if (!all_equal(term, hides_where_true ? 0 : 1))
-      others.push_back(term);
+    const std::optional<Causal> causal =
+        change.hidden == kNothing ? causal_part({change.kind, term, change.scores, 1, kNothing}) : std::nullopt;
+    attrs_.causal = attrs_.causal || causal;
+    if ((!causal || !causal->is_whole) && !all_equal(term, hides_where_true ? 0 : 1)) others.push_back(term);
   }
   if (others.empty()) return nullptr;
   Value* condition = others[0];

@@ -2,6 +2,7 @@
 #include "passes/causal_mask.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "ops/rules.h"
 #include "passes/attention_shapes.h"
@@ -243,6 +244,30 @@ std::optional<AdditiveTriangle> additive_triangle_of(const Value* mask) {
   const Value* matrix = matrix_behind(mask);
   std::optional<AdditiveTriangle> found = matrix ? additive_triangle_of(matrix) : std::nullopt;
   if (found) found->number = rounded_to(mask->dtype(), found->number);
+  return found;
+}
+
+std::optional<LaterKeys> later_keys_of(const Value* mask, int64_t diagonal, double low,
+                                       const std::function<double(double)>& number_of) {
+  const Tensor* constant = mask->constant();
+  if (!constant || mask->rank() < 2 || constant->volume() == 0) return std::nullopt;
+  const std::vector<double> elements = to_doubles(*constant);
+  const int64_t columns = constant->dims().back(), rows = constant->dims()[constant->dims().size() - 2];
+  LaterKeys found{-HUGE_VAL, 0, true};
+  for (int64_t row = 0; row < std::ssize(elements) / columns; ++row) {
+    double nearest = HUGE_VAL;
+    for (int64_t j = 0; j < columns; ++j) {
+      const double number = number_of(elements[row * columns + j]);
+      if (j > row % rows + diagonal) {
+        if (!(number <= low)) return std::nullopt;
+        found.number = std::max(found.number, number);
+      } else {
+        nearest = std::min(nearest, std::fabs(number));
+        found.is_triangle = found.is_triangle && number == 0;
+      }
+    }
+    found.nearest = std::max(found.nearest, nearest);
+  }
   return found;
 }
 

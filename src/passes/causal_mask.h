@@ -2,6 +2,7 @@
 // Recognises causal masks, which kernels compute instead of reading them.
 #pragma once
 
+#include <functional>
 #include <optional>
 
 #include "ir/graph.h"
@@ -18,5 +19,16 @@ struct AdditiveTriangle {
   double number;
 };
 std::optional<AdditiveTriangle> additive_triangle_of(const ir::Value* mask);
+
+// What a mask of constants says of keys, where all that it says of later ones, j > i + diagonal, is a low number.
+struct LaterKeys {
+  double number;     // the highest of theirs
+  double nearest;    // in each row an earlier key has one that is at most so far from 0
+  bool is_triangle;  // all earlier keys have 0
+};
+// `number_of`: what an element of the mask is for a key's score. nullopt where it is no constant, or later keys have a
+// number above `low`.
+std::optional<LaterKeys> later_keys_of(const ir::Value* mask, int64_t diagonal, double low,
+                                       const std::function<double(double)>& number_of);
 
 }  // namespace lathe

@@ -54,8 +54,8 @@ Result<bool> drop_choice(Rewrite& r) {
 Result<bool> drop_neutral(Rewrite& r) {
   using Op = ElementwiseOp;
   const Op op = r.node->attrs<ElementwiseAttrs>().op;
-  const bool unit = op == Op::mul || op == Op::div || op == Op::pow;
-  if (!unit && op != Op::add && op != Op::sub) return false;
+  const bool unit = op == Op::mul || op == Op::div || op == Op::pow || op == Op::logical_and;
+  if (!unit && op != Op::add && op != Op::sub && op != Op::logical_or) return false;
   for (size_t i : {1, 0}) {
     if (i == 0 && !commutes(op)) break;
     if (splat_of(r.input(i)) == (unit ? 1 : 0) && same_shape(r.input(1 - i), r.output()))
@@ -97,7 +97,7 @@ Result<bool> eliminate_identities(ir::Graph& graph, PassContext& context) {
       {"concat(x) = x", OpKind::concat, drop_single},
       {"split(x) = x for one part", OpKind::split, drop_split},
       {"choose(true, x, y) = x, choose(false, x, y) = y", OpKind::choose, drop_choice},
-      {"x + 0 = x - 0 = x * 1 = x / 1 = x ^ 1 = x", OpKind::elementwise, drop_neutral},
+      {"x + 0 = x - 0 = x * 1 = x / 1 = x ^ 1 = x && true = x || false = x", OpKind::elementwise, drop_neutral},
       {"f(f(x)) = x or f(x)", OpKind::unary, drop_second},
       {"relu(relu(x)) = relu(x)", OpKind::activation, drop_second_relu},
   };

@@ -151,8 +151,9 @@ class Recognition {
         return deny(fmt::format("rows of '{}' have {} elements; 1 to {} are handled", (*x)->name(),
                                 (*x)->shape().back().to_string(), kMaxHeadSize));
     }
-    if (rows_of(k_) != rows_of(v_) || rows_of(q_) != rows_of(r_.output()))
-      return deny("its rows do not fit, as far as they are known");
+    // The second product takes as many rows of values as the scores have keys.
+    const bool fits = rows_of(k_) == rows_of(v_) || rows_of(k_) == r_.input(0)->shape().back();
+    if (!fits || rows_of(q_) != rows_of(r_.output())) return deny("its rows do not fit, as far as they are known");
     const Value* scores = scores_.product->output();
     if (has_one_head(k_) && has_one_head(v_)) return broadcast_lead(q_, scores);
     return broadcast_lead(q_, scores) && broadcast_lead(k_, scores) && broadcast_lead(v_, r_.input(0));
