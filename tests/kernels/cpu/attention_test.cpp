@@ -14,7 +14,25 @@ struct Case {
   Dims mask = {};  // empty = none
   DType mask_type = DType::f32;
   bool has_sinks = false;
+  int64_t window =
+      0;            // keys up to its own that a query sees by the mask, but for the first two, which see none; 0 = any
+  float hides = 0;  // what a mask of numbers then adds to others
 };
+
+// A mask of queries and keys.
+Tensor window_mask(const Case& c) {
+  Tensor mask = *Tensor::allocate(c.mask_type, {c.queries, c.keys});
+  for (int64_t i = 0; i < c.queries; ++i)
+    for (int64_t j = 0; j < c.keys; ++j) {
+      const int64_t own = i + c.keys - c.queries;
+      const bool is_shown = i > 1 && j <= own && j > own - c.window;
+      if (c.mask_type == DType::boolean)
+        mask.mutable_as<uint8_t>()[i * c.keys + j] = is_shown;
+      else
+        mask.mutable_as<float>()[i * c.keys + j] = is_shown ? static_cast<float>(j % 3) : c.hides;
+    }
+  return mask;
+}
 
 AttentionParams params_of(const Case& c) {
   return {static_cast<float>(c.attrs.scale),
@@ -45,7 +63,7 @@ void expect_right(const Case& c, std::mt19937& random) {
   std::vector<Tensor> inputs = {random_tensor(DType::f32, {c.batch, c.heads, c.queries, c.depth}, random),
                                 random_tensor(DType::f32, {c.batch, c.shared, c.keys, c.depth}, random),
                                 random_tensor(DType::f32, {c.batch, c.shared, c.keys, c.width}, random)};
-  if (!c.mask.empty()) inputs.push_back(random_tensor(c.mask_type, c.mask, random));
+  if (!c.mask.empty()) inputs.push_back(c.window > 0 ? window_mask(c) : random_tensor(c.mask_type, c.mask, random));
   if (c.has_sinks) {
     if (c.mask.empty()) inputs.emplace_back();
     inputs.push_back(random_tensor(DType::f32, {c.heads}, random));
@@ -120,6 +138,51 @@ TEST(Attention, Masks) {
         expect_right(c, random);
         c.attrs.factors = DType::bf16;
         expect_right(c, random);
+      }
+}
+
+// Blocks of keys that a row's mask hides at either end are left out, but of rows of which it hides all.
+TEST(Attention, KeysThatMasksHideAtEitherEnd) {
+  constexpr float kInfinite = std::numeric_limits<float>::infinity(), kLowest = std::numeric_limits<float>::lowest();
+  std::mt19937 random(9);
+  for (int i = 0; i < 80; ++i) {
+    const int64_t keys = pick_between(random, 1, 400), shared = pick_between(random, 1, 2);
+    Case c{1, shared * pick_between(random, 1, 2), shared, pick_between(random, 1, keys), keys, 24, 40};
+    c.attrs.scale = 0.3;
+    c.attrs.zeros_for_nan = true;
+    c.attrs.hidden = i % 3 == 0 ? kLowest : i % 3 == 1 ? -kInfinite : -3;
+    c.attrs.causal = i % 5 == 0;
+    c.attrs.factors = i % 4 < 2 ? DType::bf16 : DType::f32;
+    c.mask = {c.queries, c.keys}, c.mask_type = i % 2 == 0 ? DType::boolean : DType::f32;
+    c.window = pick_between(random, 1, 200);
+    c.hides = i % 3 == 0 ? kLowest : i % 3 == 1 ? -kInfinite : -6e29f;
+    c.has_sinks = i % 7 == 0;
+    expect_right(c, random);
+  }
+}
+
+// What lies behind the last key of a cache may be anything.
+TEST(Attention, WhatIsHiddenIsNotRead) {
+  constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+  for (const DType type : {DType::boolean, DType::f32})
+    for (const int64_t queries : {1, 40})
+      for (const bool bf16 : {false, true}) {
+        TestTensor q({1, 1, queries, 16}), k({1, 1, 300, 16}), v({1, 1, 300, 16}), out({1, 1, queries, 16});
+        std::mt19937 random(7);
+        for (TestTensor* tensor : {&q, &k, &v}) tensor->fill(random, 1);
+        for (TestTensor* tensor : {&k, &v})
+          tensor->for_each([&](const Dims& at, float& x) { x = at[2] < 64 || at[2] >= 192 ? kNaN : x; });
+        TestTensor mask({1, 300}, {}, 0, type);
+        for (int64_t j = 0; j < 300; ++j) {
+          const bool is_shown = j > 70 && j < 190;
+          if (type == DType::boolean)
+            mask.arg.as<uint8_t>()[j] = is_shown;
+          else
+            mask.arg.as<float>()[j] = is_shown ? 0 : -1e35f;
+        }
+        const AttentionParams params{.scale = 0.5f, .hidden = -1e35f, .masked = true, .bf16 = bf16};
+        run_kernel(*make_kernel("attention", params), {q.arg, k.arg, v.arg, mask.arg}, {out.arg}, 1);
+        out.for_each([&](const Dims&, float& x) { EXPECT_FALSE(std::isnan(x)); });
       }
 }
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "kernels/cpu/attention/attention_sizes.h"
 #include "kernels/cpu/gemm/driver.h"
@@ -53,9 +54,12 @@ class Worker {
     const int64_t group = unit / sizes_.blocks();
     first_ = unit % sizes_.blocks() * sizes_.block;
     count_ = std::min(sizes_.block, sizes_.rows - first_);
-    if (group != group_) pack(group);
-    group_ = group;
+    if (std::exchange(group_, group) != group) {
+      packed_ = {};
+      pack_values();
+    }
     find_places();
+    pack_keys();
     for (int64_t r = 0; r < count_; ++r) q_rows_[r] = query_of(r);
     multiply_by_keys();
     for_each_tile(static_cast<int>(std::min<int64_t>(sizes_.values.n, kWidth)),
@@ -77,47 +81,74 @@ class Worker {
 
   void find_places() {
     const int64_t head = group_ % sizes_.shared * (sizes_.heads / sizes_.shared);
-    Place place{group_ / sizes_.shared, head + first_ / sizes_.queries, first_ % sizes_.queries};
+    Place place{group_ / sizes_.shared, head + first_ / sizes_.queries, first_ % sizes_.queries, {}};
     for (int64_t r = 0; r < count_; ++r) {
       places_[r] = place;
+      places_[r].keys = keys_of(place);
       if (++place.query == sizes_.queries) ++place.head, place.query = 0;
     }
   }
-  // How many keys the row sees, from the first on.
-  int64_t seen(int64_t row) const {
-    if (!params_.causal) return sizes_.keys;
-    return std::clamp<int64_t>(places_[row].query + sizes_.keys - sizes_.queries + 1, 0, sizes_.keys);
+
+  // Which keys the row sees, beside others that its mask hides between them.
+  KeyRange keys_of(const Place& place) const {
+    KeyRange keys{0, sizes_.keys};
+    if (params_.causal) keys.end = std::clamp<int64_t>(place.query + sizes_.keys - sizes_.queries + 1, 0, sizes_.keys);
+    if (!params_.masked || broadcast_stride_at(inputs_[kMask], 3, 4) != 1) return keys;
+    const TensorArg& mask = inputs_[kMask];
+    const int64_t row = broadcast_offset_in(mask, place);
+    if (mask.dtype == DType::f32) return shown_keys(mask.as<float>() + row, keys);
+    return params_.hidden <= kLow ? shown_keys(mask.as<uint8_t>() + row, keys) : keys;
   }
-  int64_t seen_by(int64_t begin, int rows) const {
-    if (!params_.causal) return sizes_.keys;
-    int64_t most = 0;
-    for (int64_t r = begin; r < begin + rows; ++r) most = std::max(most, seen(r));
-    return most;
+  // All that rows of the block see.
+  KeyRange seen_by(int64_t begin, int64_t rows) const {
+    KeyRange seen = places_[begin].keys;
+    for (int64_t r = begin + 1; r < begin + rows; ++r) {
+      seen.first = std::min(seen.first, places_[r].keys.first);
+      seen.end = std::max(seen.end, places_[r].keys.end);
+    }
+    return seen;
   }
 
-  void pack(int64_t group) {
-    const auto from = [&](int input) {
-      const TensorArg& tensor = inputs_[input];
-      return tensor.as<float>() + group / sizes_.shared * tensor.strides[0] + group % sizes_.shared * tensor.strides[1];
-    };
-    const auto pack_panels = [&](const Panels& panels, int64_t k, const float* b, int64_t k_stride, int64_t n_stride,
-                                 float* to) {
-      if (sizes_.bf16)
-        gemm::pack_pairs(panels, k, b, k_stride, n_stride, 0, panels.count(), to);
-      else
-        gemm::pack(panels, b, k_stride, n_stride, 0, panels.count(), to);
-    };
-    const TensorArg &k = inputs_[kK], &v = inputs_[kV];
-    pack_panels(sizes_.by_key, sizes_.depth, from(kK), k.strides[3], k.strides[2], keys_);
+  // The first element of the group's keys or values.
+  const float* group_of(int input) const {
+    const TensorArg& tensor = inputs_[input];
+    return tensor.as<float>() + group_ / sizes_.shared * tensor.strides[0] + group_ % sizes_.shared * tensor.strides[1];
+  }
+
+  void pack_panels(const Panels& panels, int64_t k, int input, int64_t k_stride, int64_t n_stride, int64_t first,
+                   int64_t last, float* to) const {
+    if (sizes_.bf16)
+      gemm::pack_pairs(panels, k, group_of(input), k_stride, n_stride, first, last, to);
+    else
+      gemm::pack(panels, group_of(input), k_stride, n_stride, first, last, to);
+  }
+
+  void pack_values() {
+    const TensorArg& v = inputs_[kV];
     if (!sizes_.packs_values) {
-      plain_values_ = from(kV);
+      plain_values_ = group_of(kV);
       return;
     }
     const Panels& values = sizes_.values;
-    pack_panels(values, sizes_.keys, from(kV), v.strides[2], v.strides[3], values_);
+    pack_panels(values, sizes_.keys, kV, v.strides[2], v.strides[3], 0, values.count(), values_);
     for (int64_t p = 0, first = sizes_.steps(sizes_.keys); p < values.count(); ++p)
       std::fill(values_ + values.offset(p) + first * values.stride(p),
                 values_ + values.offset(p) + values.k * values.stride(p), 0.0f);
+  }
+
+  // Those panels of keys that the block sees, and those between them and what is packed.
+  void pack_keys() {
+    const KeyRange seen = seen_by(0, count_);
+    if (seen.count() == 0) return;
+    const TensorArg& k = inputs_[kK];
+    const auto pack = [&](int64_t first, int64_t last) {
+      if (first < last) pack_panels(sizes_.by_key, sizes_.depth, kK, k.strides[3], k.strides[2], first, last, keys_);
+    };
+    const KeyRange panels{seen.first / kWidth, ceil_div<int64_t>(seen.end, kWidth)};
+    if (packed_.count() == 0) packed_ = {panels.first, panels.first};
+    pack(panels.first, packed_.first);
+    pack(packed_.end, panels.end);
+    packed_ = {std::min(packed_.first, panels.first), std::max(packed_.end, panels.end)};
   }
 
   const float* query_of(int64_t row) {
@@ -172,30 +203,36 @@ class Worker {
     const Panels& panels = sizes_.by_key;
     for (int64_t p = 0; p < panels.count(); ++p)
       for_each_tile(panels.columns(p), [&](int64_t begin, int rows) {
-        if (p * kWidth >= seen_by(begin, rows)) return;
+        const KeyRange seen = seen_by(begin, rows);
+        if (p * kWidth >= seen.end || (p + 1) * kWidth <= seen.first) return;
         multiply({q_rows_ + begin, sizes_.bf16 ? sizes_.depth : 0, rows, panels.k, keys_ + panels.offset(p),
                   panels.stride(p), panels.columns(p), scores_ + begin * sizes_.pitch + p * kWidth, sizes_.pitch});
       });
   }
 
-  // Scores of the row become weights of the first `most` keys, in so many steps; gives what they are to be multiplied
-  // by.
-  float weigh(int64_t row, int64_t most, int64_t steps) {
+  // Scores of the row become weights of the keys that its tile sees, in so many steps.
+  struct Weights {
+    const float* row;
+    float factor;  // what the values' sums are to be multiplied by
+  };
+  Weights weigh(int64_t row, KeyRange tile, int64_t steps) {
     static const auto weigh = LATHE_ISA_SELECT(weigh_scores);
     static const auto weigh_in_pairs = LATHE_ISA_SELECT(weigh_scores_in_pairs);
-    float* scores = scores_ + row * sizes_.pitch;
-    const int64_t keys = seen(row);
-    if (!sizes_.bf16) std::fill(scores + keys, scores + most, 0.0f);
+    const KeyRange keys = places_[row].keys;
+    const int64_t before = sizes_.steps(keys.first - tile.first);
+    float *scores = scores_ + row * sizes_.pitch + keys.first, *weights = scores - before;
     const float* sink = params_.has_sinks ? sink_of(row) : nullptr;
-    if (keys == 0) {
-      std::fill_n(scores, steps, 0.0f);
+    if (keys.count() == 0) {
+      std::fill_n(weights, steps, 0.0f);
       const bool is_number = sizes_.keys == 0 || (sink && std::isfinite(*sink));
-      return is_number ? 1 : std::numeric_limits<float>::quiet_NaN();
+      return {weights, is_number ? 1 : std::numeric_limits<float>::quiet_NaN()};
     }
-    ScoreRow scored{scores, keys, params_.scale, params_.softcap, params_.hidden};
+    std::fill(weights, scores, 0.0f);
+    if (!sizes_.bf16) std::fill(scores + keys.count(), scores + (tile.end - keys.first), 0.0f);
+    ScoreRow scored{scores, keys.count(), params_.scale, params_.softcap, params_.hidden};
     scored.sink = sink;
     if (params_.masked) read_mask(row, scored);
-    return 1 / (sizes_.bf16 ? weigh_in_pairs(scored, 2 * steps) : weigh(scored));
+    return {weights, 1 / (sizes_.bf16 ? weigh_in_pairs(scored, 2 * (steps - before)) : weigh(scored))};
   }
 
   const float* sink_of(int64_t row) const {
@@ -207,7 +244,7 @@ class Worker {
     const TensorArg& mask = inputs_[kMask];
     const int64_t stride = broadcast_stride_at(mask, 3, 4);
     const auto read = [&](auto* from, auto* copy) {
-      from += broadcast_offset_in(mask, places_[row]);
+      from += broadcast_offset_in(mask, places_[row]) + places_[row].keys.first * stride;
       if (stride == 1) return from;
       for (int64_t i = 0; i < scored.keys; ++i) copy[i] = from[i * stride];
       return copy;
@@ -221,13 +258,17 @@ class Worker {
   void add_values(int64_t begin, int rows) {
     static const auto finish = LATHE_ISA_SELECT(finish_tile);
     static const auto scale = LATHE_ISA_SELECT(scale_rows);
-    const int64_t most = seen_by(begin, rows), steps = sizes_.steps_of_weights(most);
+    const KeyRange seen = seen_by(begin, rows);
+    const int64_t first = sizes_.steps(seen.first), steps = sizes_.steps_of_weights(seen.count());
     float factors[kMaxTileRows];
     const float* weights[kMaxTileRows];
+    bool is_even = true;  // are rows of weights in equal distances
     TileRows where;
     for (int r = 0; r < rows; ++r) {
-      factors[r] = weigh(begin + r, most, steps);
-      weights[r] = scores_ + (begin + r) * sizes_.pitch;
+      const Weights weighed = weigh(begin + r, seen, steps);
+      factors[r] = weighed.factor;
+      weights[r] = weighed.row;
+      is_even = is_even && weighed.row == weights[0] + r * sizes_.pitch;
       find(begin + r, r, where);
     }
     alignas(64) float sums[kMaxTileRows * kWidth];
@@ -235,8 +276,10 @@ class Worker {
     for (int64_t p = 0; p < panels.count(); ++p) {
       const bool packed = sizes_.packs_values;
       const int columns = panels.columns(p);
-      multiply({weights, sizes_.pitch, rows, steps, packed ? values_ + panels.offset(p) : plain_values_ + p * kWidth,
-                packed ? panels.stride(p) : inputs_[kV].strides[2], columns, sums, kWidth});
+      const int64_t stride = packed ? panels.stride(p) : inputs_[kV].strides[2];
+      const float* values = packed ? values_ + panels.offset(p) : plain_values_ + p * kWidth;
+      multiply(
+          {weights, is_even ? sizes_.pitch : 0, rows, steps, values + first * stride, stride, columns, sums, kWidth});
       scale(sums, kWidth, rows, columns, factors);
       for (int r = 0; params_.zeros_for_nan && r < rows; ++r)
         if (std::isnan(factors[r])) std::fill_n(sums + r * kWidth, columns, 0.0f);
@@ -266,6 +309,7 @@ class Worker {
   Place* const places_;  // of the block's rows
   const float* plain_values_ = nullptr;
   int64_t group_ = -1;             // whose keys and values are packed
+  KeyRange packed_;                // panels of its keys
   int64_t first_ = 0, count_ = 0;  // rows of the block
 };
 

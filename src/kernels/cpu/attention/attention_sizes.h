@@ -7,6 +7,7 @@
 
 #include "base/divide.h"
 #include "kernels/cpu/attention/attention.h"
+#include "kernels/cpu/attention/shown_keys.h"
 #include "kernels/cpu/gemm/driver.h"
 #include "kernels/cpu/gemm/pairs.h"
 
@@ -15,12 +16,18 @@ namespace lathe::cpu::attention {
 using gemm::Panels;
 
 inline constexpr int kWidth = kMaxTileColumns;  // of panels
+static_assert(kWidth == kKeyBlock);
 inline constexpr int64_t kFewRows = 16;
 // Of a block of queries: scores that stay in the cache, unless those of one tile do not.
 inline constexpr int64_t kMostRows = 96, kScores = 40 << 10;
 inline constexpr int kUsualVectors = 2;  // of a tile: every table has such
 
-inline int64_t padded(int64_t floats) { return round_up<int64_t>(floats, 16); }
+// From one row of so many scores to the next. Weights in pairs begin where the first key's score is, which may be one
+// of the last, and are whole matrix registers. Rows a multiple of 4 KiB apart would share few lines of the first cache.
+inline int64_t pitch_of(int64_t keys, bool bf16) {
+  const int64_t floats = round_up<int64_t>(keys, 16) + (bf16 ? 48 : 0);
+  return floats + (floats % 1024 == 0 ? 16 : 0);
+}
 
 struct Sizes {
   Sizes(const TensorArg& q, const TensorArg& k, const TensorArg& v, bool bf16)
@@ -34,8 +41,7 @@ struct Sizes {
         bf16(bf16 && rows > kFewRows && multiplies_bf16()),
         by_key{steps(depth), keys, kWidth},
         values{steps_of_weights(keys), v.dims[3], kWidth},
-        // Rows a multiple of 4 KiB apart would share few lines of the first cache.
-        pitch(padded(keys) + (padded(keys) % 1024 == 0 ? 16 : 0)),
+        pitch(pitch_of(keys, this->bf16)),
         block(block_of(rows)),
         copies_q(q.strides[3] != 1 && depth != 1),
         // For few rows values are read where they lie, if whole vectors of them are side by side.
@@ -76,9 +82,10 @@ struct Sizes {
   bool copies_q, packs_values;
 };
 
-// Where a row of a group is.
+// Where a row of a group is, and which keys it sees.
 struct Place {
   int64_t batch, head, query;
+  KeyRange keys;
 };
 
 // A thread's memory, as offsets.
