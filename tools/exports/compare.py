@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Builds an export for a device, runs it at every set of sizes, and compares with what was expected."""
+import json
 import os
 import pathlib
 import re
@@ -105,22 +106,49 @@ def build_and_run(sets, case, tolerance, device, folder, arguments, limit):
     return errors
 
 
-def expected_attentions(model, variant):
-    """How many become the op; None = nobody has counted them."""
-    everywhere, *others = model.attentions.split() or [None]
-    return everywhere and int(dict(word.split("=") for word in others).get(variant, everywhere))
+def expected_counts(model, variant):
+    """{what is counted: how often it is to be found}; nobody has counted what is not there."""
+    counts = {}
+    for what in ("attentions", "causal", "caches"):
+        everywhere, *others = getattr(model, what).split() or [None]
+        if everywhere:
+            counts[what] = int(dict(word.split("=") for word in others).get(variant, everywhere))
+    return counts
 
 
 def count_attentions(model, folder, arguments, limit):
-    """How many attentions the passes recognise in what the exporter wrote; of models that share heads, those that do."""
+    """How many attentions the passes recognise in what the exporter wrote, of models that share heads those with so many of
+    keys; and how many of them are causal."""
     with tempfile.TemporaryDirectory() as dumps:
         lathe([arguments.build / "bin/lathe", "build", folder / "model.onnx", "-o", f"{dumps}/engine", "--target=cpu",
                "--buildBudget=0", "--skipPass", "decompose", "--dumpPasses", dumps], os.environ, limit)
         last = max(pathlib.Path(dumps).glob("*.graph")).read_text()
-    operands = re.findall(r"= attention(?:{[^}]*})?\((%[^ ,]+), (%[^ ,]+),", last)
     shapes = dict(re.findall(r"(%\S+)(?: = .*)?: \w+\[(.*?)\](?: [@f].*)?$", last, re.M))
-    heads = [(shapes[q].split(", ")[1], shapes[k].split(", ")[1]) for q, k in operands]
-    return sum(of_keys != of_queries for of_queries, of_keys in heads) if model.shared else len(heads)
+    found = [attributes for attributes, keys in re.findall(r"= attention({[^}]*})?\(%[^ ,]+, (%[^ ,]+),", last)
+             if model.shared in (0, int(shapes[keys].split(", ")[1]))]
+    return {"attentions": len(found), "causal": sum("causal=true" in attributes for attributes in found)}
+
+
+def count_caches(case, folder, arguments, limit):
+    """How many past keys and values are updated in place, or copied once, to where the new ones are appended."""
+    with tempfile.TemporaryDirectory() as reports:
+        lathe([arguments.build / "bin/lathe", "inspect", folder / "model.onnx", "--target=cpu", "--buildBudget=0", "--json",
+               f"{reports}/json", *profile(case, case["sets"])], os.environ, limit)
+        report = json.loads(pathlib.Path(reports, "json").read_text())
+    tensors = report["tensors"]
+    count = 0
+    for number, tensor in enumerate(tensors):
+        if tensor["name"].startswith("past_key_values") and tensor["storage"] == "binding":
+            readers = [layer for layer in report["layers"] if number in layer["InputTensors"] and layer["LayerType"] != "shape"]
+            count += [layer["LayerType"] for layer in readers] == ["copy"] and all(
+                tensors[made]["storage"] == "binding" for made in readers[0]["OutputTensors"])
+    return count
+
+
+def count(model, case, folder, arguments, limit):
+    """What expected_counts() says, as it is found."""
+    counts = count_attentions(model, folder, arguments, limit)
+    return counts | ({"caches": count_caches(case, folder, arguments, limit)} if model.caches else {})
 
 
 def compare(model, case, device, folder, arguments, limit):

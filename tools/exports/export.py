@@ -28,19 +28,26 @@ SAME = 1e-3  # ONNX Runtime's result is PyTorch's
 def parse_inputs(text):
     """[(name, type, dimensions, rule)]"""
     return [(name, dtype, dims.split(","), rule)
-            for name, dtype, dims, rule in re.findall(r"(\w+):(\w+)\[([^]]*)\](\S*)", text)]
+            for name, dtype, dims, rule in re.findall(r"([\w.]+):(\w+)\[([^]]*)\](\S*)", text)]
 
 
-def size_sets(model):
-    """[{open size: value}], for each set of sizes."""
-    names = dict.fromkeys(d for *_, dims, _ in parse_inputs(model.inputs) for d in dims if not d.isdigit())
-    return [dict(zip(names, map(int, values.split(",")), strict=True)) for values in model.sizes.split()]
+def size_sets(model, sets):
+    """[{open size: value}], for each set of sizes of this list."""
+    names = dict.fromkeys(d for *_, dims, rule in parse_inputs(model.inputs)
+                          for d in dims + re.findall(r"=from_(\w+)", rule) if not d.isdigit())
+    return [dict(zip(names, map(int, values.split(",")), strict=True)) for values in sets.split()]
 
 
-def make_input(dtype, shape, rule, random):
+def make_input(dtype, shape, rule, random, sizes, before):
     if rule == "=mask":
         values = np.ones(shape)
         values[1:, -(shape[-1] // 3):] = 0
+    elif rule == "=left":
+        values = np.arange(shape[1]) >= np.arange(shape[0])[:, None]
+    elif rule.startswith("=from_"):
+        values = np.broadcast_to(np.arange(shape[-1]) + sizes[rule.removeprefix("=from_")], shape)
+    elif rule.startswith("=out"):
+        values = before[int(rule.removeprefix("=out"))] if before else np.zeros(shape)
     elif rule.startswith("<"):
         values = random.integers(0, int(rule[1:]), shape)
     else:
@@ -48,9 +55,10 @@ def make_input(dtype, shape, rule, random):
     return values.astype(TYPES[dtype])
 
 
-def make_inputs(model, sizes, seed):
+def make_inputs(model, sizes, seed, before=None):
+    """`before`: what the model gave for the set before, where a decoder goes on from it."""
     random = np.random.default_rng([zlib.crc32(model.name.encode()), seed])
-    return {name: make_input(dtype, [int(sizes.get(d, d)) for d in dims], rule, random)
+    return {name: make_input(dtype, [int(sizes.get(d, d)) for d in dims], rule, random, sizes, before)
             for name, dtype, dims, rule in parse_inputs(model.inputs)}
 
 
@@ -188,6 +196,15 @@ def run(module, arrays):
     return [t.cpu().numpy() for t in module(*(torch.from_numpy(array).to(place) for array in arrays.values()))]
 
 
+def chain(model, module, sets):
+    """The inputs of each set; those of a decoder with a past are what the set before has given."""
+    arrays, before = [], None
+    for index, sizes in enumerate(sets):
+        arrays.append(make_inputs(model, sizes, index, before))
+        before = run(module, arrays[-1]) if "=out" in model.inputs else None
+    return arrays
+
+
 def rounding(module, given, results):
     """What PyTorch's own float32 loses against float64 in each case: random networks may be badly conditioned."""
     wide = [{name: a.astype(np.float64) if a.dtype == np.float32 else a for name, a in arrays.items()} for arrays in given]
@@ -216,12 +233,15 @@ def export(model, variant, folder):
     dynamo, opened = VARIANTS[variant]
     torch.manual_seed(zlib.crc32(model.name.encode()))
     torch.set_num_threads(1)
-    sets = size_sets(model)
-    arrays = [make_inputs(model, sizes, index) for index, sizes in enumerate(sets)]
-    module = Exported(model.make().eval(), list(arrays[0])).eval()
-    randomise(module, [torch.from_numpy(array) for array in arrays[-1].values()])
+    sets = size_sets(model, model.sizes)
+    largest = make_inputs(model, sets[-1], len(sets) - 1)
+    module = Exported(model.make().eval(), list(largest)).eval()
+    randomise(module, [torch.from_numpy(array) for array in largest.values()])
+    arrays = chain(model, module, sets)
     path = folder / "model.onnx"
-    traced = arrays[1] if dynamo and opened else arrays[0]
+    traced = arrays[-1] if model.traced else arrays[1] if dynamo and opened else arrays[0]
+    if opened and model.traced:
+        traced = make_inputs(model, size_sets(model, model.traced)[0], len(sets))
     write_onnx(module, traced, path, dynamo, open_axes(model) if opened else {name: {} for name in traced})
     inputs, outputs = declared(path)
     admitted = [index for index, given in enumerate(arrays) if admits(inputs, given)]

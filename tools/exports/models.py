@@ -3,9 +3,12 @@
 inputs are and which sizes it runs with.
 
 Inputs: "name:type[dimensions]rule ..."; a dimension is a number or the name of an open size. A rule is <K (integers below
-K), =ones or =mask (ones, then zeros where a row of the batch is padded); without one, values are normal.
-Sizes: three sets of values for the open sizes, in the order of their first mention. A model is traced with the first set,
-as batch 1 is what users trace with; the dynamo exporter, which takes 1 for a constant, with the second.
+K), =ones or =mask (ones, then zeros where a row of the batch is padded), =left (row i is padded by i zeros on the left),
+=from_P (counts up from the size P) or =outK (what output K was at the set before; zeros at the first); without one, values
+are normal.
+Sizes: three or more sets of values for the open sizes, in the order of their first mention. A model is traced with the
+first set, as batch 1 is what users trace with; the dynamo exporter, which takes 1 for a constant, with the second; both
+with `traced` where that is given, and of fixed sizes with the last set then.
 """
 import importlib
 from typing import Callable, NamedTuple
@@ -26,7 +29,10 @@ class Model(NamedTuple):
     emulated: bool = False  # small enough for the GPU that is emulated
     tolerance: float = 1e-4  # of the largest value, in float32
     attentions: str = ""  # that become the op: "2", or "2 dynamo-open=1" where an export has another number
-    shared: bool = False  # heads of keys and values serve several of the queries in each of them
+    shared: int = 0  # heads of keys and values in each of them, where they serve several of the queries
+    causal: str = ""  # those of them whose later keys are left to the kernel
+    caches: str = ""  # past keys and values that are updated in place, or copied once to be appended to
+    traced: str = ""  # a set of values that the open sizes are traced with
 
 
 def torchvision(family, name, **options):
@@ -61,6 +67,17 @@ def plain(name, *arguments):
     return make
 
 
+def with_past(name, make, *arguments):
+    """A class of past_modules around a model."""
+    return lambda: getattr(importlib.import_module("past_modules"), name)(make(), *arguments)
+
+
+def past(heads, length, owner="", first=1):
+    """Keys and values of two layers with heads of 16, as Optimum calls them; outputs from `first` on are the next ones."""
+    return " ".join(f"past_key_values.{i // 2}.{owner}{('key', 'value')[i % 2]}:f32[n,{heads},{length},16]"
+                    + (f"=out{first + i}" if first else "") for i in range(4))
+
+
 NARROW = dict(hidden_size=64, num_hidden_layers=2, num_attention_heads=4, intermediate_size=128, vocab_size=100)
 DECODER = NARROW | dict(num_key_value_heads=2, max_position_embeddings=64)
 VISION = dict(hidden_size=64, num_hidden_layers=2, num_attention_heads=4, intermediate_size=128, image_size=64, patch_size=8)
@@ -76,6 +93,24 @@ PIXELS, PIXELS_64 = "pixel_values:f32[n,3,h,w]", "pixel_values:f32[n,3,64,64]"
 SPEECH = dict(d_model=64, encoder_layers=2, decoder_layers=2, encoder_attention_heads=4, decoder_attention_heads=4,
               encoder_ffn_dim=128, decoder_ffn_dim=128, vocab_size=100, max_source_positions=50, pad_token_id=1,
               bos_token_id=2, eos_token_id=3, decoder_start_token_id=2, num_mel_bins=16)
+
+# Decoders whose past is an input: name, class, configuration, heads of keys (0: they are not shared), settings.
+CAUSAL = [
+    ("llama", "LlamaForCausalLM", "LlamaConfig", 2, DECODER),
+    ("llama_eager", "LlamaForCausalLM", "LlamaConfig", 2, DECODER | dict(attn_implementation="eager")),
+    ("mistral", "MistralForCausalLM", "MistralConfig", 2, DECODER | dict(sliding_window=8)),
+    ("qwen2", "Qwen2ForCausalLM", "Qwen2Config", 2, DECODER),
+    ("qwen3", "Qwen3ForCausalLM", "Qwen3Config", 2, DECODER | dict(head_dim=16)),
+    ("gemma", "GemmaForCausalLM", "GemmaConfig", 2, DECODER | dict(head_dim=16)),
+    ("gpt2", "GPT2LMHeadModel", "GPT2Config", 0, dict(n_embd=64, n_layer=2, n_head=4, n_positions=64, vocab_size=100)),
+    ("gpt_oss", "GptOssForCausalLM", "GptOssConfig", 2,
+     DECODER | dict(head_dim=16, num_local_experts=4, num_experts_per_tok=2, sliding_window=8, experts_implementation="batched_mm")),
+]
+EAGER = ("llama_eager", "gpt_oss")  # as the dynamo exporter they hide by finite numbers, which stay beside padding
+APPENDED = "input_ids:i64[n,s]<100 attention_mask:i64[n,t]=left position_ids:i64[n,s]=from_p "
+APPENDING = "2,5,5,0 2,1,6,5 2,1,7,6 2,3,10,7"  # a prompt, two tokens, and three at once
+WRITTEN, WRITING = "input_ids:i64[n,s]<100 cache_position:i64[s]=from_p ", "2,5,0 2,1,5 2,1,6 2,3,7"
+BESIDE, DECODING = "decoder_input_ids:i64[n,s]<100 encoder_hidden_states:f32[n,e,64] ", "2,5,9,0 2,1,9,5 2,1,9,6 2,3,9,7"
 
 MODELS = [
     Model("perceptron", plain("perceptron"), "x:f32[n,20]", "1 4 17", True),
@@ -131,17 +166,33 @@ MODELS = [
           TOKENS, LENGTHS, attentions="2"),
     Model("bloom", transformers("BloomModel", "BloomConfig", hidden_size=64, n_layer=2, n_head=4, vocab_size=100), TOKENS,
           LENGTHS, attentions="2"),
-    Model("llama", transformers("LlamaForCausalLM", "LlamaConfig", **DECODER), TOKENS, LENGTHS, True, attentions="2", shared=True),
-    Model("mistral", transformers("MistralModel", "MistralConfig", **DECODER, sliding_window=8), TOKENS, LENGTHS, attentions="2", shared=True),
-    Model("qwen2", transformers("Qwen2Model", "Qwen2Config", **DECODER), TOKENS, LENGTHS, attentions="2", shared=True),
-    Model("qwen3", transformers("Qwen3Model", "Qwen3Config", **DECODER, head_dim=16), TOKENS, LENGTHS, attentions="2", shared=True),
-    Model("gemma", transformers("GemmaModel", "GemmaConfig", **DECODER, head_dim=16), TOKENS, LENGTHS, attentions="2", shared=True),
+    Model("llama", transformers("LlamaForCausalLM", "LlamaConfig", **DECODER), TOKENS, LENGTHS, True, attentions="2", shared=2),
+    Model("mistral", transformers("MistralModel", "MistralConfig", **DECODER, sliding_window=8), TOKENS, LENGTHS, attentions="2", shared=2),
+    Model("qwen2", transformers("Qwen2Model", "Qwen2Config", **DECODER), TOKENS, LENGTHS, attentions="2", shared=2),
+    Model("qwen3", transformers("Qwen3Model", "Qwen3Config", **DECODER, head_dim=16), TOKENS, LENGTHS, attentions="2", shared=2),
+    Model("gemma", transformers("GemmaModel", "GemmaConfig", **DECODER, head_dim=16), TOKENS, LENGTHS, attentions="2", shared=2),
     Model("gpt_oss", transformers("GptOssModel", "GptOssConfig", **DECODER, head_dim=16, num_local_experts=4,
                                   num_experts_per_tok=2, sliding_window=8, experts_implementation="batched_mm"), TOKENS,
-          LENGTHS, attentions="2", shared=True),
+          LENGTHS, attentions="2", shared=2),
     Model("phi", transformers("PhiModel", "PhiConfig", **DECODER), TOKENS, LENGTHS, attentions="2"),
     Model("falcon", transformers("FalconModel", "FalconConfig", hidden_size=64, num_hidden_layers=2, num_attention_heads=4,
-                                 vocab_size=100), TOKENS, LENGTHS, attentions="2", shared=True),
+                                 vocab_size=100), TOKENS, LENGTHS, attentions="2", shared=1),
+
+    *(Model(f"{name}_past", with_past("Appending", transformers(model, config, **options)), APPENDED + past(shared or 4, "p"),
+            APPENDING if "sliding_window" not in options else "2,12,12,0 2,1,13,12 2,1,14,13 2,3,17,14", name == "llama",
+            attentions="2", shared=shared, causal="" if name in EAGER else "2 dynamo-open=0 dynamo-fixed=0", caches="4",
+            traced="2,3,7,4")
+      for name, model, config, shared, options in CAUSAL),
+    *(Model(f"{name}_cache", with_past("Writing", transformers(model, config, **options), 32), WRITTEN + past(shared or 4, "32"),
+            WRITING, name == "llama", attentions="2", shared=shared, caches="4", traced="2,3,4")
+      for name, model, config, shared, options in CAUSAL),
+    Model("t5_past", with_past("AppendingDecoder", transformers("T5ForConditionalGeneration", "T5Config", **T5), True),
+          BESIDE + "attention_mask:i64[n,e]=mask " + past(4, "p", "decoder.") + " " + past(4, "e", "encoder.", 0), DECODING,
+          attentions="4", causal="2", caches="4", traced="2,3,9,4"),
+    Model("whisper_past", with_past("AppendingDecoder", transformers("WhisperForConditionalGeneration", "WhisperConfig", **SPEECH),
+                                    False),
+          BESIDE.replace("n,e", "n,50") + past(4, "p", "decoder.") + " " + past(4, "50", "encoder.", 0),
+          "2,5,0 2,1,5 2,1,6 2,3,7", attentions="4", causal="2", caches="4", traced="2,3,4"),
 
     Model("wav2vec2", transformers("Wav2Vec2ForCTC", "Wav2Vec2Config", **WAVE), SOUND, "1,3200 2,4000 3,5555"),
     Model("hubert", transformers("HubertModel", "HubertConfig", **WAVE), SOUND, "1,3200 2,4000 3,5555"),

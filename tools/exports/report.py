@@ -21,17 +21,21 @@ def rows(cases, devices):
                *(cell(found.get(device)) for device in devices if "failure" not in case)]
 
 
-def lacks_attentions(case):
-    found, expected = case.get("attentions", (0, 0))
-    return found < expected
+WORDS = {"attentions": "attentions are recognised", "causal": "attentions are causal",
+         "caches": "caches are updated in place, or copied once to be appended to"}
+
+
+def lacking(case):
+    """What there is less of than expected: [(what, found, expected)]."""
+    return [(what, found, expected) for what, (found, expected) in case.get("counts", {}).items() if found < expected]
 
 
 def complaints(cases):
     for case in cases:
         if "failure" in case:
             yield f"{case['model']} {case['variant']}: export: {case['failure']}"
-        if lacks_attentions(case):
-            yield f"{case['model']} {case['variant']}: {case['attentions'][0]} of {case['attentions'][1]} attentions are recognised"
+        for what, found, expected in lacking(case):
+            yield f"{case['model']} {case['variant']}: {found} of {expected} {WORDS[what]}"
         for result in case["results"]:
             if result["verdict"] in BAD or result["message"]:
                 yield f"{case['model']} {case['variant']} {result['device']}: {result['verdict']}: {result['message']}"
@@ -52,11 +56,12 @@ def summary(cases, devices):
         yield line + "".join(f", {count} {verdict}" for verdict, count in bad.items() if count)
 
 
-def attentions(cases):
-    """A line, where any were counted."""
-    counted = [case["attentions"] for case in cases if "attentions" in case]
-    if counted:
-        yield f"attentions: {sum(found for found, _ in counted)} recognised, {sum(want for _, want in counted)} expected"
+def counts(cases):
+    """A line for each thing of which any were counted."""
+    for what, words in WORDS.items():
+        counted = [case["counts"][what] for case in cases if what in case.get("counts", {})]
+        if counted:
+            yield f"{sum(found for found, _ in counted)} {words}, {sum(want for _, want in counted)} expected"
 
 
 def print_report(cases, devices):
@@ -66,7 +71,7 @@ def print_report(cases, devices):
     for row in [header, *body]:
         print("  ".join(text.ljust(width) for text, width in zip(row, widths)).rstrip())
     print("\n" + "\n".join(complaints(cases)))
-    print("\n" + "\n".join([*summary(cases, devices), *attentions(cases)]))
+    print("\n" + "\n".join([*summary(cases, devices), *counts(cases)]))
 
 
 def write_markdown(path, cases, devices, versions):
@@ -75,7 +80,7 @@ def write_markdown(path, cases, devices, versions):
              f"{len({case['model'] for case in exported})} architectures, {len(exported)} exports, by `make test-exports` "
              f"({', '.join(f'{name} {version}' for name, version in versions.items())}; {platform.machine()}). A number is the "
              "largest error of all outputs and sets of sizes, as a share of the largest value; in brackets that of PyTorch's own float16.", "",
-             *(f"- {line}" for line in [*summary(cases, devices), *attentions(cases)]), "",
+             *(f"- {line}" for line in [*summary(cases, devices), *counts(cases)]), "",
              "| architecture | export | " + " | ".join(devices) + " |", "| --- | --- |" + " --- |" * len(devices),
              *("| " + " | ".join(row + [""] * (2 + len(devices) - len(row))) + " |" for row in rows(cases, devices)), "",
              "## What is not right, and why", "", *(f"- {line}" for line in complaints(cases)), ""]

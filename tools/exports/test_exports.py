@@ -8,7 +8,7 @@
 
 Weights are random, nothing is downloaded. Every export, with its builds and runs, is a process of its own with a limit of
 time. The exit status is 1 where an engine is wrong, a valid model is refused, something crashes or does not end, or fewer
-attentions become the op than models.py says.
+attentions become the op, or are causal, or fewer caches are kept as they are, than models.py says.
 """
 import argparse
 import importlib
@@ -65,7 +65,7 @@ def parse_arguments():
 
 def work(model, variant, folder, arguments):
     """What the process of one export does: results go to result.json, step by step."""
-    from compare import Failed, compare, count_attentions, expected_attentions
+    from compare import Failed, compare, count, expected_counts
     from export import export
     started = time.monotonic()
     state = {"model": model.name, "variant": variant, "results": []}
@@ -81,11 +81,12 @@ def work(model, variant, folder, arguments):
         traceback.print_exc()
         return save(failure=f"{type(error).__name__}: {' '.join(str(error).split())[:400]}")
     save(exported=round(time.monotonic() - started, 1), sets=case["sets"])
-    if expected := expected_attentions(model, variant):
+    if expected := expected_counts(model, variant):
         try:
-            save(attentions=[count_attentions(model, folder, arguments, arguments.timeout), expected])
+            found = count(model, case, folder, arguments, arguments.timeout)
         except Failed:
-            save(attentions=[0, expected])
+            found = {}
+        save(counts={what: [found.get(what, 0), number] for what, number in expected.items()})
     for device in arguments.devices:
         if device != "emulated" or model.emulated:
             limit = arguments.timeout - (time.monotonic() - started)
@@ -197,7 +198,7 @@ def use_cuda_libraries():
 def main():
     arguments = parse_arguments()
     from models import MODELS
-    from report import BAD, lacks_attentions, print_report, write_json, write_markdown
+    from report import BAD, lacking, print_report, write_json, write_markdown
     if any(device.startswith("cuda") for device in arguments.devices):
         use_cuda_libraries()
     tasks = [(model, variant) for variant in arguments.variants for model in MODELS if re.search(arguments.only, model.name)]
@@ -210,7 +211,7 @@ def main():
     for path, write in ((arguments.json, write_json), (arguments.markdown, write_markdown)):
         if path:
             write(path, results, arguments.devices, installed_versions())
-    return any(lacks_attentions(result) or any(each["verdict"] in BAD for each in result["results"]) for result in results)
+    return any(lacking(result) or any(each["verdict"] in BAD for each in result["results"]) for result in results)
 
 
 if __name__ == "__main__":

@@ -86,7 +86,7 @@ def measure(name, ways, options, device):
     model = row.make().eval().to(device)
     by_keyword = type(model).__module__.startswith("transformers")
     arrays = [{key: torch.from_numpy(value).to(device) for key, value in export.make_inputs(row, sizes, index).items()}
-              for index, sizes in enumerate(export.size_sets(row))]
+              for index, sizes in enumerate(export.size_sets(row, row.sizes))]
     found = {"cosine": {}, "stays": {}, "seconds": {}}
     with torch.no_grad(), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
