@@ -10,7 +10,7 @@ import time
 
 import numpy as np
 
-from export import difference
+from cases import difference
 
 HALF_TOLERANCE = 1e-2
 ROUNDINGS = 5  # times what PyTorch's own float32 loses, where that is more than the tolerance
@@ -116,16 +116,17 @@ def expected_counts(model, variant):
     return counts
 
 
-def count_attentions(model, folder, arguments, limit):
+def count_attentions(model, case, folder, arguments, limit):
     """How many attentions the passes recognise in what the exporter wrote, of models that share heads those with so many of
     keys; and how many of them are causal."""
     with tempfile.TemporaryDirectory() as dumps:
         lathe([arguments.build / "bin/lathe", "build", folder / "model.onnx", "-o", f"{dumps}/engine", "--target=cpu",
-               "--buildBudget=0", "--skipPass", "decompose", "--dumpPasses", dumps], os.environ, limit)
+               "--buildBudget=0", "--skipPass", "decompose", "--dumpPasses", dumps,
+               *profile(case, [each for each in case["sets"] if each["valid"]])], os.environ, limit)
         last = max(pathlib.Path(dumps).glob("*.graph")).read_text()
     shapes = dict(re.findall(r"(%\S+)(?: = .*)?: \w+\[(.*?)\](?: [@f].*)?$", last, re.M))
     found = [attributes for attributes, keys in re.findall(r"= attention({[^}]*})?\(%[^ ,]+, (%[^ ,]+),", last)
-             if model.shared in (0, int(shapes[keys].split(", ")[1]))]
+             if not model.shared or int(shapes[keys].split(", ")[-3]) == model.shared]
     return {"attentions": len(found), "causal": sum("causal=true" in attributes for attributes in found)}
 
 
@@ -147,7 +148,7 @@ def count_caches(case, folder, arguments, limit):
 
 def count(model, case, folder, arguments, limit):
     """What expected_counts() says, as it is found."""
-    counts = count_attentions(model, folder, arguments, limit)
+    counts = count_attentions(model, case, folder, arguments, limit)
     return counts | ({"caches": count_caches(case, folder, arguments, limit)} if model.caches else {})
 
 

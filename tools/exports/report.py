@@ -77,7 +77,7 @@ def print_report(cases, devices):
 def write_markdown(path, cases, devices, versions):
     exported = [case for case in cases if "failure" not in case]
     lines = [f"# Exported models, {datetime.date.today()}", "",
-             f"{len({case['model'] for case in exported})} architectures, {len(exported)} exports, by `make test-exports` "
+             f"{len({case['model'] for case in exported})} architectures, {len(exported)} exports, by `tools/exports/test_exports.py` "
              f"({', '.join(f'{name} {version}' for name, version in versions.items())}; {platform.machine()}). A number is the "
              "largest error of all outputs and sets of sizes, as a share of the largest value; in brackets that of PyTorch's own float16.", "",
              *(f"- {line}" for line in [*summary(cases, devices), *counts(cases)]), "",

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Exports many architectures with PyTorch, builds each, and compares the engines with PyTorch at three sets of sizes.
+"""Exports many architectures with PyTorch, or with TensorFlow, builds each, and compares the engines with what the framework
+gives at several sets of sizes.
 
   make test-exports
+  make test-tensorflow
   python3 tools/exports/test_exports.py --build build --only 'bert|swin' --variants torchscript-open --keep
   python3 tools/exports/test_exports.py --build build --devices cuda cuda-f16 --jobs 14 --budget 480 --json exports.json
 
@@ -28,7 +30,7 @@ import traceback
 os.environ |= {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_VERBOSITY": "error", "OMP_NUM_THREADS": "1"}
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-PACKAGES = ("torch", "torchvision", "timm", "transformers", "onnx", "onnxscript", "onnxruntime")
+FRAMEWORKS = {"pytorch": ("models", "export"), "tensorflow": ("tensorflow_models", "tensorflow_export")}  # modules of models, of exports
 
 
 def default_devices(lathe):
@@ -40,12 +42,12 @@ def default_devices(lathe):
 
 
 def parse_arguments():
-    from export import VARIANTS
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build")
     parser.add_argument("--devices", nargs="+", choices=["cpu", "emulated", "cuda", "cuda-f16"],
                         help="emulated: only the small models, on a GPU that is emulated; cpu, emulated, and cuda where `lathe doctor` finds a GPU, unless given")
-    parser.add_argument("--variants", nargs="+", default=list(VARIANTS)[:3], choices=list(VARIANTS))
+    parser.add_argument("--framework", choices=list(FRAMEWORKS), default="pytorch")
+    parser.add_argument("--variants", nargs="+", help="ways to export, of the framework's; its first three unless given")
     parser.add_argument("--only", default="", help="regular expression: which architectures")
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--timeout", type=float, default=400, help="seconds for one export with its builds and runs")
@@ -58,15 +60,22 @@ def parse_arguments():
     arguments = parser.parse_args()
     if not (arguments.build / "bin/lathe").exists():
         parser.error(f"{arguments.build} holds no bin/lathe: `make build` makes it")
+    variants = list(exporter(arguments).VARIANTS)
+    arguments.variants = arguments.variants or variants[:3]
+    if unknown := set(arguments.variants) - set(variants):
+        parser.error(f"--variants: {', '.join(sorted(unknown))}: those of {arguments.framework} are {', '.join(variants)}")
     arguments.devices = arguments.devices or default_devices(arguments.build / "bin/lathe")
     arguments.build, arguments.folder = arguments.build.resolve(), arguments.folder.resolve()
     return arguments
 
 
+def exporter(arguments):
+    return importlib.import_module(FRAMEWORKS[arguments.framework][1])
+
+
 def work(model, variant, folder, arguments):
     """What the process of one export does: results go to result.json, step by step."""
     from compare import Failed, compare, count, expected_counts
-    from export import export
     started = time.monotonic()
     state = {"model": model.name, "variant": variant, "results": []}
 
@@ -76,7 +85,7 @@ def work(model, variant, folder, arguments):
 
     kept = folder / "case.json"
     try:
-        case = json.loads(kept.read_text()) if kept.exists() else export(model, variant, folder)
+        case = json.loads(kept.read_text()) if kept.exists() else exporter(arguments).export(model, variant, folder)
     except Exception as error:
         traceback.print_exc()
         return save(failure=f"{type(error).__name__}: {' '.join(str(error).split())[:400]}")
@@ -178,9 +187,9 @@ def run_all(tasks, arguments):
     return results
 
 
-def installed_versions():
+def installed_versions(packages):
     versions = {}
-    for package in PACKAGES:
+    for package in packages:
         try:
             versions[package] = importlib.metadata.version(package)
         except importlib.metadata.PackageNotFoundError:
@@ -197,12 +206,12 @@ def use_cuda_libraries():
 
 def main():
     arguments = parse_arguments()
-    from models import MODELS
+    models = importlib.import_module(FRAMEWORKS[arguments.framework][0]).MODELS
     from report import BAD, lacking, print_report, write_json, write_markdown
     if any(device.startswith("cuda") for device in arguments.devices):
         use_cuda_libraries()
-    tasks = [(model, variant) for variant in arguments.variants for model in MODELS if re.search(arguments.only, model.name)]
-    for library in ("torchvision", "timm", "transformers", "onnxscript", "torch.onnx"):
+    tasks = [(model, variant) for variant in arguments.variants for model in models if re.search(arguments.only, model.name)]
+    for library in exporter(arguments).LIBRARIES:
         importlib.import_module(library)  # once, before the processes fork
     results = run_all(tasks, arguments)
     order = {(model.name, variant): index for index, (model, variant) in enumerate(tasks)}
@@ -210,7 +219,7 @@ def main():
     print_report(results, arguments.devices)
     for path, write in ((arguments.json, write_json), (arguments.markdown, write_markdown)):
         if path:
-            write(path, results, arguments.devices, installed_versions())
+            write(path, results, arguments.devices, installed_versions(exporter(arguments).PACKAGES))
     return any(lacking(result) or any(each["verdict"] in BAD for each in result["results"]) for result in results)
 
 
