@@ -151,12 +151,17 @@ class Recognition {
         return deny(fmt::format("rows of '{}' have {} elements; 1 to {} are handled", (*x)->name(),
                                 (*x)->shape().back().to_string(), kMaxHeadSize));
     }
-    // The second product takes as many rows of values as the scores have keys.
-    const bool fits = rows_of(k_) == rows_of(v_) || rows_of(k_) == r_.input(0)->shape().back();
-    if (!fits || rows_of(q_) != rows_of(r_.output())) return deny("its rows do not fit, as far as they are known");
+    if (!may_be_equal(rows_of(k_), rows_of(v_)) || rows_of(q_) != rows_of(r_.output()))
+      return deny("its rows do not fit, as far as they are known");
     const Value* scores = scores_.product->output();
     if (has_one_head(k_) && has_one_head(v_)) return broadcast_lead(q_, scores);
     return broadcast_lead(q_, scores) && broadcast_lead(k_, scores) && broadcast_lead(v_, r_.input(0));
+  }
+
+  // Lengths may be equal that look different: products take as many values as scores have keys, unless that is one key.
+  bool may_be_equal(const Expr& keys, const Expr& values) const {
+    const Range difference = (keys - values).range(r_.graph().symbol_ranges());
+    return keys == values || (!is_one(keys) && difference.min <= 0 && difference.max >= 0);
   }
 
   // Heads that all queries' heads share stay one.

@@ -186,6 +186,9 @@ MODELS = [
     *(Model(f"{name}_cache", with_past("Writing", transformers(model, config, **options), 32), WRITTEN + past(shared or 4, "32"),
             WRITING, name == "llama", attentions="2", shared=shared, caches="4", traced="2,3,4")
       for name, model, config, shared, options in CAUSAL),
+    *(Model(f"llama_{name}_past".lower(), with_past(name, transformers("LlamaForCausalLM", "LlamaConfig", **DECODER)),
+            APPENDED + past(2, "p"), APPENDING, attentions="2", shared=2, caches="4", traced="2,3,7,4")
+      for name in ("Summed", "Filled")),
     Model("t5_past", with_past("AppendingDecoder", transformers("T5ForConditionalGeneration", "T5Config", **T5), True),
           BESIDE + "attention_mask:i64[n,e]=mask " + past(4, "p", "decoder.") + " " + past(4, "e", "encoder.", 0), DECODING,
           attentions="4", causal="2", caches="4", traced="2,3,9,4"),

@@ -32,6 +32,35 @@ class Appending(torch.nn.Module):
         return logits_of(result), *states_of(cache)
 
 
+LOWEST = torch.finfo(torch.float32).min
+
+
+class Summed(Appending):
+    """Masks as transformers made them before 4.36: a triangle behind zeros for the past, to which that of padding is added."""
+
+    def forward(self, input_ids, attention_mask, position_ids, *past):
+        count = input_ids.shape[1]
+        places = torch.arange(count)
+        triangle = torch.full((count, count), LOWEST).masked_fill(places < (places + 1).view(count, 1), 0)
+        triangle = torch.cat([torch.zeros(count, past[0].shape[2]), triangle], dim=-1)
+        hidden = 1 - attention_mask[:, None, None, :].to(torch.float32)
+        mask = hidden.masked_fill(hidden.to(torch.bool), LOWEST) + triangle[None, None]
+        return super().forward(input_ids, mask, position_ids, *past)
+
+
+class Filled(Appending):
+    """Masks as transformers made them from 4.38 on: a triangle times what comes later, filled where there is padding."""
+
+    def forward(self, input_ids, attention_mask, position_ids, *past):
+        count, total = input_ids.shape[1], past[0].shape[2] + input_ids.shape[1]
+        mask = torch.triu(torch.full((count, total), LOWEST), diagonal=1)
+        mask = mask * (torch.arange(total) > (torch.arange(count) + past[0].shape[2]).reshape(-1, 1))
+        mask = mask[None, None].expand(input_ids.shape[0], 1, -1, -1).clone()
+        padding = mask[..., :total] + attention_mask[:, None, None, :] == 0
+        mask[..., :total] = mask[..., :total].masked_fill(padding, LOWEST)
+        return super().forward(input_ids, mask, position_ids, *past)
+
+
 class Writing(torch.nn.Module):
     """Caches of fixed length, into which new keys and values are written from a position on."""
 
