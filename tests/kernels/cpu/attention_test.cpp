@@ -19,18 +19,18 @@ struct Case {
   float hides = 0;  // what a mask of numbers then adds to others
 };
 
-// A mask of queries and keys.
+// A mask of queries and keys of each batch, of which the second is padded on the left.
 Tensor window_mask(const Case& c) {
-  Tensor mask = *Tensor::allocate(c.mask_type, {c.queries, c.keys});
-  for (int64_t i = 0; i < c.queries; ++i)
-    for (int64_t j = 0; j < c.keys; ++j) {
-      const int64_t own = i + c.keys - c.queries;
-      const bool is_shown = i > 1 && j <= own && j > own - c.window;
-      if (c.mask_type == DType::boolean)
-        mask.mutable_as<uint8_t>()[i * c.keys + j] = is_shown;
-      else
-        mask.mutable_as<float>()[i * c.keys + j] = is_shown ? static_cast<float>(j % 3) : c.hides;
-    }
+  Tensor mask = *Tensor::allocate(c.mask_type, {c.batch, 1, c.queries, c.keys});
+  for (int64_t at = 0; at < mask.volume(); ++at) {
+    const int64_t j = at % c.keys, i = at / c.keys % c.queries, b = at / c.keys / c.queries;
+    const int64_t own = i + c.keys - c.queries;
+    const bool is_shown = i > 1 && j <= own && j > own - c.window && j >= 70 * b;
+    if (c.mask_type == DType::boolean)
+      mask.mutable_as<uint8_t>()[at] = is_shown;
+    else
+      mask.mutable_as<float>()[at] = is_shown ? static_cast<float>(j % 3) : c.hides;
+  }
   return mask;
 }
 
@@ -145,15 +145,23 @@ TEST(Attention, Masks) {
 TEST(Attention, KeysThatMasksHideAtEitherEnd) {
   constexpr float kInfinite = std::numeric_limits<float>::infinity(), kLowest = std::numeric_limits<float>::lowest();
   std::mt19937 random(9);
-  for (int i = 0; i < 80; ++i) {
-    const int64_t keys = pick_between(random, 1, 400), shared = pick_between(random, 1, 2);
-    Case c{1, shared * pick_between(random, 1, 2), shared, pick_between(random, 1, keys), keys, 24, 40};
+  for (int i = 0; i < 40; ++i) {
+    // Of many keys few rows have room for their scores, and more of those that see few.
+    const bool is_long = i % 9 == 0;
+    const int64_t keys = is_long ? 1100 : pick_between(random, 1, 400), shared = pick_between(random, 1, 2);
+    Case c{pick_between(random, 1, 2),
+           shared * pick_between(random, 1, 2),
+           shared,
+           is_long ? 150 : pick_between(random, 1, keys),
+           keys,
+           24,
+           40};
     c.attrs.scale = 0.3;
     c.attrs.zeros_for_nan = true;
     c.attrs.hidden = i % 3 == 0 ? kLowest : i % 3 == 1 ? -kInfinite : -3;
     c.attrs.causal = i % 5 == 0;
     c.attrs.factors = i % 4 < 2 ? DType::bf16 : DType::f32;
-    c.mask = {c.queries, c.keys}, c.mask_type = i % 2 == 0 ? DType::boolean : DType::f32;
+    c.mask = {c.batch, 1, c.queries, c.keys}, c.mask_type = i % 2 == 0 ? DType::boolean : DType::f32;
     c.window = pick_between(random, 1, 200);
     c.hides = i % 3 == 0 ? kLowest : i % 3 == 1 ? -kInfinite : -6e29f;
     c.has_sinks = i % 7 == 0;

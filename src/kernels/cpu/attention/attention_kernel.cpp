@@ -4,7 +4,7 @@
 #include <limits>
 #include <utility>
 
-#include "kernels/cpu/attention/attention_sizes.h"
+#include "kernels/cpu/attention/keys_of_rows.h"
 #include "kernels/cpu/gemm/driver.h"
 #include "kernels/cpu/gemm/pairs.h"
 #include "kernels/cpu/kernel_table.h"
@@ -22,13 +22,9 @@ constexpr int kQ = 0, kK = 1, kV = 2, kMask = 3;  // behind which the sinks are
 size_t sinks_input(const AttentionParams& params) { return params.masked ? kMask + 1 : kMask; }
 size_t own_inputs(const AttentionParams& params) { return sinks_input(params) + (params.has_sinks ? 1 : 0); }
 
-// Of the row's first element, in Q or the output; in a tensor that broadcasts to them.
+// Of the row's first element, in Q or the output.
 int64_t offset_in(const TensorArg& tensor, const Place& place) {
   return place.batch * tensor.strides[0] + place.head * tensor.strides[1] + place.query * tensor.strides[2];
-}
-int64_t broadcast_offset_in(const TensorArg& tensor, const Place& place) {
-  return place.batch * broadcast_stride_at(tensor, 0, 4) + place.head * broadcast_stride_at(tensor, 1, 4) +
-         place.query * broadcast_stride_at(tensor, 2, 4);
 }
 
 class Worker {
@@ -48,22 +44,24 @@ class Worker {
         queries_(reinterpret_cast<float*>(scratch + layout.queries)),
         mask_(scratch + layout.mask),
         q_rows_(reinterpret_cast<const float**>(scratch + layout.q_rows)),
-        places_(reinterpret_cast<Place*>(scratch + layout.places)) {}
+        places_(reinterpret_cast<Place*>(scratch + layout.places)),
+        keys_of_rows_(params, sizes, params.masked ? &launch.inputs[kMask] : nullptr,
+                      reinterpret_cast<KeyRange*>(scratch + layout.keys_of_queries)) {}
 
-  void run(int64_t unit) {
+  // Runs units from that one on, as many as are done together; gives the first that is not done.
+  int64_t run(int64_t unit, int64_t end) {
     const int64_t group = unit / sizes_.blocks();
-    first_ = unit % sizes_.blocks() * sizes_.block;
-    count_ = std::min(sizes_.block, sizes_.rows - first_);
     if (std::exchange(group_, group) != group) {
       packed_ = {};
       pack_values();
     }
-    find_places();
+    unit = take_rows(unit, std::min(end, (group + 1) * sizes_.blocks()));
     pack_keys();
     for (int64_t r = 0; r < count_; ++r) q_rows_[r] = query_of(r);
     multiply_by_keys();
     for_each_tile(static_cast<int>(std::min<int64_t>(sizes_.values.n, kWidth)),
                   [&](int64_t begin, int rows) { add_values(begin, rows); });
+    return unit;
   }
 
  private:
@@ -79,27 +77,36 @@ class Worker {
     }
   }
 
-  void find_places() {
-    const int64_t head = group_ % sizes_.shared * (sizes_.heads / sizes_.shared);
-    Place place{group_ / sizes_.shared, head + first_ / sizes_.queries, first_ % sizes_.queries, {}};
-    for (int64_t r = 0; r < count_; ++r) {
+  // The rows of as many units as have room for the scores of all keys that one of them sees.
+  int64_t take_rows(int64_t unit, int64_t end) {
+    first_ = unit % sizes_.blocks() * sizes_.block;
+    for (count_ = 0; unit < end; ++unit) {
+      const int64_t rows = std::min(sizes_.block, sizes_.rows - first_ - count_);
+      if (count_ > 0 && count_ + rows > kMostRows) break;
+      find_places(count_, rows);
+      const KeyRange seen = seen_by(0, count_ + rows);
+      const int64_t whole = std::min(round_up<int64_t>(seen.end, kWidth), sizes_.keys);  // panels are multiplied whole
+      const int64_t pitch = pitch_of(whole - seen.first, sizes_.bf16);
+      if (count_ > 0 && (count_ + rows) * pitch > sizes_.block * sizes_.pitch) break;
+      count_ += rows, seen_ = seen, pitch_ = pitch;
+    }
+    return unit;
+  }
+
+  void find_places(int64_t begin, int64_t rows) {
+    const int64_t head = group_ % sizes_.shared * (sizes_.heads / sizes_.shared), first = first_ + begin;
+    Place place{group_ / sizes_.shared, head + first / sizes_.queries, first % sizes_.queries, {}};
+    for (int64_t r = begin; r < begin + rows; ++r) {
       places_[r] = place;
-      places_[r].keys = keys_of(place);
+      places_[r].keys = keys_of_rows_.at(place);
       if (++place.query == sizes_.queries) ++place.head, place.query = 0;
     }
   }
 
-  // Which keys the row sees, beside others that its mask hides between them.
-  KeyRange keys_of(const Place& place) const {
-    KeyRange keys{0, sizes_.keys};
-    if (params_.causal) keys.end = std::clamp<int64_t>(place.query + sizes_.keys - sizes_.queries + 1, 0, sizes_.keys);
-    if (!params_.masked || broadcast_stride_at(inputs_[kMask], 3, 4) != 1) return keys;
-    const TensorArg& mask = inputs_[kMask];
-    const int64_t row = broadcast_offset_in(mask, place);
-    if (mask.dtype == DType::f32) return shown_keys(mask.as<float>() + row, keys);
-    return params_.hidden <= kLow ? shown_keys(mask.as<uint8_t>() + row, keys) : keys;
-  }
-  // All that rows of the block see.
+  // Of the row with the score of a key.
+  float* score(int64_t row, int64_t key) const { return scores_ + row * pitch_ + key - seen_.first; }
+
+  // All that these rows see.
   KeyRange seen_by(int64_t begin, int64_t rows) const {
     KeyRange seen = places_[begin].keys;
     for (int64_t r = begin + 1; r < begin + rows; ++r) {
@@ -138,13 +145,12 @@ class Worker {
 
   // Those panels of keys that the block sees, and those between them and what is packed.
   void pack_keys() {
-    const KeyRange seen = seen_by(0, count_);
-    if (seen.count() == 0) return;
+    if (seen_.count() == 0) return;
     const TensorArg& k = inputs_[kK];
     const auto pack = [&](int64_t first, int64_t last) {
       if (first < last) pack_panels(sizes_.by_key, sizes_.depth, kK, k.strides[3], k.strides[2], first, last, keys_);
     };
-    const KeyRange panels{seen.first / kWidth, ceil_div<int64_t>(seen.end, kWidth)};
+    const KeyRange panels{seen_.first / kWidth, ceil_div<int64_t>(seen_.end, kWidth)};
     if (packed_.count() == 0) packed_ = {panels.first, panels.first};
     pack(panels.first, packed_.first);
     pack(packed_.end, panels.end);
@@ -206,7 +212,7 @@ class Worker {
         const KeyRange seen = seen_by(begin, rows);
         if (p * kWidth >= seen.end || (p + 1) * kWidth <= seen.first) return;
         multiply({q_rows_ + begin, sizes_.bf16 ? sizes_.depth : 0, rows, panels.k, keys_ + panels.offset(p),
-                  panels.stride(p), panels.columns(p), scores_ + begin * sizes_.pitch + p * kWidth, sizes_.pitch});
+                  panels.stride(p), panels.columns(p), score(begin, p * kWidth), pitch_});
       });
   }
 
@@ -220,7 +226,7 @@ class Worker {
     static const auto weigh_in_pairs = LATHE_ISA_SELECT(weigh_scores_in_pairs);
     const KeyRange keys = places_[row].keys;
     const int64_t before = sizes_.steps(keys.first - tile.first);
-    float *scores = scores_ + row * sizes_.pitch + keys.first, *weights = scores - before;
+    float *scores = score(row, keys.first), *weights = scores - before;
     const float* sink = params_.has_sinks ? sink_of(row) : nullptr;
     if (keys.count() == 0) {
       std::fill_n(weights, steps, 0.0f);
@@ -268,7 +274,7 @@ class Worker {
       const Weights weighed = weigh(begin + r, seen, steps);
       factors[r] = weighed.factor;
       weights[r] = weighed.row;
-      is_even = is_even && weighed.row == weights[0] + r * sizes_.pitch;
+      is_even = is_even && weighed.row == weights[0] + r * pitch_;
       find(begin + r, r, where);
     }
     alignas(64) float sums[kMaxTileRows * kWidth];
@@ -278,8 +284,7 @@ class Worker {
       const int columns = panels.columns(p);
       const int64_t stride = packed ? panels.stride(p) : inputs_[kV].strides[2];
       const float* values = packed ? values_ + panels.offset(p) : plain_values_ + p * kWidth;
-      multiply(
-          {weights, is_even ? sizes_.pitch : 0, rows, steps, values + first * stride, stride, columns, sums, kWidth});
+      multiply({weights, is_even ? pitch_ : 0, rows, steps, values + first * stride, stride, columns, sums, kWidth});
       scale(sums, kWidth, rows, columns, factors);
       for (int r = 0; params_.zeros_for_nan && r < rows; ++r)
         if (std::isnan(factors[r])) std::fill_n(sums + r * kWidth, columns, 0.0f);
@@ -306,11 +311,14 @@ class Worker {
   float *const keys_, *const values_, *const scores_, *const queries_;
   std::byte* const mask_;
   const float** const q_rows_;
-  Place* const places_;  // of the block's rows
+  Place* const places_;  // of the rows
+  KeysOfRows keys_of_rows_;
   const float* plain_values_ = nullptr;
   int64_t group_ = -1;             // whose keys and values are packed
   KeyRange packed_;                // panels of its keys
-  int64_t first_ = 0, count_ = 0;  // rows of the block
+  int64_t first_ = 0, count_ = 0;  // rows that are done together
+  KeyRange seen_;                  // by them
+  int64_t pitch_ = 0;              // from one's scores to the next one's
 };
 
 class AttentionKernel final : public Kernel {
@@ -370,7 +378,7 @@ void AttentionKernel::run(const Launch& launch) const {
   const auto grain = static_cast<int64_t>(std::max(1.0, gemm::kMinParallelFlops / (sizes.flops_of_unit() + 1)));
   launch.pool.parallel_for(sizes.units(), grain, [&](int64_t begin, int64_t end, int worker) {
     Worker own(launch, params_, epilogue, sizes, layout, launch.workspace + layout.total * static_cast<size_t>(worker));
-    for (int64_t unit = begin; unit < end; ++unit) own.run(unit);
+    while (begin < end) begin = own.run(begin, end);
   });
 }
 

@@ -46,6 +46,7 @@ struct Sizes {
         copies_q(q.strides[3] != 1 && depth != 1),
         // For few rows values are read where they lie, if whole vectors of them are side by side.
         packs_values(rows > kFewRows || v.strides[3] != 1 || v.dims[3] % gemm::kPanelQuantum != 0) {}
+  int64_t most_rows() const { return std::max(block, std::min(rows, kMostRows)); }  // that are done together
   int64_t blocks() const { return ceil_div(rows, block); }
   int64_t units() const { return groups * blocks(); }
   double flops_of_unit() const {
@@ -77,8 +78,8 @@ struct Sizes {
   int64_t rows;    // of a group: the queries of its heads
   bool bf16;
   Panels by_key, values;
-  int64_t pitch;  // from one row of scores to the next
-  int64_t block;  // rows that are done together
+  int64_t pitch;  // from one row of scores of all keys to the next
+  int64_t block;  // rows that are done together, at least
   bool copies_q, packs_values;
 };
 
@@ -100,12 +101,13 @@ struct AttentionScratch {
     keys = take(sizes.by_key.floats() * kFloat);
     values = take(sizes.packs_values ? sizes.values.floats() * kFloat : 0);
     scores = take(sizes.block * sizes.pitch * kFloat);
-    queries = take(sizes.copies_q || sizes.bf16 ? sizes.block * sizes.depth * kFloat : 0);
+    queries = take(sizes.copies_q || sizes.bf16 ? sizes.most_rows() * sizes.depth * kFloat : 0);
     mask = take(params.masked ? sizes.pitch * kFloat : 0);
-    q_rows = take(sizes.block * static_cast<int64_t>(sizeof(float*)));
-    places = take(sizes.block * static_cast<int64_t>(sizeof(Place)));
+    q_rows = take(sizes.most_rows() * static_cast<int64_t>(sizeof(float*)));
+    keys_of_queries = take(params.masked ? sizes.queries * static_cast<int64_t>(sizeof(KeyRange)) : 0);
+    places = take(sizes.most_rows() * static_cast<int64_t>(sizeof(Place)));
   }
-  size_t keys, values, scores, queries, mask, q_rows, places, total = 0;
+  size_t keys, values, scores, queries, mask, q_rows, places, keys_of_queries, total = 0;
 };
 
 }  // namespace lathe::cpu::attention

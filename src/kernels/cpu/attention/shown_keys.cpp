@@ -3,29 +3,40 @@
 
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 
 namespace lathe::cpu::attention {
 namespace {
 
-bool is_hidden(const uint8_t* mask, int64_t count) {
-  uint64_t any = 0;
-  int64_t i = 0;
-  for (; i + 8 <= count; i += 8) {
-    uint64_t eight;
-    std::memcpy(&eight, mask + i, sizeof(eight));
-    any |= eight;
-  }
-  for (; i < count; ++i) any |= mask[i];
-  return any == 0;
+// f(count), where compilers know the usual count.
+template <class F>
+bool for_count(int64_t count, F&& f) {
+  return count == kKeyBlock ? f(std::integral_constant<int64_t, kKeyBlock>()) : f(count);
+}
+
+bool is_hidden(const uint8_t* mask, int64_t keys) {
+  return for_count(keys, [mask](auto count) {
+    uint64_t any = 0;
+    int64_t i = 0;
+    for (; i + 8 <= count; i += 8) {
+      uint64_t eight;
+      std::memcpy(&eight, mask + i, sizeof(eight));
+      any |= eight;
+    }
+    for (; i < count; ++i) any |= mask[i];
+    return any == 0;
+  });
 }
 
 // Whether all numbers are up to `low`; NaNs are not.
-bool are_low(const float* mask, int64_t count, float low) {
-  int higher = 0;
-  for (int64_t i = 0; i < count; ++i) higher |= mask[i] <= low ? 0 : 1;
-  return higher == 0;
+bool are_low(const float* mask, int64_t keys, float low) {
+  return for_count(keys, [mask, low](auto count) {
+    int higher = 0;
+    for (int64_t i = 0; i < count; ++i) higher |= mask[i] <= low ? 0 : 1;
+    return higher == 0;
+  });
 }
-bool is_hidden(const float* mask, int64_t count) { return are_low(mask, count, kLow); }
+bool is_hidden(const float* mask, int64_t keys) { return are_low(mask, keys, kLow); }
 
 bool is_clear(const uint8_t*, int64_t) { return true; }
 bool is_clear(const float* mask, int64_t count) { return !are_low(mask, count, kLow / 2); }
