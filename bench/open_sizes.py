@@ -31,6 +31,8 @@ TRANSFORMERS = {
     "vit_b_16": [{"x": (1, 3, 224, 224)}],
     "deit_s": [{"x": (1, 3, 224, 224)}],
     "swin_t": [{"x": (1, 3, 224, 224)}],
+    "experts_gathered": [{"x": (1, 512)}, {"x": (64, 512)}],
+    "experts_weighed": [{"x": (1, 512)}, {"x": (64, 512)}],
 }
 # name: sets of sizes of the inputs; the first is what the engine is tuned for.
 NETWORKS = {

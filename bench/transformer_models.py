@@ -259,7 +259,31 @@ def swin_t(g, width=96):
     return g.linear(g.node("ReduceMean", g.layer_norm(x, width), axes=[1], keepdims=0), width, 1000)
 
 
+def experts(g, gathers, width=512, hidden=1792, count=8, chosen=2):
+    """Two of eight gated experts for each token: their matrices are gathered, or all are multiplied and most weigh 0."""
+    x = g.input("x", TensorProto.FLOAT, "tokens", width)
+    best, places = g.node("TopK", g.linear(x, width, count, bias=False), g.constant([chosen], np.int64), outputs=2)
+    shares = g.node("Softmax", best, axis=-1)
+    first, third = (g.weight(count, width, hidden, scale=width**-0.5) for _ in range(2))
+    second = g.weight(count, hidden, width, scale=hidden**-0.5)
+    if gathers:
+        rows = g.node("Unsqueeze", x, g.constant([1, 2], np.int64))
+        product = lambda rows, weights: g.node("MatMul", rows, g.node("Gather", weights, places))
+        y = product(g.node("Mul", g.silu(product(rows, first)), product(rows, third)), second)
+        y = g.node("Mul", y, g.node("Unsqueeze", shares, g.constant([2, 3], np.int64)))
+        return g.node("ReduceSum", y, g.constant([1, 2], np.int64), keepdims=0)
+    scores = g.node("ConstantOfShape", g.node("Concat", g.node("Slice", g.node("Shape", x), *(g.constant([i], np.int64) for i in (0, 1))),
+                                              g.constant([count], np.int64), axis=0))
+    weights = g.transpose(g.node("ScatterElements", scores, places, shares, axis=1), 1, 0)
+    product = lambda x, weights: g.node("MatMul", x, weights)
+    y = product(g.node("Mul", g.silu(product(x, first)), product(x, third)), second)
+    return g.node("ReduceSum", g.node("Mul", y, g.node("Unsqueeze", weights, g.constant([2], np.int64))),
+                  g.constant([0], np.int64), keepdims=0)
+
+
 NETWORKS = {
+    "experts_gathered": lambda g: experts(g, gathers=True),
+    "experts_weighed": lambda g: experts(g, gathers=False),
     "bert_base": bert,
     "minilm": lambda g: bert(g, 384, 6),
     "t5_small_encoder": t5_encoder,

@@ -1,39 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compose/mixture_of_experts.h"
 
-#include "compose/count_up.h"
-
 namespace lathe {
 namespace {
 
-// [batch, tokens, size] as [1, all tokens, size].
-ir::Value* in_one_batch(ir::GraphBuilder& c, ir::Value* x) {
-  ir::Value* tokens = c.mul(c.shape_of(x, 0, 1), c.shape_of(x, 1, 2));
-  return c.reshape(x, c.concat({c.ints({1}), tokens, c.shape_of(x, 2, 3)}, 0), true);
-}
+// The experts of rows: `chosen` as they are, and `numbers`, where those that are no expert's are 0.
+struct Choices {
+  ir::Value *chosen, *numbers;
+};
 
-ir::Value* linear(ir::GraphBuilder& c, ir::Value* x, ir::Value* weights, ir::Value* bias) {
-  ir::Value* y = c.matmul(x, weights);
-  return bias ? c.plus(y, c.unsqueeze(bias, {1})) : y;
+ir::Value* linear(ir::GraphBuilder& c, ir::Value* x, ir::Value* weights, ir::Value* bias, const Choices& choices,
+                  bool transposed) {
+  ir::Value* y = c.expert_matmul(x, weights, choices.chosen, {.transposed = transposed});
+  return bias ? c.plus(y, c.gather(bias, choices.numbers, 0)) : y;
 }
 
 }  // namespace
 
 ir::Value* mixture_of_experts(ir::GraphBuilder& c, ir::Value* x, ir::Value* chosen, ir::Value* scores,
                               const Experts& experts) {
-  ir::Value* tokens = in_one_batch(c, x);
-  ir::Value* inner = experts.combine(linear(c, tokens, experts.gate, experts.gate_bias),
-                                     linear(c, tokens, experts.up, experts.up_bias));
-  ir::Value* made = linear(c, inner, experts.down, experts.down_bias);  // [experts, tokens, hidden]
-  ir::Value* numbers = c.unsqueeze(count_up(c, c.shape_of(experts.down, 0, 1)), {1, 2});
-  ir::Value* is_chosen = c.binary(ElementwiseOp::equal, in_one_batch(c, c.cast(chosen, DType::i64)), numbers);
-  scores = in_one_batch(c, scores);
-  ir::Value* weights = c.reduce(ReduceOp::sum, c.select(is_chosen, scores, c.scalar_like(0, scores)), {2});
-  ir::Value* count = c.reduce(ReduceOp::sum, c.cast(is_chosen, DType::i32), {2});
-  // What an expert makes of a token that did not choose it may be infinite.
-  ir::Value* counted =
-      c.select(c.binary(ElementwiseOp::greater, count, 0.0), c.mul(made, weights), c.scalar_like(0, made));
-  return c.reshape(c.reduce(ReduceOp::sum, counted, {0}), c.shape_of(x), true);
+  chosen = c.cast(chosen, DType::i64);
+  ir::Value* count = c.squeeze(c.shape_of(experts.down, 0, 1), {0});
+  ir::Value* is_expert = c.binary(ElementwiseOp::logical_and, c.binary(ElementwiseOp::greater_equal, chosen, 0.0),
+                                  c.binary(ElementwiseOp::less, chosen, count));
+  const Choices choices{chosen, c.select(is_expert, chosen, c.integer_scalar(0))};
+  ir::Value* rows = c.unsqueeze(x, {-2});  // one for all choices
+  ir::Value* gate = linear(c, rows, experts.gate, experts.gate_bias, choices, experts.transposed);
+  ir::Value* up = experts.up ? linear(c, rows, experts.up, experts.up_bias, choices, experts.transposed) : nullptr;
+  ir::Value* made = linear(c, experts.combine(gate, up, choices.numbers), experts.down, experts.down_bias, choices,
+                           experts.transposed);
+  ir::Value* weights = c.select(is_expert, scores, c.scalar_like(0, scores));
+  return c.reduce(ReduceOp::sum, c.mul(made, c.unsqueeze(weights, {-1})), {-2}, false);
 }
 
 }  // namespace lathe

@@ -130,6 +130,13 @@ Value* GraphBuilder::matmul(Value* a, Value* b, Transposed transposed) {
   return add(attributes, {a, b});
 }
 
+Value* GraphBuilder::expert_matmul(Value* x, Value* weights, Value* ids, ExpertProduct product) {
+  ExpertMatmulAttrs attributes;
+  attributes.transpose_w = product.transposed;
+  attributes.strict = product.strict;
+  return add(attributes, {x, weights, ids});
+}
+
 Value* GraphBuilder::softmax(Value* x, int64_t axis, bool log) {
   SoftmaxAttrs attributes;
   attributes.axis = axis;

@@ -19,6 +19,12 @@ struct Transposed {
   bool b = false;
 };
 
+// Of a product by experts' matrices: they lie [experts, n, k]; ids are indices as those of gather are.
+struct ExpertProduct {
+  bool transposed = false;
+  bool strict = false;
+};
+
 class GraphBuilder {
  public:
   // Adds nodes before `before` (null = at the end of the graph), called `name`; constants are called `name` and
@@ -74,6 +80,8 @@ class GraphBuilder {
   Value* reduce(ReduceOp op, Value* x, const Ints& axes, bool keepdims = true);
   // [..., m, k] times [..., k, n] = [..., m, n] as in NumPy: `...` broadcasts, an operand of one dimension is a vector.
   Value* matmul(Value* a, Value* b, Transposed transposed = {});
+  // [..., k] times weights[experts, k, n]: of each row the matrix of its expert, by its number. Rows and ids broadcast.
+  Value* expert_matmul(Value* x, Value* weights, Value* ids, ExpertProduct product = {});
   // Softmax of x along `axis`, or its logarithm; the dims stay.
   Value* softmax(Value* x, int64_t axis, bool log = false);
 

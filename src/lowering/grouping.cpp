@@ -274,7 +274,7 @@ class Grouper {
   void join_packed_weights() {
     for (size_t i = 0; i < regions_.size(); ++i) {
       const Node& root = *regions_[i].root;
-      if (!root.is(OpKind::matmul) || refused_.has_producer(root, 1)) continue;
+      if ((!root.is(OpKind::matmul) && !root.is(OpKind::expert_matmul)) || refused_.has_producer(root, 1)) continue;
       Node* node = root.input(1)->producer();
       if (!node || owner_.contains(node) || !stays_packed(*node, arithmetic_)) continue;
       Region weights;

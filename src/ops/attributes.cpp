@@ -103,6 +103,7 @@ std::string encode(const Attributes& attributes) {
 std::optional<DType> factors_of(const Attributes& attributes) {
   if (attributes.kind() == OpKind::matmul) return static_cast<const MatmulAttrs&>(attributes).factors;
   if (attributes.kind() == OpKind::attention) return static_cast<const AttentionAttrs&>(attributes).factors;
+  if (attributes.kind() == OpKind::expert_matmul) return static_cast<const ExpertMatmulAttrs&>(attributes).factors;
   return std::nullopt;
 }
 

@@ -15,7 +15,8 @@ Result<> round_factors(ir::Graph& graph, ir::Node& node, DType to) {
     attrs.factors = to;
     return graph.set_attributes(&node, attrs);
   };
-  return node.is(OpKind::matmul) ? set(node.attrs<MatmulAttrs>()) : set(node.attrs<AttentionAttrs>());
+  if (node.is(OpKind::matmul)) return set(node.attrs<MatmulAttrs>());
+  return node.is(OpKind::attention) ? set(node.attrs<AttentionAttrs>()) : set(node.attrs<ExpertMatmulAttrs>());
 }
 
 Result<ir::Value*> add_named_cast(ir::Graph& graph, ir::Value* value, DType to, std::vector<std::string> origin,

@@ -53,12 +53,13 @@ bool fit_products(const Tensor& scales, DType product) {
   return !may_exceed || all_of_elements(scales, fits_half);
 }
 
-// Whether the operands are constant matrices, or broadcast to one.
+// Whether the operands are constant matrices, those of several experts perhaps, or broadcast to such.
 bool has_known_scales(const Node& node) {
   const Tensor* levels = node.input(0)->constant();
-  if (!levels || levels->rank() != 2 || levels->volume() == 0 || !is_packable(levels->dtype())) return false;
+  if (!levels || levels->rank() < 2 || levels->rank() > 3 || levels->volume() == 0 || !is_packable(levels->dtype()))
+    return false;
   for (size_t i = 1; i < node.num_inputs(); ++i)
-    if (node.input(i) && (!node.input(i)->constant() || node.input(i)->rank() > 2)) return false;
+    if (node.input(i) && (!node.input(i)->constant() || node.input(i)->rank() > levels->rank())) return false;
   if (is_weight_float(levels->dtype()) && node.input(2) && !all_equal(node.input(2), 0)) return false;
   return is_scale(node.input(1)->dtype());
 }
@@ -94,6 +95,16 @@ bool is_second_factor(const Node& node, const ir::Use& use, const Arithmetic& ar
          is_product_float(matmul.output()->dtype());
 }
 
+bool is_of_experts_alone(const Node& node, const Arithmetic& arithmetic) {
+  const Value* value = node.output();
+  if (!arithmetic.packed_experts || value->is_graph_output() || value->uses().empty()) return false;
+  return std::ranges::all_of(value->uses(), [&](const ir::Use& use) {
+    return use.node->is(OpKind::expert_matmul) && use.index == 1 && !use.node->input(0)->content() &&
+           is_product_float(value->dtype()) &&
+           fits_kernels(node, use.node->attrs<ExpertMatmulAttrs>().transpose_w ? 2 : 1);
+  });
+}
+
 bool is_multiplied_alone(const Node& node, const Value* value, bool is_transposed, const Arithmetic& arithmetic) {
   if (value->is_graph_output() || value->uses().empty() || !is_product_float(value->dtype())) return false;
   return std::ranges::all_of(value->uses(), [&](const ir::Use& use) {
@@ -113,7 +124,9 @@ bool is_multiplied_alone(const Node& node, const Value* value, bool is_transpose
 
 bool stays_packed(const Node& node, const Arithmetic& arithmetic) {
   return arithmetic.packed_weights && node.is(OpKind::dequantize) && has_known_scales(node) &&
-         is_multiplied_alone(node, node.output(), false, arithmetic) && has_numbers_alone(*node.input(0)->constant()) &&
+         (node.input(0)->rank() == 3 ? is_of_experts_alone(node, arithmetic)
+                                     : is_multiplied_alone(node, node.output(), false, arithmetic)) &&
+         has_numbers_alone(*node.input(0)->constant()) &&
          fit_products(*node.input(1)->constant(), node.output()->dtype());
 }
 

@@ -126,10 +126,30 @@ bool cut_product(Problem& problem) {
   return cut_rows(x, cut_rows(output, rows)) == cut_rows(output, rows);
 }
 
+// Fewer rows of what experts multiply. False where their numbers are known.
+bool cut_rows_of_experts(Problem& problem) {
+  Operand &x = problem.inputs[0], &ids = problem.inputs[2];
+  if (x.weights || ids.weights) return false;
+  Dims rows = problem.outputs[0].opt_dims;
+  rows.pop_back();
+  int64_t left = 1;
+  for (size_t d = rows.size(); d-- > 0; left *= rows[d])
+    rows[d] = std::min(rows[d], std::max<int64_t>(small_rows(x, problem.outputs[0]) / left, 1));
+  const auto cut = [&](Operand& operand, size_t rank) {
+    Dims dims = operand.opt_dims;
+    for (size_t d = 0; d < rank; ++d) dims[d] = std::min(dims[d], rows[rows.size() - rank + d]);
+    set_dims(operand, std::move(dims));
+  };
+  cut(x, x.dims.size() - 1);
+  cut(ids, ids.dims.size());
+  return true;
+}
+
 bool cut_inputs(Problem& problem) {
   Operand& x = problem.inputs[0];
   Dims dims = x.opt_dims;
   if (problem.is(OpKind::matmul)) return cut_product(problem);
+  if (problem.is(OpKind::expert_matmul)) return cut_rows_of_experts(problem);
   if (problem.is(OpKind::convolution) || problem.is(OpKind::deconvolution) || problem.is(OpKind::pooling)) {
     const bool has_window = problem.inputs.size() > 1 && problem.inputs[1].rank() == x.rank();
     cut_images(dims, has_window ? problem.inputs[1].opt_dims : Dims());

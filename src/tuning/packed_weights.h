@@ -8,12 +8,13 @@
 
 namespace lathe {
 
+// One matrix of them, of several that lie one behind the other.
 // Weight (k, n) is (code - zero) * scale. Codes count from 0: those of signed levels are half the range larger. Codes
 // of floats are their bits; those have no zeros.
 class PackedWeights {
  public:
   // `operand` is_scaled_by_blocks() and outlives it; `transposed`: its rows are columns of the factor.
-  PackedWeights(const Operand& operand, bool transposed);
+  PackedWeights(const Operand& operand, bool transposed, int64_t matrix = 0);
 
   int64_t k() const { return k_; }
   int64_t n() const { return n_; }
@@ -29,7 +30,7 @@ class PackedWeights {
   bool has_other_zeros() const;
 
   uint8_t code(int64_t k, int64_t n) const {
-    const int64_t at = transposed_ ? n * k_ + k : k * n_ + n;
+    const int64_t at = first_ + (transposed_ ? n * k_ + k : k * n_ + n);
     const auto* bytes = static_cast<const uint8_t*>(levels_->data());
     const int code = bits_ == 8 ? bytes[at] : bytes[at / 2] >> at % 2 * 4 & 15;
     return static_cast<uint8_t>(is_signed_ ? code ^ 1 << (bits_ - 1) : code);
@@ -45,18 +46,21 @@ class PackedWeights {
   // One element for each block.
   struct Blocks {
     const Tensor* content = nullptr;
-    int64_t k_block = 1, n_block = 1, k_stride = 0, n_stride = 0;
+    int64_t k_block = 1, n_block = 1, k_stride = 0, n_stride = 0, first = 0;
     float at(int64_t k, int64_t n) const {
-      return static_cast<float>(content->at_double(k / k_block * k_stride + n / n_block * n_stride));
+      return static_cast<float>(content->at_double(first + k / k_block * k_stride + n / n_block * n_stride));
     }
   };
-  Blocks blocks_of(const Operand& operand) const;
+  Blocks blocks_of(const Operand& operand, int64_t matrix) const;
 
   const Tensor* levels_;
   bool transposed_, is_signed_;
   int bits_;
-  int64_t k_, n_, block_;
+  int64_t k_, n_, first_, block_;
   Blocks scales_, zeros_;
 };
+
+// All of them, in their order.
+std::vector<PackedWeights> packed_matrices(const Operand& operand, bool transposed);
 
 }  // namespace lathe

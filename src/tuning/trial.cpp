@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <random>
 #include <utility>
 
 #include "base/divide.h"
@@ -12,6 +11,7 @@
 #include "ops/rules.h"
 #include "tuning/needs.h"
 #include "tuning/packed_weights.h"
+#include "tuning/random_content.h"
 
 namespace lathe {
 namespace {
@@ -63,35 +63,7 @@ void set_arg_dims(TensorArg& arg, const Dims& dims, const Dims& strides) {
   std::copy(strides.begin(), strides.end(), arg.strides);
 }
 
-// Quantised values as networks have them: well inside the range of 8 bits.
-int level(float value) { return static_cast<int>(std::clamp(value, -3.9f, 3.9f) * 32); }
-
 bool is_small_integer(DType dtype) { return is_integer(dtype) && size_of(dtype) <= 2; }
-
-// Repeating a short random sequence is as good as a long one for kernels without data-dependent speed, and much faster.
-void fill_randomly(Tensor& tensor, uint32_t seed) {
-  std::mt19937 generator(seed);
-  std::normal_distribution<float> normal;
-  std::vector<float> noise(4099);
-  std::generate(noise.begin(), noise.end(), [&] { return normal(generator); });
-  if (is_storage_only(tensor.dtype())) {
-    for (int64_t i = 0; i < tensor.volume(); ++i)
-      store_code(tensor.dtype(), tensor.mutable_data(), i,
-                 encode(tensor.dtype(), noise[static_cast<size_t>(i) % noise.size()]));
-    return;
-  }
-  dispatch(tensor.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    T* values = tensor.mutable_as<T>();
-    for (int64_t i = 0; i < tensor.volume(); ++i) {
-      const float value = noise[static_cast<size_t>(i) % noise.size()];
-      if constexpr (std::is_integral_v<T>)
-        values[i] = static_cast<T>(std::is_signed_v<T> ? level(value) : std::abs(level(value)));
-      else
-        values[i] = T(value);
-    }
-  });
-}
 
 // The same short piece again and again, for large tensors take long to fill on the host.
 Result<> fill_device(const DeviceMemory& memory, DType dtype, uint32_t seed, Device& device, Queue& queue) {
@@ -114,7 +86,8 @@ Result<std::byte*> place(const Tensor& content, DeviceMemory& memory, Device& de
 }  // namespace
 
 Result<TrialData::Slot> TrialData::make_slot(const Operand& operand, uint32_t seed, Use use, Device& device,
-                                             Queue& queue) {
+                                             Queue& queue) const {
+  const bool has_ids = problem_.is(OpKind::expert_matmul) && &operand == &problem_.inputs[2];
   Slot slot;
   if (operand.omitted) return slot;
   slot.arg.dtype = operand.dtype;
@@ -123,6 +96,9 @@ Result<TrialData::Slot> TrialData::make_slot(const Operand& operand, uint32_t se
   slot.first = span.first;
   if (operand.weights && span.count <= operand.weights->volume()) {
     slot.memory = *operand.weights;
+  } else if (has_ids) {
+    LATHE_ASSIGN(slot.memory, Tensor::allocate(operand.dtype, {span.count}));
+    fill_with_ids(slot.memory, problem_.inputs[1].opt_dims[0], seed);
   } else if (!is_floating(operand.dtype) && !is_small_integer(operand.dtype) && !is_factor_float8(operand.dtype) &&
              seed != kOutputSeed) {
     // Larger integers are indices and sizes, which no random number can stand for.
@@ -149,7 +125,8 @@ Result<std::unique_ptr<TrialData>> TrialData::make(const Problem& problem, Use u
   uint32_t seed = 1;
   for (const Operand* operand : tensors_of(data->problem_)) {
     const bool is_output = operand == &data->problem_.outputs[0];
-    LATHE_ASSIGN(data->slots_[operand], make_slot(*operand, is_output ? kOutputSeed : seed++, use, device, queue));
+    LATHE_ASSIGN(data->slots_[operand],
+                 data->make_slot(*operand, is_output ? kOutputSeed : seed++, use, device, queue));
   }
   return data;
 }
@@ -188,10 +165,10 @@ Result<Tensor> padded(const Tensor& content, const Dims& begin, float value, con
 // Packed weights as the op sees them.
 Result<Tensor> dequantized(const Operand& operand) {
   LATHE_ASSIGN(Tensor result, Tensor::allocate(DType::f32, operand.opt_dims));
-  const PackedWeights weights(operand, false);
   auto* to = result.mutable_as<float>();
-  for (int64_t k = 0; k < weights.k(); ++k)
-    for (int64_t n = 0; n < weights.n(); ++n) *to++ = weights.weight(k, n);
+  for (const PackedWeights& weights : packed_matrices(operand, false))
+    for (int64_t k = 0; k < weights.k(); ++k)
+      for (int64_t n = 0; n < weights.n(); ++n) *to++ = weights.weight(k, n);
   return result;
 }
 

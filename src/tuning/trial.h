@@ -36,7 +36,8 @@ class TrialData {
     int64_t bytes_before() const { return first * static_cast<int64_t>(size_of(arg.dtype)); }
     std::byte* start() const { return static_cast<std::byte*>(arg.data) - bytes_before(); }
   };
-  static Result<Slot> make_slot(const Operand& operand, uint32_t seed, Use use, Device& device, Queue& queue);
+  // Of a tensor of the problem.
+  Result<Slot> make_slot(const Operand& operand, uint32_t seed, Use use, Device& device, Queue& queue) const;
   const Slot& slot_of(const Operand& operand) const { return slots_.at(&operand); }
   const Slot& output_slot() const { return slot_of(problem_.outputs[0]); }
   Result<Tensor> content_of(const Operand& operand) const;

@@ -69,6 +69,7 @@ double products_of(const Problem& problem) {
     const double channels = static_cast<double>(transposed ? x[1] : out[1]);
     return (transposed ? volume_of(x) : results) * volume_of(problem.inputs[1].opt_dims) / std::max(channels, 1.0);
   }
+  if (problem.is(OpKind::expert_matmul)) return results * static_cast<double>(x.back());
   if (problem.is(OpKind::einsum)) return products_of_einsum(problem);
   if (problem.is(OpKind::attention)) return products_of_attention(problem, x, results);
   if (problem.is(OpKind::recurrence)) return static_cast<double>(x[0] * x[1]) * volume_of(problem.inputs[1].opt_dims);
@@ -82,7 +83,8 @@ double operations_of(const Problem& problem) {
   if (!problem.attributes) return operations;
   const uint32_t traits = op_info(problem.attributes->kind()).traits;
   if (traits & (kMovement | kView)) return operations;
-  const bool multiplies = (traits & kContraction) || problem.is(OpKind::einsum) || problem.is(OpKind::recurrence);
+  const bool multiplies = (traits & kContraction) || problem.is(OpKind::einsum) || problem.is(OpKind::recurrence) ||
+                          problem.is(OpKind::expert_matmul);
   return operations + (multiplies ? 2 : 1) * products_of(problem);
 }
 

@@ -98,7 +98,7 @@ inline void add_experts(Table& table) {
        {"setQuantizationDynamicDblQ",
         DOES(setQuantizationDynamicDblQ(n.constant(dims({}), {3}), DataType::kFP4, Dims3(-1, -1, -1), DataType::kE8M0),
              l.getQuantizationToType() == DataType::kFP4 && l.getDynQOutputScaleType() == DataType::kE8M0),
-        "f32[1, 2, 2]: 6.75 9 1.5 3",
+        "f32[1, 2, 2]: 6.75 9 2.25 4.5",
         {CALL(setQuantizationDynamicDblQ(n.constant(dims({}), {3}), DataType::kFP4, Dims2(1, 1), DataType::kE8M0)),
          CALL(setQuantizationDynamicDblQ(n.constant(dims({}), {3}), DataType::kFP4, kRank9, DataType::kE8M0)),
          CALL(setQuantizationDynamicDblQ(n.constant(dims({}), {3}), DataType::kHALF, Dims3(1, 1, 1), DataType::kE8M0)),
@@ -117,7 +117,7 @@ inline void add_experts(Table& table) {
         DOES(setQuantizationDynamicDblQ(n.constant(dims({}), {3}), DataType::kFP4, Dims3(1, 1, 1), DataType::kE8M0),
              (l.setQuantizationBlockShape(Dims3(-1, -1, -1)),
               same(l.getQuantizationBlockShape(), Dims3(-1, -1, -1)))),
-        "f32[1, 2, 2]: 6.75 9 1.5 3",
+        "f32[1, 2, 2]: 6.75 9 2.25 4.5",
         {CALL(setQuantizationBlockShape(kRank9)),
          [](Net& n, Moe& l) {
            l.setQuantizationDynamicDblQ(n.constant(dims({}), {3}), DataType::kFP4, Dims3(1, 1, 1), DataType::kE8M0);
@@ -126,7 +126,7 @@ inline void add_experts(Table& table) {
        {"setDynQOutputScaleType",
         DOES(setQuantizationDynamicDblQ(n.constant(dims({}), {3}), DataType::kFP4, Dims3(-1, -1, -1), DataType::kHALF),
              (l.setDynQOutputScaleType(DataType::kE8M0), l.getDynQOutputScaleType() == DataType::kE8M0)),
-        "f32[1, 2, 2]: 6.75 9 1.5 3",
+        "f32[1, 2, 2]: 6.75 9 2.25 4.5",
         {CALL(setDynQOutputScaleType(no_such<DataType>())),
          [](Net& n, Moe& l) {
            l.setQuantizationDynamicDblQ(n.constant(dims({}), {3}), DataType::kFP4, Dims3(1, 1, 1), DataType::kE8M0);

@@ -24,6 +24,7 @@ constexpr std::string_view kNumbers = "f32 f64 f16 bf16 i8 i16 i32 i64 u8 u16 u3
 constexpr std::string_view kFloats = "f32 f64 f16 bf16";
 
 constexpr std::string_view kSizes = "a few numbers, which follow from sizes";
+constexpr std::string_view kExperts = "networks of experts have no doubles";
 constexpr std::string_view kText = "the host's library writes and reads numbers";
 constexpr std::string_view kTraining = "statistics are results of training alone";
 
@@ -71,6 +72,10 @@ constexpr OpCase kCases[] = {
     {"attention", "q: @[a, 4, b, 4]; k: @[a, 2, b, 4]; v: @[a, 2, b, 4]; m: @[b, b]", "%y = attention(%q, %k, %v, %m)"},
     {"attention", "q: @[a, 2, b, 4]; k: @[a, 2, c, 4]; v: @[a, 2, c, 4]", "%y = attention{causal=true}(%q, %k, %v)",
      "f64", kSizes},
+    {"expert_matmul", "x: @[a, b]; w: @[2, b, 3]; i: i64[a]=1", "%y = expert_matmul(%x, %w, %i)", "f64", kExperts},
+    {"expert_matmul", "x: @[a, 5]; i: u8[a]=1",
+     "%w = constant{value=@[2, 4, 5]{~1}}() %y = expert_matmul{transpose_w=true, strict=true}(%x, %w, %i)", "f64",
+     kExperts},
     {"recurrence", "x: @[a, b, 16]", "%r = constant{value=@[1, 16, 4]{~1}}() %y, %h, %c = recurrence(%x, %r)"},
     {"recurrence", "x: @[a, b, 12]; r: @[1, 12, 4]; l: i8[b]",
      "%y, %h = recurrence{cell=gru, direction=reverse}(%x, %r, _, %l)"},

@@ -125,8 +125,8 @@ ir::Value* MoELayer::combined(LayerLowering& lowering, ir::Value* gate, ir::Valu
   return lowering.mul(lowering.mul(gate, opened), up);
 }
 
-// What the down projection sees: numbers rounded to the levels.
-Result<ir::Value*> MoELayer::quantized(LayerLowering& lowering, ir::Value* inner) const {
+// What the down projection sees: numbers rounded to the levels. Blocks are of [1, rows, inner], a row for each choice.
+Result<ir::Value*> MoELayer::quantized(LayerLowering& lowering, ir::Value* inner, ir::Value* numbers) const {
   ir::Value* scale = in(kScale);
   if (quantization_ == Quantization::none) {
     if (!scale) return inner;
@@ -137,21 +137,27 @@ Result<ir::Value*> MoELayer::quantized(LayerLowering& lowering, ir::Value* inner
     if (volume(scale->shape()) != Expr(1))
       return fail(ErrorCode::shape_mismatch, "the scale of scales is one number, but '{}' is {}", scale->name(),
                   to_string(scale->shape()));
-    LATHE_ASSIGN(const DynamicQuantization how, block_quantization(*inner, block_, quantized_type_, scale_type_));
-    return dequantize_blocks(lowering, dynamic_quantize(lowering, inner, scale, how), scale, how, inner->dtype());
+    FlattenAttrs flatten;
+    flatten.axis = 3;
+    ir::Value* rows = lowering.unsqueeze(lowering.add(flatten, {inner}), {0});
+    LATHE_ASSIGN(const DynamicQuantization how, block_quantization(*rows, block_, quantized_type_, scale_type_));
+    rows = dequantize_blocks(lowering, dynamic_quantize(lowering, rows, scale, how), scale, how, inner->dtype());
+    return lowering.reshape(rows, lowering.shape_of(inner), true);
   }
   if (quantized_type_ != nv::DataType::kFP8 && quantized_type_ != nv::DataType::kINT8)
     return fail(ErrorCode::type_mismatch, "with a scale that is given, it quantises to kFP8 or kINT8");
   const bool single = volume(scale->shape()) == Expr(1);
-  if (!single && !fits(scale, {inner->shape()[0]}))
+  const Expr& experts = in(kDown)->shape()[0];
+  if (!single && !fits(scale, {experts}))
     return fail(ErrorCode::shape_mismatch, "the scale is one number, or one for each of {} experts, but '{}' is {}",
-                inner->shape()[0].to_string(), scale->name(), to_string(scale->shape()));
-  scale = lowering.reshape(lowering.cast(scale, inner->dtype()), single ? Ints{} : Ints{-1, 1, 1});
+                experts.to_string(), scale->name(), to_string(scale->shape()));
+  scale = lowering.cast(scale, inner->dtype());
+  scale = single ? lowering.reshape(scale, Ints{}) : lowering.unsqueeze(lowering.gather(scale, numbers, 0), {-1});
   QuantizeAttrs levels;
   LATHE_ASSIGN(levels.to, to_dtype(quantized_type_));
-  DequantizeAttrs numbers;
-  numbers.to = inner->dtype();
-  return lowering.add(numbers, {lowering.add(levels, {inner, scale}), scale});
+  DequantizeAttrs floats;
+  floats.to = inner->dtype();
+  return lowering.add(floats, {lowering.add(levels, {inner, scale}), scale});
 }
 
 Result<std::vector<ir::Value*>> MoELayer::lower(LayerLowering& lowering) {
@@ -161,11 +167,11 @@ Result<std::vector<ir::Value*>> MoELayer::lower(LayerLowering& lowering) {
     return fail(ErrorCode::invalid_argument, "the limit {} must be positive, alpha {} and beta {} finite", limit_,
                 alpha_, beta_);
   std::optional<Error> refused;
-  Experts experts{in(kGate), in(kUp), in(kDown), in(kGateBias), in(kUpBias), in(kDownBias), {}};
-  experts.combine = [&](ir::Value* gate, ir::Value* up) {
+  Experts experts{in(kGate), in(kUp), in(kDown), in(kGateBias), in(kUpBias), in(kDownBias)};
+  experts.combine = [&](ir::Value* gate, ir::Value* up, ir::Value* numbers) {
     ir::Value* inner = combined(lowering, gate, up);
     if (lowering.failed()) return inner;
-    Result<ir::Value*> rounded = quantized(lowering, inner);
+    Result<ir::Value*> rounded = quantized(lowering, inner, numbers);
     if (rounded) return *rounded;
     refused = std::move(rounded).error();
     return inner;

@@ -46,7 +46,7 @@ class MoELayer final : public LayerOf<nv::IMoELayer, nv::apiv::VMoELayer> {
   Result<> check_tokens() const;
   Result<> check_weights_given() const;
   ir::Value* combined(LayerLowering& lowering, ir::Value* gate, ir::Value* up) const;
-  Result<ir::Value*> quantized(LayerLowering& lowering, ir::Value* inner) const;
+  Result<ir::Value*> quantized(LayerLowering& lowering, ir::Value* inner, ir::Value* numbers) const;
   // All of these as inputs from `first` on, and nothing where one of them is another network's.
   Result<> take(size_t first, std::initializer_list<nv::ITensor*> tensors);
 

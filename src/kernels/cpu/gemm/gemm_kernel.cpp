@@ -123,23 +123,6 @@ void GemmKernel::write_taps(int64_t k, Tap* taps) const {
     taps[t] = {t * block, t * block, static_cast<int32_t>(std::min(block, k - t * block)), 0};
 }
 
-// A, whose K is contiguous, dense and in pairs.
-TensorArg in_pairs(const TensorArg& a, float* to, ThreadPool& pool) {
-  static const auto pair = LATHE_ISA_SELECT(pair_neighbours);
-  TensorArg pairs = a;
-  pairs.data = to;
-  const int64_t k = a.dims[a.rank - 1], width = pairs_of(k), rows = a.dims[a.rank - 2];
-  pairs.dims[a.rank - 1] = width;
-  make_dense(pairs);
-  const int64_t grain = std::max<int64_t>(1, kLeastCopy / std::max<int64_t>(k, 1));
-  pool.parallel_for(rows * leading(a), grain, [&](int64_t first, int64_t last, int) {
-    for (int64_t row = first; row < last; ++row)
-      pair(a.as<float>() + matrix_offset(a, a, row / rows) + row % rows * a.strides[a.rank - 2], k, to + row * width,
-           multiplies_bf16());
-  });
-  return pairs;
-}
-
 void GemmKernel::run(const Launch& launch) const {
   const TensorArg& out = launch.outputs[0];
   if (out.volume() == 0) return;

@@ -78,16 +78,6 @@ std::vector<Config> configs(const Problem& problem, const gemm::GemmShape& shape
       [&](const gemm::Blocking& blocking) { return predicted_us(problem, shape, blocking); });
 }
 
-// Weights that are rounded, then packed: what they follow from says both.
-Result<Packed> packed_pairs(const Operand& weights, Packing packing) {
-  CastAttrs to_bf16;
-  to_bf16.to = DType::bf16;
-  const Known known{*weights.weights, weights.derivation};
-  LATHE_ASSIGN(const std::vector<Known> rounded, compute(to_bf16, {&known, 1}, 1));
-  LATHE_ASSIGN(Tensor packed, packing.apply(rounded[0].content));
-  return Packed(std::move(packed), WeightsOrder{std::move(packing), rounded[0]});
-}
-
 Result<Emission> emit_packed(const Problem& problem, const gemm::Panels& panels, gemm::GemmParams params) {
   const bool transposed = problem.attrs<MatmulAttrs>().transpose_b;
   params.packed = true;
@@ -97,15 +87,10 @@ Result<Emission> emit_packed(const Problem& problem, const gemm::Panels& panels,
   const int64_t k_stride = transposed ? 1 : params.n, n_stride = transposed ? params.k : 1;
   const int64_t matrix = params.k * params.n;
   const auto packing = [&] {
-    const gemm::KAxis k{params.k, k_stride, 1};
-    const Packing one = params.bf16 ? gemm::pairs_packing(panels, params.k, k_stride, n_stride)
-                                    : gemm::panels_packing(panels, {&k, 1}, n_stride);
-    Packing batches = one.repeated(params.batches, matrix, one.dims[0]);
-    batches.dims = {one.dims[0] * params.batches};
-    return batches;
+    return gemm::matrices_packing(panels, params.k, k_stride, n_stride, params.batches, params.bf16);
   };
   if (params.bf16) {
-    LATHE_ASSIGN(Packed packed, packed_pairs(problem.inputs[1], packing()));
+    LATHE_ASSIGN(Packed packed, gemm::packed_pairs(problem.inputs[1], packing()));
     return emission_with_weights(problem, encode_params(params), std::move(packed));
   }
   const auto pack = [&](const float* weights, std::span<float> packed) {

@@ -5,6 +5,7 @@
 #include "kernels/cpu/copy/copy.h"
 #include "kernels/cpu/gemm/driver.h"
 #include "kernels/cpu/gemm/row_map.h"
+#include "kernels/cpu/loop_nest.h"
 
 namespace lathe::cpu::gemm {
 
@@ -17,6 +18,7 @@ class MatrixRows final : public RowSource {
       : a_(a), out_(out), epilogue_(epilogue), taps_(taps) {}
 
   RowMap<kStreams> map;
+  const int32_t* order = nullptr;  // numbers of the rows that are multiplied; null = all, as they follow each other
 
   // All rows of stacks of matrices that share B.
   void map_rows(const TensorArg& a, const TensorArg& out, std::span<const TensorArg> operands) {
@@ -31,14 +33,17 @@ class MatrixRows final : public RowSource {
   }
 
   TileTaps fill(int64_t first, int count, TileScratch& scratch) const override {
-    map.fill(first, count, [&](int stream, int row, int64_t offset) {
+    const auto store = [&](int stream, int row, int64_t offset) {
       if (stream == 0)
         scratch.a_rows[row] = a_ + offset;
       else if (stream == 1)
         scratch.where.out[row] = out_ + offset;
       else if (epilogue_.operands[stream - 2].varies_by_row)
         scratch.where.operand[stream - 2][row] = epilogue_.operands[stream - 2].data + offset;
-    });
+    };
+    if (!order) map.fill(first, count, store);
+    for (int i = 0; order && i < count; ++i)
+      map.fill(order[first + i], 1, [&](int stream, int, int64_t offset) { store(stream, i, offset); });
     return {scratch.a_rows, taps_};
   }
 
@@ -65,6 +70,9 @@ inline TensorArg repack(const TensorArg& a, float* to, ThreadPool& pool) {
   copy_tensor(dense, a, pool);
   return dense;
 }
+
+// A, whose K is contiguous, dense and in pairs (gemm/pairs.h).
+TensorArg in_pairs(const TensorArg& a, float* to, ThreadPool& pool);
 
 inline bool repacks(const TensorArg& a) { return a.strides[a.rank - 1] != 1 && a.dims[a.rank - 1] != 1; }
 

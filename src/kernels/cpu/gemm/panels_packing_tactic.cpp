@@ -45,4 +45,23 @@ Packing pairs_packing(const Panels& panels, int64_t k, int64_t k_stride, int64_t
   return packing;
 }
 
+Packing matrices_packing(const Panels& panels, int64_t k, int64_t k_stride, int64_t column_stride, int64_t matrices,
+                         bool in_pairs) {
+  const KAxis axis{k, k_stride, 1};
+  const Packing one =
+      in_pairs ? pairs_packing(panels, k, k_stride, column_stride) : panels_packing(panels, {&axis, 1}, column_stride);
+  Packing all = one.repeated(matrices, k * panels.n, one.dims[0]);
+  all.dims = {one.dims[0] * matrices};
+  return all;
+}
+
+Result<Packed> packed_pairs(const Operand& weights, Packing packing) {
+  CastAttrs to_bf16;
+  to_bf16.to = DType::bf16;
+  const Known known{*weights.weights, weights.derivation};
+  LATHE_ASSIGN(const std::vector<Known> rounded, compute(to_bf16, {&known, 1}, 1));
+  LATHE_ASSIGN(Tensor packed, packing.apply(rounded[0].content));
+  return Packed(std::move(packed), WeightsOrder{std::move(packing), rounded[0]});
+}
+
 }  // namespace lathe::cpu::gemm

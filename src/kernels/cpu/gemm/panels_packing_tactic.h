@@ -2,7 +2,7 @@
 #pragma once
 
 #include "kernels/cpu/gemm/panels.h"
-#include "ops/packing.h"
+#include "tuning/tactic.h"
 
 namespace lathe::cpu::gemm {
 
@@ -15,5 +15,10 @@ struct KAxis {
 Packing panels_packing(const Panels& panels, std::span<const KAxis> k, int64_t column_stride);
 // What pack_pairs() does with the rounded weights: panels.k is pairs_of(k), and each pair has two elements.
 Packing pairs_packing(const Panels& panels, int64_t k, int64_t k_stride, int64_t column_stride);
+// Of so many matrices that lie one behind the other, before and after; rounded ones in pairs.
+Packing matrices_packing(const Panels& panels, int64_t k, int64_t k_stride, int64_t column_stride, int64_t matrices,
+                         bool in_pairs);
+// Weights that are rounded to bf16, then packed: what they follow from says both.
+Result<Packed> packed_pairs(const Operand& weights, Packing packing);
 
 }  // namespace lathe::cpu::gemm

@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "base/divide.h"
 #include "device/params.h"
@@ -55,6 +56,9 @@ struct WeightOnlyParams {
     return std::tuple(&P::k, &P::n, &P::block, &P::bits, &P::has_zeros, &P::half_scales, &P::codes);
   }
 };
+
+// nullopt where a kernel cannot work with them.
+std::optional<PackedPanels> panels_of(const WeightOnlyParams& params);
 
 // Rows that one pass over a panel multiplies at most; fewer with few registers.
 inline constexpr int kMostPanelRows = 5;

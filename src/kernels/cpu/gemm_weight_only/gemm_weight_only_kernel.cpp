@@ -138,25 +138,29 @@ void GemmWeightOnly::run_few(const FewRows& few, std::byte* workspace, ThreadPoo
 
 }  // namespace
 
-Result<std::unique_ptr<Kernel>> make_gemm_weight_only(const Record& record) {
-  const auto params = decode_counts<WeightOnlyParams>(record.params);
-  if (!params) return refuse_params("gemm_weight_only");
-  const PackedPanels panels{params->k,
-                            params->n,
-                            params->block,
-                            static_cast<int>(params->bits),
-                            params->has_zeros,
-                            params->half_scales,
-                            static_cast<Codes>(params->codes)};
+std::optional<PackedPanels> gemm::panels_of(const WeightOnlyParams& params) {
+  const PackedPanels panels{params.k,
+                            params.n,
+                            params.block,
+                            static_cast<int>(params.bits),
+                            params.has_zeros,
+                            params.half_scales,
+                            static_cast<Codes>(params.codes)};
   constexpr double kMaxBytes = 1e12;
   const bool fits = panels.k > 0 && panels.n > 0 && (panels.bits == 4 || panels.bits == 8) && panels.block > 0 &&
                     (panels.block == panels.k || (panels.block < panels.k && panels.block % 16 == 0)) &&
                     static_cast<double>(panels.k) * static_cast<double>(panels.n + PackedPanels::kColumns) < kMaxBytes;
-  const bool has_codes = params->codes == 0 || (params->codes == 3 && panels.bits == 4) ||
-                         ((params->codes == 1 || params->codes == 2) && panels.bits == 8);
-  if (!fits || !has_codes) return refuse_params("gemm_weight_only");
+  const bool has_codes = params.codes == 0 || (params.codes == 3 && panels.bits == 4) ||
+                         ((params.codes == 1 || params.codes == 2) && panels.bits == 8);
+  return fits && has_codes ? std::optional(panels) : std::nullopt;
+}
+
+Result<std::unique_ptr<Kernel>> make_gemm_weight_only(const Record& record) {
+  const auto params = decode_counts<WeightOnlyParams>(record.params);
+  const std::optional<PackedPanels> panels = params ? panels_of(*params) : std::nullopt;
+  if (!panels) return refuse_params("gemm_weight_only");
   LATHE_ASSIGN(Epilogue epilogue, compile_epilogue(record.program));
-  return std::unique_ptr<Kernel>(new GemmWeightOnly(panels, std::move(epilogue)));
+  return std::unique_ptr<Kernel>(new GemmWeightOnly(*panels, std::move(epilogue)));
 }
 
 }  // namespace lathe::cpu

@@ -1,102 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 // Matrix products by weights of 4 and 8 bits: kernel "gemm_weight_only".
-#include <algorithm>
-#include <cmath>
-#include <cstring>
-#include <numeric>
-
 #include "kernels/cpu/cpu_tactic.h"
-#include "kernels/cpu/gemm/tile_cost_tactic.h"
-#include "kernels/cpu/gemm_weight_only/gemm_weight_only.h"
+#include "kernels/cpu/gemm_weight_only/narrow_panels_tactic.h"
 #include "kernels/match_tactic.h"
-#include "tuning/packed_weights.h"
+#include "tuning/work.h"
 
 namespace lathe::cpu {
 namespace {
 
 using gemm::PackedPanels;
 
-bool are_halves(const PackedWeights& weights) {
-  for (int64_t k = 0; k < weights.k(); k += weights.block())
-    for (int64_t n = 0; n < weights.n(); ++n)
-      if (const float scale = weights.scale(k, n); static_cast<float>(Half(scale)) != scale) return false;
-  return true;
-}
-
-gemm::Codes codes_of(DType dtype) {
-  if (dtype == DType::f8e4m3fn) return gemm::Codes::e4m3;
-  if (dtype == DType::f8e5m2) return gemm::Codes::e5m2;
-  return dtype == DType::f4e2m1 ? gemm::Codes::e2m1 : gemm::Codes::integers;
-}
-
-PackedPanels panels_of(const PackedWeights& weights) {
-  return {weights.k(),
-          weights.n(),
-          weights.block(),
-          weights.bits(),
-          weights.has_other_zeros(),
-          are_halves(weights),
-          codes_of(weights.dtype())};
-}
-
-// One block of a panel.
-void pack_block(const PackedWeights& weights, const PackedPanels& panels, int64_t first_k, int64_t first_n,
-                std::byte* to) {
-  const int64_t depth = std::min(panels.block, panels.k - first_k);
-  const auto columns = std::min<int64_t>(PackedPanels::kColumns, panels.n - first_n);
-  auto* words = reinterpret_cast<uint32_t*>(to + panels.scale_bytes() + panels.zero_bytes());
-  for (int64_t c = 0; c < columns; ++c) {
-    const float scale = weights.scale(first_k, first_n + c);
-    if (panels.half_scales)
-      reinterpret_cast<Half*>(to)[c] = Half(scale);
-    else
-      reinterpret_cast<float*>(to)[c] = scale;
-    if (panels.has_zeros)
-      reinterpret_cast<uint8_t*>(to + panels.scale_bytes())[c] =
-          static_cast<uint8_t>(weights.zero(first_k, first_n + c));
-    for (int64_t k = 0; k < depth; ++k) {
-      const bool is_centred = panels.bits == 8 && panels.codes == gemm::Codes::integers;
-      const uint32_t code = weights.code(first_k + k, first_n + c) ^ (is_centred ? 0x80u : 0u);
-      words[k / panels.per_word() * PackedPanels::kColumns + c] |= code << k % panels.per_word() * panels.bits;
-    }
-  }
-}
-
-Result<Tensor> pack(const PackedWeights& weights, const PackedPanels& panels) {
-  LATHE_ASSIGN(Tensor packed, Tensor::allocate(DType::u8, {panels.bytes()}));
-  auto* to = static_cast<std::byte*>(packed.mutable_data());
-  std::memset(to, 0, packed.bytes());
-  for (int64_t panel = 0; panel < panels.panels(); ++panel, to += panels.panel_bytes())
-    for (int64_t b = 0; b < panels.blocks(); ++b)
-      pack_block(weights, panels, b * panels.block, panel * PackedPanels::kColumns, to + b * panels.block_bytes());
-  return packed;
-}
-
-// Products as those of tiles of floats, and the memory of what is packed.
 double microseconds(const Problem& problem, const PackedWeights& weights) {
   const Dims& out = problem.outputs[0].opt_dims;
-  const auto rows = static_cast<double>(std::accumulate(out.begin(), out.end() - 1, int64_t{1}, std::multiplies<>()));
-  const gemm::TileCost cost(problem.target);
-  const double products = static_cast<double>(weights.k() * weights.n());
-  const double steps = products / cost.columns() * std::ceil(rows / cost.most_rows(1));
-  constexpr double kUnpacking = 2;  // a step of one row takes about as long as one of two
-  const double clocks =
-      steps * cost.step(1, std::min<double>(rows, cost.most_rows(1))) * kUnpacking / cost.cores(rows * products);
-  const double bytes = products * (weights.bits() / 8.0 + 4.0 / static_cast<double>(weights.block()));
-  return cost.launch_us(clocks, bytes, rows * static_cast<double>(weights.k()) * sizeof(float));
+  return gemm::weight_only_us(problem.target, weights, volume_of(Dims(out.begin(), out.end() - 1)), 1);
 }
 
 Result<Emission> emit(const Problem& problem) {
   const PackedWeights weights(problem.inputs[1], problem.attrs<MatmulAttrs>().transpose_b);
-  const PackedPanels panels = panels_of(weights);
-  LATHE_ASSIGN(Tensor packed, pack(weights, panels));
-  const gemm::WeightOnlyParams params{panels.k,
-                                      panels.n,
-                                      panels.block,
-                                      panels.bits,
-                                      panels.has_zeros,
-                                      panels.half_scales,
-                                      static_cast<int64_t>(panels.codes)};
+  const PackedPanels panels = gemm::panels_of({&weights, 1});
+  LATHE_ASSIGN(Tensor packed, gemm::pack({&weights, 1}, panels));
+  const gemm::WeightOnlyParams params = gemm::params_of(panels);
   Emission emission = emission_with_weights(problem, encode_params(params), std::move(packed));
   emission.inputs[0].transposed = problem.attrs<MatmulAttrs>().transpose_a;
   return emission;

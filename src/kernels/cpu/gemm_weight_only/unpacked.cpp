@@ -40,6 +40,27 @@ const Tap* UnpackedProduct::write_taps(std::byte* workspace) const {
   return taps;
 }
 
+void UnpackedProduct::multiply(int64_t panel, const std::byte* codes, const BoundEpilogue& epilogue,
+                               const RowSource& source, const Tap* taps, std::byte* own) const {
+  auto* weights = reinterpret_cast<float*>(own);
+  GemmProblem problem;
+  problem.rows = rows_;
+  problem.blocking = blocking();
+  problem.panels = {.k = panels_.k, .n = panels_.n, .width = problem.blocking.width};
+  problem.packed = weights;
+  problem.taps = taps;
+  problem.needs.taps = tap_count();
+  problem.epilogue = &epilogue;
+  problem.source = &source;
+  const int width = problem.panels.width, per_panel = PackedPanels::kColumns / width;
+  const int64_t first = panel * per_panel, last = std::min(first + per_panel, problem.panels.count());
+  const int64_t rest = round_up(panels_.n, int64_t{kPanelQuantum}) - first * width;
+  const int columns = static_cast<int>(std::min<int64_t>(rest, PackedPanels::kColumns));
+  panel_kernel().unpack(panels_, codes, columns, std::min(columns, width), weights);
+  problem.first_packed = first;
+  run_panels_alone(problem, first, last, own + panel_bytes());
+}
+
 void UnpackedProduct::run(const std::byte* packed, const BoundEpilogue& epilogue, const RowSource& source,
                           std::byte* workspace, ThreadPool& pool) const {
   const auto* taps = reinterpret_cast<const Tap*>(workspace);
@@ -47,26 +68,8 @@ void UnpackedProduct::run(const std::byte* packed, const BoundEpilogue& epilogue
   const int64_t grain = flops < kMinParallelFlops ? panels_.panels() : 1;
   pool.parallel_for(panels_.panels(), grain, [&](int64_t begin, int64_t end, int worker) {
     std::byte* own = workspace + tap_bytes() + static_cast<size_t>(worker) * thread_bytes();
-    auto* weights = reinterpret_cast<float*>(own);
-    GemmProblem problem;
-    problem.rows = rows_;
-    problem.blocking = blocking();
-    problem.panels = {.k = panels_.k, .n = panels_.n, .width = problem.blocking.width};
-    problem.packed = weights;
-    problem.taps = taps;
-    problem.needs.taps = tap_count();
-    problem.epilogue = &epilogue;
-    problem.source = &source;
-    const int width = problem.panels.width, per_panel = PackedPanels::kColumns / width;
-    for (int64_t panel = begin; panel < end; ++panel) {
-      const int64_t first = panel * per_panel, last = std::min(first + per_panel, problem.panels.count());
-      const int64_t rest = round_up(panels_.n, int64_t{kPanelQuantum}) - first * width;
-      const int columns = static_cast<int>(std::min<int64_t>(rest, PackedPanels::kColumns));
-      panel_kernel().unpack(panels_, packed + panel * panels_.panel_bytes(), columns, std::min(columns, width),
-                            weights);
-      problem.first_packed = first;
-      run_panels_alone(problem, first, last, own + panel_bytes());
-    }
+    for (int64_t panel = begin; panel < end; ++panel)
+      multiply(panel, packed + panel * panels_.panel_bytes(), epilogue, source, taps, own);
   });
 }
 

@@ -21,11 +21,15 @@ class UnpackedProduct {
   void run(const std::byte* packed, const BoundEpilogue& epilogue, const RowSource& source, std::byte* workspace,
            ThreadPool& pool) const;
 
+  // For callers that share out panels themselves: one of them, in a thread's memory, with the taps that were written.
+  size_t tap_bytes() const;
+  size_t thread_bytes() const;
+  void multiply(int64_t panel, const std::byte* codes, const BoundEpilogue& epilogue, const RowSource& source,
+                const Tap* taps, std::byte* own) const;
+
  private:
   int64_t tap_count() const;
-  size_t tap_bytes() const;
   size_t panel_bytes() const;
-  size_t thread_bytes() const;
   const PackedPanels& panels_;
   const int64_t rows_;
 };

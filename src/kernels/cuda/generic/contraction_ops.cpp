@@ -48,6 +48,22 @@ Result<Emission> emit_matmul(const Problem& problem) {
   return emission;
 }
 
+Result<Emission> emit_expert_matmul(const Problem& problem) {
+  const auto& attrs = problem.attrs<ExpertMatmulAttrs>();
+  const Operand &x = problem.inputs[0], &out = problem.outputs[0];
+  Operand rows = out;
+  rows.take_out_dim(out.dims.size() - 1);
+  const Operand ids = broadcast(problem.inputs[2], rows);
+  rows.append_dim(x.dim(x.dims.size() - 1));
+  Emission emission;
+  OpSource source(kHeader, problem, emission);
+  const std::string fusion = source.fusion(), left = source.input_as(0, broadcast(x, rows)), right = source.input(1);
+  source.finish(fmt::format("expert_matmul<{}, {}, {}>({}, {}, {}, {}, {});", attrs.transpose_w, attrs.strict,
+                            sum_type(x.dtype), fusion, left, right, source.input_as(2, ids), source.output(0)),
+                volume(out.dims));
+  return emission;
+}
+
 // For each label the sum of the strides of the dims that carry it, which broadcast to its extent.
 Shape label_strides(const Operand& operand, const std::vector<Label>& own, const std::vector<Label>& labels,
                     const Shape& extents) {
@@ -121,9 +137,8 @@ Result<Emission> emit_determinant(const Problem& problem) {
 
 std::span<const GenericOp> contraction_ops() {
   static constexpr GenericOp kOps[] = {
-      {OpKind::matmul, emit_matmul, true},
-      {OpKind::einsum, emit_einsum, true},
-      {OpKind::attention, emit_attention, true},
+      {OpKind::matmul, emit_matmul, true},     {OpKind::expert_matmul, emit_expert_matmul, true},
+      {OpKind::einsum, emit_einsum, true},     {OpKind::attention, emit_attention, true},
       {OpKind::determinant, emit_determinant},
   };
   return kOps;

@@ -23,6 +23,26 @@ LATHE_DEVICE void matmul(const Fusion& fusion, const A& a, const B& b, const Out
   });
 }
 
+// x[rows..., k] times the matrix of weights[experts, k, n] ([experts, n, k] if kTransposed) that ids[rows...] names.
+template <bool kTransposed, bool kStrict, class W, class Fusion, class X, class Weights, class Ids, class Out>
+LATHE_DEVICE void expert_matmul(const Fusion& fusion, const X& x, const Weights& weights, const Ids& ids,
+                                const Out& out) {
+  constexpr int kRows = Out::kRank - 1, kInner = kTransposed ? 2 : 1;
+  for_each_element(out, [&](const auto& c) {
+    long row[Out::kRank], at[3] = {static_cast<long>(element(ids, c)), c[kRows], c[kRows]};
+    LATHE_UNROLL
+    for (int i = 0; i < kRows; ++i) row[i] = c[i];
+    if (kStrict && at[0] < 0) at[0] += weights.dim(0);
+    const bool exists = at[0] >= 0 && at[0] < weights.dim(0);
+    W sum = 0;
+    for (long k = 0; exists && k < x.dim(kRows); ++k) {
+      row[kRows] = at[kInner] = k;
+      sum += widen_to<W>(element(x, row)) * widen_to<W>(element(weights, at));
+    }
+    put(fusion, out, c, sum);
+  });
+}
+
 // An operand of an einsum: strides(label) for the output's labels, then the summed ones.
 template <class Tensor, class Strides>
 struct Labelled {
