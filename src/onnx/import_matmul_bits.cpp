@@ -5,8 +5,7 @@
 #include <numeric>
 
 #include "base/divide.h"
-#include "base/encoding.h"
-#include "onnx/importer.h"
+#include "onnx/packed_levels.h"
 
 namespace lathe::onnx {
 namespace {
@@ -30,43 +29,8 @@ std::optional<Form> form_of(NodeContext& c) {
   else if (form.bits != 2 && form.bits != 4 && form.bits != 8)
     c.unsupported("bits is {}; give 2, 4 or 8", form.bits);
   if (c.failed()) return std::nullopt;
-  form.levels = form.bits == 2 ? DType::u2 : form.bits == 4 ? DType::u4 : DType::u8;
+  form.levels = level_type(form.bits);
   return form;
-}
-
-// The levels of a matrix whose rows each begin with a byte. Column j is the one that `order` says, if it says any.
-Result<Tensor> levels_of(const Tensor& bytes, const Form& form, int64_t columns, const std::vector<int64_t>& order) {
-  const int64_t pitch = bytes.volume() / form.n;
-  if (order.empty() && columns * form.bits == pitch * 8)
-    return Tensor::view(form.levels, {form.n, columns}, bytes.data(), bytes.owner());
-  LATHE_ASSIGN(Tensor levels, Tensor::allocate(form.levels, {form.n, columns}));
-  levels.clear_end();
-  const auto* row = bytes.as<uint8_t>();
-  const auto read = [&](int64_t j) { return form.bits == 8 ? row[j] : load_code(form.levels, row, j); };
-  for (int64_t i = 0; i < form.n; ++i, row += pitch)
-    for (int64_t j = 0; j < columns; ++j) {
-      const uint8_t code = read(order.empty() ? j : order[static_cast<size_t>(j)]);
-      if (form.bits == 8)
-        levels.mutable_as<uint8_t>()[i * columns + j] = code;
-      else
-        store_code(form.levels, levels.mutable_data(), i * columns + j, code);
-    }
-  return levels;
-}
-
-// Packed levels of an input that must be known: `columns` of them for each of N rows.
-ir::Value* unpacked(NodeContext& c, size_t input, std::string_view what, const Form& form, int64_t columns,
-                    int64_t row_bytes, const std::vector<int64_t>& order = {}) {
-  const std::optional<Tensor> bytes = c.known(c.require(input));
-  if (c.failed()) return c.require(input);
-  if (!bytes) {
-    c.unsupported("{} is computed while running; give a constant", what);
-    return c.require(input);
-  }
-  if (bytes->dtype() != DType::u8 || bytes->volume() != form.n * row_bytes)
-    c.invalid("{} has {} elements of type {}; N = {} and K = {} in blocks of {} ask for {} of uint8", what,
-              bytes->volume(), name_of(bytes->dtype()), form.n, form.k, form.block, form.n * row_bytes);
-  return c.failed() ? c.require(input) : c.constant(levels_of(*bytes, form, columns, order));
 }
 
 // Where groups of K are not neighbours: K's order in which they are. Empty = they are; nothing after an error.
@@ -121,12 +85,12 @@ void import_matmul_n_bits(NodeContext& c) {
   ir::Value* a = c.require(kA);
   if (!order->empty()) a = c.gather(a, c.ints(*order), -1);
   const int64_t blocks = form->blocks();
-  ir::Value* levels = unpacked(c, kB, "B", *form, form->k, blocks * form->block * form->bits / 8, *order);
+  ir::Value* levels =
+      unpacked_levels(c, kB, "B", {form->bits, form->n, form->k}, blocks * form->block * form->bits / 8, *order);
   const bool has_levels = c.has(kZeroPoints) && c.input(kZeroPoints)->dtype() == DType::u8;
-  const int64_t zero_bytes = ceil_div<int64_t>(blocks * form->bits, 8);
   std::vector<ir::Value*> operands{levels, by_blocks(c, c.require(kScales), *form)};
   if (has_levels)
-    operands.push_back(unpacked(c, kZeroPoints, "the zero points", *form, blocks, zero_bytes));
+    operands.push_back(unpacked_levels(c, kZeroPoints, "the zero points", {form->bits, form->n, blocks}));
   else if (!c.has(kZeroPoints))
     operands.push_back(c.filled(1 << (form->bits - 1), form->levels, {form->n, blocks}));
   DequantizeAttrs attributes;

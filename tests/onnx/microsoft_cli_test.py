@@ -196,5 +196,131 @@ class Rotary(RuntimeNodes):
         refuse("scale is 2", [x, positions, *caches], scale=2.0)
 
 
+class Experts(RuntimeNodes):
+    SIZES = [dict(tokens=7), dict(tokens=1), dict(tokens=40)]
+    tokens, scores = Operand("tokens", 24), Operand("tokens", 5)
+
+    def products(self, inner, fused=1):
+        """The first two with their biases, of five experts."""
+        small = lambda *dims: weights(*dims, make=uniform(-0.3, 0.3))
+        return [small(5, fused * inner, 24), small(5, fused * inner), small(5, 24, inner), small(5, 24)]
+
+    def test_activations(self):
+        for name in ("relu", "silu", "identity"):
+            self.check("MoE", [self.tokens, self.scores, *self.products(40)], self.SIZES, activation_type=name, k=2)
+        first, _, second, _ = self.products(33)
+        self.check("MoE", [self.tokens, self.scores, first, None, second], self.SIZES, k=1)
+        self.tolerance = 2e-3  # ONNX Runtime's GELU is one by tanh
+        self.check("MoE", [self.tokens, self.scores, *self.products(40)], self.SIZES, activation_type="gelu", k=3)
+
+    def test_routing(self):
+        x = [Operand("batch", "length", 24), self.scores, *self.products(40)]
+        sizes = [dict(at, tokens=at["batch"] * at["length"]) for at in ROWS]
+        for normalizes in (0, 1):
+            self.check("MoE", x, sizes, k=2, normalize_routing_weights=normalizes)
+
+    def test_swiglu(self):
+        numbers = dict(activation_type="swiglu", k=2, activation_alpha=1.5, activation_beta=0.5, swiglu_limit=0.4)
+        x = [self.tokens, self.scores]
+        self.check("MoE", [*x, *self.products(40, 2)], self.SIZES, swiglu_fusion=1, **numbers)
+
+        def expected(split):
+            def of(x, scores, first, first_bias, second, second_bias, *third):
+                y = np.zeros_like(x)
+                for row, token in enumerate(x):
+                    shares = np.exp(scores[row]) / np.exp(scores[row]).sum()
+                    for expert in np.argsort(-scores[row])[:2]:
+                        gate, up = split(first[expert] @ token + first_bias[expert], token, expert, *third)
+                        gate, up = np.minimum(gate, 0.4), np.clip(up, -0.4, 0.4)
+                        inner = gate / (1 + np.exp(-1.5 * gate)) * (up + 0.5)
+                        y[row] += shares[expert] * (second[expert] @ inner + second_bias[expert])
+                return [y]
+            return of
+        halves = lambda made, token, expert: np.split(made, 2)
+        apart = lambda made, token, expert, w, b: (made, w[expert] @ token + b[expert])
+        self.check("MoE", [*x, *self.products(40, 2)], self.SIZES, swiglu_fusion=2, expected=expected(halves), **numbers)
+        third = self.products(40)[:2]
+        self.check("MoE", [*x, *self.products(40), *third], self.SIZES, expected=expected(apart), **numbers)
+
+    def test_third_product_is_a_factor(self):
+        def expected(x, scores, first, first_bias, second, second_bias, third):
+            best, y = np.argmax(scores, -1), np.zeros_like(x)
+            for row, expert in enumerate(best):
+                made = first[expert] @ x[row] + first_bias[expert]
+                share = np.exp(scores[row, expert]) / np.exp(scores[row]).sum()
+                y[row] = share * (second[expert] @ (made / (1 + np.exp(-made)) * (third[expert] @ x[row])) + second_bias[expert])
+            return [y]
+        operands = [self.tokens, self.scores, *self.products(40), self.products(40)[0]]
+        self.check("MoE", operands, self.SIZES, expected=expected, activation_type="silu", k=1)
+
+    @staticmethod
+    def levels(packed, bits):
+        """Codes of rows that begin with a byte each."""
+        fields = [packed >> shift & (1 << bits) - 1 for shift in range(0, 8, bits)]
+        return np.stack(fields, -1).reshape(*packed.shape[:-1], -1).astype(np.float32)
+
+    def quantized(self, bits, block, zeros):
+        """Weights, scales and biases of both products, 64 of each inside, and what NumPy makes of them."""
+        codes = lambda *dims: Operand(*dims, make=lambda dims, sizes, random: random.integers(0, 256, dims), dtype=np.uint8, constant=True)
+        small = lambda *dims: weights(*dims, make=uniform(0.005, 0.01))
+        blocks = lambda k: (k // block,) if block else ()
+        product = lambda n, k: [codes(4, n, k * bits // 8), small(4, n, *blocks(k)), weights(4, n)]
+        zero = lambda n, k: codes(4, n, -(-k // block * bits // 8)) if block else codes(4, n * bits // 8)
+        x = [Operand("tokens", 32), Operand("tokens", 4), *product(64, 32), *product(32, 64)]
+        x += [None, None, None, zero(64, 32), zero(32, 64)] if zeros else []
+
+        def matrices(w, s, z=None):
+            w = self.levels(w, bits)
+            s = s[..., None] if s.ndim == 2 else s
+            z = np.full(s.shape, 1 << bits - 1) if z is None else self.levels(z, bits)[..., :s.shape[-1] if block else None].reshape(s.shape)
+            each = w.reshape(*s.shape, -1)
+            return ((each - z[..., None]) * s[..., None]).reshape(w.shape)
+
+        def expected(x, scores, w1, s1, b1, w2, s2, b2, z1=None, z2=None, weights=None):
+            first, second, y = matrices(w1, s1, z1), matrices(w2, s2, z2), np.zeros_like(x)
+            for row, token in enumerate(x):
+                best = np.argsort(-scores[row])[:2]
+                shares = np.exp(scores[row]) / np.exp(scores[row]).sum() if weights is None else weights[row] / weights[row][best].sum()
+                for expert in best:
+                    inner = np.maximum(first[expert] @ token + b1[expert], 0)
+                    y[row] += shares[expert] * (second[expert] @ inner + b2[expert])
+            return [y.astype(np.float32)]
+        return x, expected
+
+    def test_matrices_of_few_bits(self):
+        for bits, block, zeros in ((4, 0, False), (4, 16, False), (8, 32, False), (8, 0, True), (4, 32, True), (2, 16, False)):
+            x, expected = self.quantized(bits, block, zeros)
+            numbers = dict(block_size=block) if block else {}
+            self.check("QMoE", x, self.SIZES, expected=expected, k=2, expert_weight_bits=bits, **numbers)
+
+    def test_shares_of_their_own(self):
+        x, expected = self.quantized(4, 16, False)
+        x += [None] * 6 + [Operand("tokens", 4, make=uniform(1, 2))]
+        self.check("QMoE", x, self.SIZES, expected=lambda *arrays: expected(*arrays[:-1], weights=arrays[-1]), k=2,
+                   block_size=16, normalize_routing_weights=1)
+
+    def test_what_is_refused_of_few_bits(self):
+        x, _ = self.quantized(4, 16, False)
+        x = [Operand(3, 32), Operand(3, 4), *x[2:]]
+        refuse = lambda text, operands=x, **attributes: self.refuse("QMoE", operands, text, block_size=16, **attributes)
+        refuse("quant_type 'fp4'", quant_type="fp4")
+        refuse("weights_prepacked is 1", weights_prepacked=1)
+        refuse("weights of 3 bits", expert_weight_bits=3)
+        refuse("input 15", [*x, *[None] * 7, weights(4)])
+        refuse("computed while running", [*x[:2], Operand(4, 64, 16, dtype=np.uint8), *x[3:]])
+        self.refuse("QMoE", x, "no multiple of block_size 24", block_size=24)
+
+    def test_what_is_refused(self):
+        operands = [Operand(3, 24), Operand(3, 5), *self.products(40)]
+        refuse = lambda text, operands=operands, **attributes: self.refuse("MoE", operands, text, **attributes)
+        refuse("use_sparse_mixer", use_sparse_mixer=1, k=2)
+        refuse("activation_type 'tanh'", activation_type="tanh")
+        refuse("swiglu_fusion is 3", activation_type="swiglu", swiglu_fusion=3)
+        refuse("needs fc3_experts_weights", activation_type="swiglu")
+        refuse("part of the first product", [*operands, self.products(40)[0]], activation_type="swiglu", swiglu_fusion=1)
+        refuse("the tokens have 1 dimensions", [Operand(24), *operands[1:]])
+        refuse("must be equal", [Operand(3, 20), *operands[1:]])
+
+
 if __name__ == "__main__":
     unittest.main()
