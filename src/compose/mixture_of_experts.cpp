@@ -15,12 +15,18 @@ ir::Value* linear(ir::GraphBuilder& c, ir::Value* x, ir::Value* weights, ir::Val
   return bias ? c.plus(y, c.gather(bias, choices.numbers, 0)) : y;
 }
 
+// A number where it is known: weights that products alone read may stay packed.
+ir::Value* number_of(ir::GraphBuilder& c, ir::Value* weights) {
+  const std::optional<int64_t> count = weights->rank() > 0 ? weights->shape()[0].as_constant() : std::nullopt;
+  return count ? c.integer_scalar(*count) : c.squeeze(c.shape_of(weights, 0, 1), {0});
+}
+
 }  // namespace
 
 ir::Value* mixture_of_experts(ir::GraphBuilder& c, ir::Value* x, ir::Value* chosen, ir::Value* scores,
                               const Experts& experts) {
   chosen = c.cast(chosen, DType::i64);
-  ir::Value* count = c.squeeze(c.shape_of(experts.down, 0, 1), {0});
+  ir::Value* count = number_of(c, experts.down);
   ir::Value* is_expert = c.binary(ElementwiseOp::logical_and, c.binary(ElementwiseOp::greater_equal, chosen, 0.0),
                                   c.binary(ElementwiseOp::less, chosen, count));
   const Choices choices{chosen, c.select(is_expert, chosen, c.integer_scalar(0))};

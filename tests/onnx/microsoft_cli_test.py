@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operators that ONNX Runtime's optimiser puts in place of patterns, beside ONNX Runtime: normalisations, GELUs,
 products and rotary positions."""
+import re
 import unittest
 
 import numpy as np
@@ -292,6 +293,8 @@ class Experts(RuntimeNodes):
             x, expected = self.quantized(bits, block, zeros)
             numbers = dict(block_size=block) if block else {}
             self.check("QMoE", x, self.SIZES, expected=expected, k=2, expert_weight_bits=bits, **numbers)
+            steps = re.findall(r"^ *\d+ +expert_gemm(\w*) ", self.lathe("inspect", self.folder / "model.engine")[1], re.MULTILINE)
+            self.assertEqual(steps, ["_weight_only" if bits > 2 else ""] * 2)
 
     def test_shares_of_their_own(self):
         x, expected = self.quantized(4, 16, False)

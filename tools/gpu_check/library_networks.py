@@ -98,7 +98,7 @@ def sd15_unet_block(batch):
 
 class Experts(nn.Module):
     """Two of eight for each token. All are computed, and the others weigh nothing: so the shapes do not depend on the data,
-    and a CUDA graph can hold it."""
+    and a CUDA graph can hold it. Lathe computes the two."""
 
     def __init__(self, width, hidden, experts=8, chosen=2):
         super().__init__()
@@ -132,6 +132,11 @@ def mixtral_like_layer(batch):
     return MixtralLayer(own.Block(sizes), sizes.width, sizes.hidden), (torch.randn(batch, sizes.length, sizes.width),)
 
 
+def mixtral_like_token(batch):
+    """The experts alone, of one token for each of the batch, as a decoder's step has them."""
+    return Experts(1024, 3584), (torch.randn(batch, 1024),)
+
+
 def swin_t(batch):
     from torchvision.models import swin_t as make_swin
     return make_swin(), (torch.randn(batch, 3, 224, 224),)
@@ -143,5 +148,5 @@ def convnext_tiny(batch):
 
 
 NETWORKS = {make.__name__: make for make in
-            (t5_small_encoder, whisper_tiny_encoder, clip_vit_b_32, sd15_unet_block, mixtral_like_layer, swin_t,
-             convnext_tiny)}
+            (t5_small_encoder, whisper_tiny_encoder, clip_vit_b_32, sd15_unet_block, mixtral_like_layer, mixtral_like_token,
+             swin_t, convnext_tiny)}
