@@ -248,11 +248,37 @@ Result<bool> compute_chosen(Rewrite& r) {
   return false;
 }
 
+// Whether it is a product of experts, or what follows it alone.
+bool is_made_by_experts(const Value* value) {
+  while (value && value->has_single_use() && value->producer()) {
+    const ir::Node& node = *value->producer();
+    if (node.is(OpKind::expert_matmul)) return true;
+    if (!node.is(OpKind::activation) && !node.is(OpKind::unary) && !node.is(OpKind::elementwise)) return false;
+    value = node.input(0);
+  }
+  return false;
+}
+
+// Two products between the same views: the second one's kernel can finish both.
+Result<bool> sink_views(Rewrite& r) {
+  const ir::Node *first = r.input(0)->producer(), *second = r.input(1)->producer();
+  if (!first || !second || !first->has_trait(kView) || !second->has_trait(kView) || !r.input(0)->has_single_use() ||
+      !r.input(1)->has_single_use() || !same_shape(r.input(0), r.input(1)) ||
+      !same_shape(first->input(0), second->input(0)))
+    return false;
+  if (!is_made_by_experts(first->input(0)) || !is_made_by_experts(second->input(0))) return false;
+  std::vector<Value*> operands = first->inputs();
+  operands[0] = r.add(r.node->attributes(), {first->input(0), second->input(0)});
+  r.absorb(first), r.absorb(second);
+  return r.finish(r.add(first->attributes(), std::move(operands)));
+}
+
 }  // namespace
 
 Result<bool> recognize_experts(ir::Graph& graph, PassContext& context) {
   static constexpr Rule rules[] = {
       {"matmul(x, w[ids]) = expert_matmul(x, w, ids)", OpKind::matmul, multiply_in_place},
+      {"f(view(experts(x)), view(experts(y))) = view(f(experts(x), experts(y)))", OpKind::elementwise, sink_views},
       {"sum of f(x w)[e] * scatter(topk) = sum of f(expert_matmul(x, w, topk))", OpKind::reduce, compute_chosen},
   };
   return apply_rules(graph, context, rules);
