@@ -160,7 +160,7 @@ TEST_P(Architectures, Movement) {
   }
 }
 
-// Products large enough for the copy engine, where there is one that tiles know.
+// Products large enough for the copy engine, where there is one that tiles know, and rows by experts: few, and sorted.
 TEST_P(Architectures, LargeProducts) {
   for (const std::string type : {"f16", "bf16"}) {
     const std::string text = R"(graph "g" {
@@ -170,12 +170,21 @@ TEST_P(Architectures, LargeProducts) {
       %m = matmul(%x, %w)
       %y = elementwise{op=add}(%m, %residual)
       output %y
+      input %token: T[1, 768]
+      input %choices: i64[2]
+      input %chosen: i64[4096]
+      %v = constant{value=T[8, 768, 512]{~2}}()
+      %few = expert_matmul(%token, %v, %choices)
+      %many = expert_matmul(%x, %v, %chosen)
+      output %few
+      output %many
     })";
     const Result<std::unique_ptr<BuiltPlan>> built = build(text, type);
     ASSERT_TRUE(built) << built.error().to_string();
     std::string tactics;
     for (const plan::Step& step : (*built)->plan.steps) tactics += step.tactic + "; ";
     EXPECT_EQ(tactics.find("tma ") != std::string::npos, GetParam() == 90) << type << ": " << tactics;
+    for (const char* form : {" few; ", " sorted; "}) EXPECT_NE(tactics.find(form), std::string::npos) << tactics;
   }
 }
 
