@@ -81,10 +81,11 @@ class Settler {
   }
 
   // Dimensions of inputs that can only be equal become one, as if the network gave them one name: an exporter may name
-  // each anew. Setting shapes then tells where they differ.
-  bool merge(const Constraint& equation) {
+  // each anew. Setting shapes then tells where they differ; profiles keep the sizes that all of them have.
+  Result<bool> merge(const Constraint& equation) {
     const auto equal = equal_symbols(equation, graph_.symbol_ranges());
     if (!equal || !is_of_input(equal->first) || !is_of_input(equal->second)) return false;
+    LATHE_TRY(try_profiles(equation));
     log_.print(Severity::verbose, "{} is {}: {}", describe(graph_.symbols()[equal->second]),
                describe(graph_.symbols()[equal->first]), reason(equation));
     graph_.merge_symbols(equal->second, equal->first);
@@ -113,7 +114,8 @@ class Settler {
     const std::vector<Range>& ranges = graph_.symbol_ranges();
     for (const Constraint& constraint : open_constraints()) {
       const Constraint equation = as_equation(constraint, ranges);
-      if (merge(equation) || note_expansions(equation)) return true;
+      LATHE_ASSIGN(const bool merged, merge(equation));
+      if (merged || note_expansions(equation)) return true;
       const std::optional<Solution> solution = solve(equation, ranges);
       if (!solution || graph_.symbols()[solution->symbol].source == SymbolSource::computed) continue;
       const Symbol& symbol = graph_.symbols()[solution->symbol];
