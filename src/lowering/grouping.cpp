@@ -8,6 +8,7 @@
 
 #include "lowering/boxes.h"
 #include "lowering/expression_builder.h"
+#include "lowering/level_nodes.h"
 #include "lowering/moved_epilogue.h"
 #include "lowering/paired_epilogue.h"
 #include "lowering/producers.h"
@@ -120,8 +121,12 @@ class Grouper {
           next->output()->shape() != result->shape())
         break;
       const ProgramBuilder before = program;
-      std::vector<Node*> side = dequantized_operand(*next, result);
-      if (!std::ranges::all_of(side, [&](const Node* node) { return program.add(*node, index); })) {
+      std::vector<Node*> side = side_of(*next, result);
+      const auto joins = [&](const Node* node) {
+        const auto own = broadcast_index(node->output()->shape(), result->shape(), index);
+        return own && program.add(*node, *own);
+      };
+      if (!std::ranges::all_of(side, joins)) {
         program = before;
         side.clear();
       }
@@ -145,11 +150,6 @@ class Grouper {
     add(std::move(region));
   }
 
-  // Whether its kernels of floats make levels of their results.
-  static bool gives_levels(const Node& node) {
-    return node.is(OpKind::layer_normalization) || node.is(OpKind::rms_normalization) || node.is(OpKind::softmax);
-  }
-
   bool may_join(const Node& node) const {
     if (owner_.contains(&node) || stands_alone(node)) return false;
     return permutes_elements(node) ? movement_ : is_expressible(node);
@@ -164,42 +164,20 @@ class Grouper {
     return lathe::is_programmable(node, narrow_types_ || small_levels);
   }
 
-  // Of 8 bits, or the sums of such, and of floats that kernels have where there are no narrow types.
-  static bool has_small_levels(const Node& node) {
-    const Value *levels = node.is(OpKind::quantize) ? node.output() : node.input(0),
-                *floats = node.is(OpKind::quantize) ? node.input(0) : node.output();
-    return floats->dtype() == DType::f32 && node.input(1)->dtype() == DType::f32 &&
-           (is_byte_integer(levels->dtype()) || (levels->dtype() == DType::i32 && owned_sums(levels)));
-  }
-  // By zero points of i32 that are computed, too.
-  static bool dequantizes_sums(const Node& node) {
-    return node.is(OpKind::dequantize) && has_small_levels(node) && node.input(0)->dtype() == DType::i32 &&
-           node.input(2) && node.input(2)->dtype() == DType::i32;
-  }
-  static bool owned_sums(const Value* sums) { return sums->producer() && sums->producer()->has_trait(kContraction); }
-
   // Beside what permutes elements. What is padded passes through f32.
   bool is_expressible(const Node& node) const {
     if (!cuts_elements(node)) return is_programmable(node) && all_broadcast(node);
     return movement_ && (node.is(OpKind::slice) || is_program_float(node.output()->dtype(), narrow_types_));
   }
 
-  // What dequantises the other operand of a node for it alone, and converts it: a region reads integers in place of
-  // floats.
-  std::vector<Node*> dequantized_operand(const Node& node, const Value* result) const {
-    const auto is_free = [&](const Value* value) {
-      const Node* producer = value->producer();
-      return producer && value->has_single_use() && !owner_.contains(producer) && value->shape() == result->shape() &&
-             is_programmable(*producer) && all_broadcast(*producer);
+  // What a region computes beside its result for a node that reads it.
+  std::vector<Node*> side_of(const Node& node, const Value* result) const {
+    const auto is_free = [&](const Node& side) {
+      return !owner_.contains(&side) && !stands_alone(side) && all_broadcast(side);
     };
-    for (const Value* input : node.inputs()) {
-      if (input == result || !is_free(input)) continue;
-      Node* last = input->producer();
-      if (last->is(OpKind::dequantize)) return {last};
-      if (last->is(OpKind::cast) && is_free(last->input(0)) && last->input(0)->producer()->is(OpKind::dequantize))
-        return {last->input(0)->producer(), last};
-    }
-    return {};
+    std::vector<Node*> terms = integer_products_ ? zero_point_terms(node, is_free) : std::vector<Node*>();
+    if (!terms.empty()) return terms;
+    return dequantized_operand(node, result, [&](const Node& side) { return is_free(side) && is_programmable(side); });
   }
 
   // The expression that ends at `last`: producers join while all their readers are inside and see them alike.

@@ -11,14 +11,20 @@
 namespace lathe {
 namespace {
 
-// Sums of products of 8-bit integers that i32 holds whatever the operands are, and what is added for zero points.
-constexpr int64_t kMostProducts = (int64_t{1} << 31) / (256 * 128) - 1;
+// Sums of products of 8-bit integers that i32 holds whatever the operands are, and what is added for zero points: of
+// weights of i8, and of those that have zero points and so range from -255 to 255.
+constexpr int64_t kMostProducts = (int64_t{1} << 31) / (256 * 128) - 1, kMostWideProducts = kMostProducts / 2;
 
-// Whether the scale runs along one dimension of the weights at most: one number for each of its positions, or one.
-std::optional<std::vector<double>> weight_scales(const Dequantized& w, size_t dimension) {
-  if (w.scale->volume() == 1) return to_doubles(*w.scale);
-  return along_axis(w.node->input(1), w.integers, dimension);
+// Whether a scale or zero point runs along one dimension of the weights at most: one number for each of its positions,
+// or one.
+std::optional<std::vector<double>> numbers_of_weights(const Dequantized& w, size_t operand, size_t dimension) {
+  const ir::Value* value = w.node->input(operand);
+  if (!value->constant()) return std::nullopt;
+  if (value->constant()->volume() == 1) return to_doubles(*value->constant());
+  return along_axis(value, w.integers, dimension);
 }
+
+bool is_wide(const Dequantized& w) { return w.zero_point || w.integers->dtype() == DType::u8; }
 
 // Of the weights: output channels.
 size_t channels_of_matmul(const ir::Node& node, const Dequantized& w) {
@@ -32,27 +38,28 @@ std::optional<int64_t> products_of_convolution(const ir::Value* w) {
 }
 
 // What a product needs of its operands; why not, or null.
-const char* refusal_of_factors(const ir::Node& node, const Dequantized& x, const Dequantized& w) {
+const char* refusal_of_factors(const ir::Node& node, const Dequantized& x, const Dequantized& w, bool packs = false) {
   const auto& attrs = node.attrs<MatmulAttrs>();
   if (w.integers->rank() < 2 || x.integers->rank() < 2) return "an operand is a vector";
   if (attrs.transpose_a) return "the activations are transposed";
-  // Others than weights are multiplied by integer kernels only where both run along K in memory.
-  if (!w.integers->constant() && !attrs.transpose_b)
+  // Others than weights are multiplied by kernels that do not pack them only where both run along K in memory.
+  if (!packs && !w.integers->constant() && !attrs.transpose_b)
     return "both operands are computed, and do not run along K in memory";
   return nullptr;
 }
-const char* refusal_of_matmul(const ir::Node& node, const Dequantized& x, const Dequantized& w) {
-  if (const char* why = refusal_of_factors(node, x, w)) return why;
+const char* refusal_of_matmul(const ir::Node& node, const Dequantized& x, const Dequantized& w, bool packs) {
+  if (const char* why = refusal_of_factors(node, x, w, packs)) return why;
   const Expr& k = x.integers->shape().back();
   if (!k.is_constant()) return "the length of its sums is open";
-  return *k.as_constant() > kMostProducts ? "its sums may exceed 32 bits" : nullptr;
+  return *k.as_constant() > (is_wide(w) ? kMostWideProducts : kMostProducts) ? "its sums may exceed 32 bits" : nullptr;
 }
 
-// What CPUs multiply: any 8-bit activations of one scale and one zero point by constant weights. Products are summed
-// four by four: along K or, in convolutions with one filter for each channel, along the filter's columns. Where the
-// channels of a convolution without groups are no multiple of four, they are padded to one.
+// What CPUs multiply: any 8-bit activations of one scale and one zero point. Constant weights are summed four by four:
+// along K or, in convolutions with one filter for each channel, along the filter's columns. Where the channels of a
+// convolution without groups are no multiple of four, they are padded to one. Matrices that are computed are brought
+// into fours while running.
 const char* refusal_of_cpu(const ir::Node& node, const Dequantized& w) {
-  if (!w.integers->constant()) return "the weights are computed";
+  if (!w.integers->constant()) return node.is(OpKind::convolution) ? "the weights are computed" : nullptr;
   const Dims& dims = w.integers->constant()->dims();
   if (!node.is(OpKind::convolution)) {
     const bool transposed = node.attrs<MatmulAttrs>().transpose_b;
@@ -70,14 +77,12 @@ const char* refusal_of_cpu(const ir::Node& node, const Dequantized& w) {
 
 // Levels of one scale and one zero point. What a convolution is padded with is the zero point: CPUs copy it to where it
 // must lie, elsewhere the sums are corrected where an image ends.
-const char* refusal_of_activations(const ir::Node& node, const Dequantized& x, const Dequantized& w,
-                                   const PassContext& context) {
+const char* refusal_of_activations(const ir::Node& node, const Dequantized& x, const PassContext& context) {
   const bool is_cpu = context.arithmetic.weighted_products;
   if (!is_cpu && x.integers->dtype() != DType::i8) return "the activations are not i8";
   if (x.scale->volume() != 1) return "the activations have several scales";
   if (!x.zero_point) return nullptr;
   if (!scalar_of(x.zero_point)) return "the activations have several zero points";
-  if (!w.integers->constant()) return "the activations have a zero point, and the weights are computed";
   if (!node.is(OpKind::convolution) || !is_padded(node)) return nullptr;
   if (node.attrs<ConvolutionAttrs>().padding_mode != PaddingMode::explicit_round_down)
     return "the activations have a zero point, and sizes decide where the padding lies";
@@ -102,14 +107,17 @@ const char* refusal_of(const ir::Node& node, const Dequantized& x, const Dequant
   if (is_factor_float8(x.integers->dtype()) || is_factor_float8(w.integers->dtype()))
     return refusal_of_float8(node, x, w, context);
   if (!context.arithmetic.integer_products) return "the target multiplies floats only";
-  if (w.integers->dtype() != DType::i8) return "the weights are not i8, nor is what their zero point leaves of them";
-  if (w.zero_point) return "the weights have a zero point";
-  if (const char* why = refusal_of_activations(node, x, w, context)) return why;
-  if (context.arithmetic.weighted_products)
+  const bool is_cpu = context.arithmetic.weighted_products;
+  if (!is_byte_integer(x.integers->dtype()) || !is_byte_integer(w.integers->dtype()))
+    return "its operands are no integers of 8 bits";
+  if (!is_cpu && !w.integers->constant() && w.integers->dtype() != DType::i8)
+    return "the weights are computed, and not i8";
+  if (const char* why = refusal_of_activations(node, x, context)) return why;
+  if (is_cpu)
     if (const char* why = refusal_of_cpu(node, w)) return why;
-  if (!node.is(OpKind::convolution)) return refusal_of_matmul(node, x, w);
-  const bool fits = products_of_convolution(w.integers).value_or(kMostProducts + 1) <= kMostProducts;
-  return fits ? nullptr : "its sums may exceed 32 bits";
+  if (!node.is(OpKind::convolution)) return refusal_of_matmul(node, x, w, is_cpu);
+  const int64_t most = is_wide(w) ? kMostWideProducts : kMostProducts;
+  return products_of_convolution(w.integers).value_or(most + 1) <= most ? nullptr : "its sums may exceed 32 bits";
 }
 
 }  // namespace
@@ -151,11 +159,16 @@ std::optional<QuantizedProduct> quantized_product(const ir::Node& node, const Pa
   if (!w) return refuse("the weights are not quantised, or not by constant scales");
   if (const char* reason = refusal_of(node, *x, *w, context)) return refuse(reason);
   const size_t dimension = convolution ? 0 : channels_of_matmul(node, *w);
-  std::optional<std::vector<double>> scale = weight_scales(*w, dimension);
+  std::optional<std::vector<double>> scale = numbers_of_weights(*w, 1, dimension);
   if (!scale) return refuse("the scales of the weights are not those of output channels");
   for (double& each : *scale) each *= x->scale->at_double(0);
   const size_t axis = convolution ? 1 : static_cast<size_t>(node.output()->rank()) - 1;
-  return QuantizedProduct{*x, *w, *std::move(scale), axis, dimension};
+  QuantizedProduct product{*x, *w, *std::move(scale), axis, dimension};
+  if (!w->zero_point) return product;
+  const std::optional<std::vector<double>> zeros = numbers_of_weights(*w, 2, dimension);
+  if (!zeros) return refuse("the zero points of the weights are not those of output channels");
+  product.zeros.assign(zeros->begin(), zeros->end());
+  return product;
 }
 
 // A level l, counted from the zero point, becomes l * s and that divided by s again, each rounded once. While no

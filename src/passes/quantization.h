@@ -27,6 +27,8 @@ struct QuantizedProduct {
   std::vector<double> scale;  // of a sum: one, or one for each output channel
   size_t axis = 0;            // the output's channels
   size_t dimension = 0;       // those of the weights
+  // Levels of the weights that stand for 0: one, or one for each output channel; empty = 0 does.
+  std::vector<int64_t> zeros = {};
 };
 // `why` receives what is in the way of one.
 std::optional<QuantizedProduct> quantized_product(const ir::Node& node, const PassContext& context,

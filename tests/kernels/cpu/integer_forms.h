@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cmath>
+#include <optional>
 
 #include "kernels/cpu/gemm/integer_epilogue.h"
 #include "kernels/cpu/reference.h"
@@ -55,6 +56,9 @@ struct Form {
   std::vector<DType> operands;  // the first ones run along the columns
   size_t along_columns;
   DType to;
+  // The first operand behind those along the columns is taken off the sums, times this, or, where it is 0, times
+  // operand 1: a number for each row, or for each element.
+  std::optional<int64_t> term_factor = std::nullopt;
 };
 
 inline const std::vector<Form>& forms() {
@@ -110,6 +114,20 @@ inline const std::vector<Form>& forms() {
        {DType::f32, DType::f32, DType::i8},
        2,
        DType::f32},
+      {"in=6; r6=mul r4 r2; r7=add r6 r1; r8=sub r0 r7; r9=mul r8 r3; r10=constant 0.3; r11=div r9 r10; r12=round r11; "
+       "r13=clip r12 -90 120; r14=affine r13 0.3 -0; r15=affine r5 1 -11; r16=affine r15 0.05 -0; r17=add r14 r16; "
+       "r18=constant 0.37; r19=div r17 r18; r20=round r19; r21=affine r20 1 7; r22=clip r21 0 255; out r22",
+       {DType::i32, DType::i32, DType::f32, DType::i32, DType::u8},
+       3,
+       DType::u8,
+       0},
+      {"in=2; r2=affine r1 -7 -0; r3=sub r0 r2; r4=affine r3 0.001 -0; r5=constant 0.3; r6=div r4 r5; r7=round r6; "
+       "r8=clip r7 -128 127; out r8",
+       {DType::i32},
+       0,
+       DType::i8,
+       -7},
+      {"in=2; r2=sub r0 r1; r3=affine r2 0.001 -0; r4=relu r3; out r4", {DType::i32}, 0, DType::f32, 1},
       {"in=1; out r0", {}, 0, DType::i32},
   };
   return all;
@@ -122,8 +140,12 @@ inline std::vector<Levels> operands_of(const Form& form, const std::vector<int64
     std::vector<int64_t> dims(out.size(), 1);
     dims[column_dim] = out[column_dim];
     if (i >= form.along_columns) dims = out;
-    const bool like_output = i < form.along_columns || pick(0, 2) > 0;
+    const bool is_term = form.term_factor && i == form.along_columns;
+    if (is_term && pick(0, 1)) dims[column_dim] = 1;
+    const bool like_output = i < form.along_columns || is_term || pick(0, 2) > 0;
     operands.emplace_back(form.operands[i], dims, image && like_output, i < form.along_columns && i > 0 ? 0.002 : 3);
+    const bool is_factor = form.term_factor == 0 && i == 1;
+    for (int64_t c = 0; is_factor && c < out[column_dim]; ++c) operands.back().arg.as<int32_t>()[c] %= 256;
   }
   return operands;
 }
@@ -145,9 +167,14 @@ inline void expect_element(const Form& form, const Program& program, const Level
                            const std::vector<Levels>& operands, const std::vector<int64_t>& index, int64_t sum) {
   std::vector<float> inputs{0};
   for (const Levels& operand : operands) inputs.push_back(static_cast<float>(operand.at(index)));
-  if (!operands.empty() && operands[0].arg.dtype == DType::i32) {
+  if (form.along_columns > 0 && operands[0].arg.dtype == DType::i32) {
     sum -= static_cast<int64_t>(operands[0].at(index));
     inputs[1] = 0;
+  }
+  if (form.term_factor) {
+    const double factor = *form.term_factor == 0 ? operands[1].at(index) : static_cast<double>(*form.term_factor);
+    sum -= static_cast<int64_t>(operands[form.along_columns].at(index) * factor);
+    inputs[1 + form.along_columns] = 0;
   }
   inputs[0] = static_cast<float>(sum);
   float want = 0;

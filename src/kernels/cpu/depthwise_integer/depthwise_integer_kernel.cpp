@@ -72,7 +72,7 @@ void DepthwiseInteger::run(const Launch& launch) const {
     auto* ordered = reinterpret_cast<int32_t*>(launch.workspace + outside_bytes() + epilogue_bytes());
     LATHE_ISA_SELECT(order_channels)(strip, shape_.channels, ordered);
     strip.ordered = ordered;
-    strip.makes_levels = epilogue.folded.offset && epilogue.residual < 0 && !epilogue.has_between;
+    strip.makes_levels = epilogue.folded.offset && epilogue.residual < 0 && !epilogue.has_between && epilogue.term < 0;
     if (strip.makes_levels) config.pixels = INT_MAX;
   }
   Strips(shape_, config, launch, epilogue.middle).run(strip, function, launch.pool);

@@ -7,7 +7,7 @@
 namespace lathe::cpu::gemm {
 
 Result<> check_integer_epilogue(const IntegerProgram& program, std::span<const TensorArg> operands,
-                                const TensorArg& output, int column_dim) {
+                                const TensorArg& output, int column_dim, int first_shared) {
   if (operands.size() != program.operand_types.size())
     return fail(ErrorCode::plan_malformed, "the epilogue takes {} operands, the step has {}; build the plan again",
                 program.operand_types.size(), operands.size());
@@ -16,12 +16,13 @@ Result<> check_integer_epilogue(const IntegerProgram& program, std::span<const T
                 name_of(program.to), name_of(output.dtype));
   for (size_t i = 0; i < operands.size(); ++i) {
     const TensorArg& operand = operands[i];
-    const bool along_columns =
-        static_cast<int>(i) == program.zero_operand || static_cast<int>(i) == program.scale_operand;
+    const bool along_columns = program.is_along_columns(static_cast<int>(i));
+    const bool is_term = static_cast<int>(i) == program.term_operand;
     bool fits = operand.dtype == program.operand_types[i] && operand.rank == output.rank;
     for (int d = 0; fits && d < output.rank; ++d)
       fits = (operand.dims[d] == 1 || operand.dims[d] == output.dims[d]) &&
-             (!along_columns || d == column_dim || broadcast_stride(operand, d) == 0);
+             (!along_columns || d == column_dim || d < first_shared || broadcast_stride(operand, d) == 0) &&
+             (!is_term || d != column_dim || broadcast_stride(operand, d) <= 1);
     if (!fits)
       return fail(ErrorCode::shape_mismatch, "epilogue operand {} is not {} or does not broadcast to the output", i,
                   name_of(program.operand_types[i]));
@@ -53,6 +54,31 @@ bool varies_by_row(const TensorArg& operand, const TensorArg& output, int column
   for (int d = 0; d < output.rank; ++d)
     if (d != column_dim && broadcast_stride(operand, d) != 0) return true;
   return false;
+}
+
+// Wraps as sums of products do.
+int32_t add_product(int32_t sum, int32_t a, int32_t b) {
+  return static_cast<int32_t>(static_cast<uint32_t>(sum) + static_cast<uint32_t>(a) * static_cast<uint32_t>(b));
+}
+
+// What is taken off by rows. Where they all have the same it is part of the zero points.
+void bind_term(IntegerEpilogue& bound, std::span<const TensorArg> operands, const TensorArg& output, int column_dim,
+               int32_t* zero, int32_t* factors) {
+  const IntegerProgram& program = *bound.program;
+  if (program.term_operand < 0) return;
+  const TensorArg& term = operands[static_cast<size_t>(program.term_operand)];
+  const int64_t columns = output.dims[column_dim];
+  std::fill_n(factors, columns, program.factor);
+  if (program.factor_operand >= 0)
+    copy_columns(operands[static_cast<size_t>(program.factor_operand)], column_dim, columns, factors);
+  std::fill(factors + columns, factors + padded(columns), 0);
+  if (varies_by_row(term, output, column_dim)) {
+    bound.term = program.term_operand;
+    bound.factors = factors;
+    return;
+  }
+  for (int64_t c = 0; c < columns; ++c)
+    zero[c] = add_product(zero[c], value_at<int32_t>(term, column_dim, c), factors[c]);
 }
 
 // An operand of 8 bits that all rows share, as floats.
@@ -216,7 +242,7 @@ void fuse_sum(IntegerProgram& program) {
 }
 
 size_t integer_scratch_bytes(int64_t columns, size_t operands) {
-  return static_cast<size_t>(padded(columns)) * (4 + operands) * sizeof(float);
+  return static_cast<size_t>(padded(columns)) * (5 + operands) * sizeof(float);
 }
 
 IntegerEpilogue bind_integer_epilogue(const IntegerProgram& program, std::span<const TensorArg> operands,
@@ -231,8 +257,10 @@ IntegerEpilogue bind_integer_epilogue(const IntegerProgram& program, std::span<c
   const auto operand = [&](int i) -> const TensorArg& { return operands[static_cast<size_t>(i)]; };
   std::fill_n(zero, room, 0);
   if (program.zero_operand >= 0) copy_columns(operand(program.zero_operand), column_dim, columns, zero);
+  const auto slot = [&](size_t i) { return reinterpret_cast<int32_t*>(scratch) + room * static_cast<int64_t>(i); };
+  bind_term(bound, operands, output, column_dim, zero, slot(4 + operands.size()));
   if (std::any_of(zero, zero + columns, [](int32_t z) { return z != 0; })) {
-    auto* start = reinterpret_cast<int32_t*>(scratch) + room * static_cast<int64_t>(3 + operands.size());
+    int32_t* start = slot(3 + operands.size());
     std::transform(zero, zero + room, start,
                    [](int32_t z) { return static_cast<int32_t>(0 - static_cast<uint32_t>(z)); });
     bound.start = start;

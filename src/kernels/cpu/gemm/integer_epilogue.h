@@ -3,9 +3,10 @@
 // rounded to 8-bit levels. The fusion program says all of it in f32; here its ends are taken off, so that zero points
 // are subtracted as integers and what is left is an epilogue like that of products of floats:
 //
-//   out = level(program((sums - zero[column]) * scale[column], operands...))
+//   out = level(program((sums - term[row, column] * factor[column] - zero[column]) * scale[column], operands...))
 //
-// Operands of 8 bits are (level - zero) * scale likewise. Without a program, sums may stay i32.
+// Operands of 8 bits are (level - zero) * scale likewise. Without a program, sums may stay i32. Where weights have zero
+// points, these are the factors and a row's sum of A is its term.
 #pragma once
 
 #include <optional>
@@ -41,7 +42,10 @@ struct FusedSum {
 
 // What is known of it before shapes are.
 struct IntegerProgram {
-  int zero_operand = -1;   // of the kernel's extra operands: i32, along the columns; -1 = none
+  int zero_operand = -1;    // of the kernel's extra operands: i32, along the columns; -1 = none
+  int term_operand = -1;    // i32; -1 = none
+  int factor_operand = -1;  // i32, along the columns; -1 = `factor` for all
+  int32_t factor = 1;
   int scale_operand = -1;  // f32, along the columns; -1 = `scale` for all
   float scale = 1;
   struct Levels {
@@ -53,6 +57,10 @@ struct IntegerProgram {
   Rounding rounding;  // of results of 8 bits
   Epilogue middle;    // reads the operands in the same order
   FusedSum sum;
+
+  bool is_along_columns(int operand) const {
+    return operand == zero_operand || operand == factor_operand || operand == scale_operand;
+  }
 };
 
 struct IntegerTypes {
@@ -65,8 +73,9 @@ struct IntegerTypes {
 // sums that get a zero point later. nullptr = identity.
 Result<IntegerProgram> compile_integer_epilogue(const Program* program, const IntegerTypes& types);
 
+// Dimensions before `first_shared` have products, and what goes with their columns, of their own.
 Result<> check_integer_epilogue(const IntegerProgram& program, std::span<const TensorArg> operands,
-                                const TensorArg& output, int column_dim);
+                                const TensorArg& output, int column_dim, int first_shared = 0);
 
 // A direct epilogue that rounds, with all scales divided by that of its levels. Then a level is
 //
@@ -101,7 +110,10 @@ struct IntegerEpilogue {
   const int32_t* zero = nullptr;
   const int32_t* start = nullptr;  // -zero for products of A that is not flipped; null = all are zero
   const float* scale = nullptr;
-  int32_t row_factor = 0;    // times the sum of a row of A, is added to the row's sums
+  int32_t row_factor = 0;  // times the sum of a row of A, is added to the row's sums
+  // Whose values, times these factors of columns, are taken off when all is summed: operand; -1 = none.
+  int term = -1;
+  const int32_t* factors = nullptr;
   bool raw = false;          // sums stay integers
   bool rounds = false;       // to 8-bit levels
   bool dequantizes = false;  // some operand that varies by row has 8 bits

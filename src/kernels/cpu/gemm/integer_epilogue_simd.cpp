@@ -267,10 +267,27 @@ void finish_raw(const IntegerEpilogue& integers, const TileRows& where, const Su
   }
 }
 
+// The term of each row, of one number or of one for each column.
+void take_off_term(const IntegerEpilogue& integers, const TileRows& where, const Sums& sums) {
+  const bool is_of_row = integers.middle.operands[integers.term].column_stride == 0;
+  for (int c = 0; c < sums.columns; c += kLanes) {
+    const IntVec factor = load_int(integers.factors + sums.column + c);
+    const int n = std::min(sums.columns - c, kLanes);
+    for (int r = 0; r < sums.rows; ++r) {
+      const auto* row = reinterpret_cast<const int32_t*>(where.operand[integers.term][r]);
+      const IntVec term =
+          is_of_row ? broadcast_int(*row) : as_int(load_tail(where.operand[integers.term][r] + sums.column + c, n));
+      int32_t* to = sums.data + r * sums.stride + c;
+      store_int(to, load_int(to) - term * factor);
+    }
+  }
+}
+
 }  // namespace
 
 void finish_integers(const IntegerEpilogue& integers, const TileRows& where, int32_t* sums, int64_t stride, int rows,
                      int64_t column, int columns) {
+  if (integers.term >= 0) take_off_term(integers, where, {sums, stride, rows, column, columns});
   const auto finish = integers.raw       ? finish_raw
                       : integers.direct  ? finish_linear
                       : integers.chained ? finish_chain

@@ -97,13 +97,55 @@ int other_operand(const Cut& cut, size_t i, int reg) {
   return other != reg && other >= 1 && other < cut.inputs() ? other - 1 : -1;
 }
 
+// The extra operand of i32 that nothing but the instruction reads, as its operand of that number, or -1.
+int integer_operand(const Cut& cut, const IntegerProgram& result, size_t i, int which) {
+  const int reg = cut.operand(i, which);
+  const bool fits = reg >= 1 && reg < cut.inputs() && result.operand_types[reg - 1] == DType::i32;
+  return fits && cut.only_reader(reg) == i ? reg - 1 : -1;
+}
+
+// term, or term * factor, which instruction `reader` alone reads, as its operand of that number.
+bool take_term(Cut& cut, IntegerProgram& result, size_t reader, int which) {
+  result.term_operand = integer_operand(cut, result, reader, which);
+  if (result.term_operand >= 0) return true;
+  const int reg = cut.operand(reader, which);
+  if (!cut.maker(reg) || cut.only_reader(reg) != reader) return false;
+  const auto i = static_cast<size_t>(reg - cut.inputs());
+  const int term = integer_operand(cut, result, i, 0);
+  if (term < 0) return false;
+  if (cut.at(i).op == Opcode::mul) {
+    result.factor_operand = integer_operand(cut, result, i, 1);
+    if (result.factor_operand < 0) return false;
+  } else {
+    constexpr float kMostFactor = 1 << 16;
+    const float factor = cut.at(i).immediates[0];
+    if (!is_product(cut.at(i)) || factor != std::nearbyint(factor) || !(std::abs(factor) <= kMostFactor)) return false;
+    result.factor = static_cast<int32_t>(factor);
+  }
+  result.term_operand = term;
+  cut.remove(i, reg);
+  return true;
+}
+
+// The term, or its sum with numbers of columns, that instruction `reader` subtracts from the sums.
+bool take_zero(Cut& cut, IntegerProgram& result, size_t reader) {
+  if (take_term(cut, result, reader, 1)) return true;
+  const int reg = cut.operand(reader, 1);
+  const Instruction* sum = cut.maker(reg);
+  if (!sum || sum->op != Opcode::add || cut.only_reader(reg) != reader) return false;
+  const auto i = static_cast<size_t>(reg - cut.inputs());
+  const int zero = integer_operand(cut, result, i, 1);
+  if (zero < 0 || !take_term(cut, result, i, 0)) return false;
+  result.zero_operand = zero;
+  cut.remove(i, reg);
+  return true;
+}
+
 // (sums - zero) * scale
 void take_start(Cut& cut, IntegerProgram& result) {
   std::optional<size_t> i = cut.only_reader(0);
   if (i && cut.at(*i).op == Opcode::sub && cut.operand(*i, 0) == 0) {
-    const int other = other_operand(cut, *i, 0);
-    if (other < 0 || result.operand_types[other] != DType::i32 || cut.only_reader(1 + other) != i) return;
-    result.zero_operand = other;
+    if (!take_zero(cut, result, *i)) return;
     cut.remove(*i, 0);
     i = cut.only_reader(0);
   }
@@ -193,8 +235,10 @@ Result<IntegerProgram> compile_integer_epilogue(const Program* program, const In
   if (std::count_if(operand_types.begin(), operand_types.end(), is_byte_integer) > kMaxSmallOperands)
     return refuse("too many operands of 8 bits");
   for (size_t i = 0; i < operand_types.size(); ++i) {
-    const bool is_zero = static_cast<int>(i) == result.zero_operand;
-    if (operand_types[i] != DType::f32 && !is_byte_integer(operand_types[i]) && !is_zero)
+    const auto operand = static_cast<int>(i);
+    const bool is_off_sums =
+        operand == result.zero_operand || operand == result.term_operand || operand == result.factor_operand;
+    if (operand_types[i] != DType::f32 && !is_byte_integer(operand_types[i]) && !is_off_sums)
       return refuse("an operand has another type");
     if (is_byte_integer(operand_types[i])) take_levels(cut, static_cast<int>(i), result.levels[i]);
   }

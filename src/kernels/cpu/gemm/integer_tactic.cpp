@@ -6,17 +6,20 @@
 
 namespace lathe::cpu {
 
-std::optional<std::string> refuse_integers(const Problem& problem, size_t column_dim) {
+std::optional<std::string> refuse_integers(const Problem& problem, size_t column_dim, size_t first_shared) {
   const Operand& x = problem.inputs[0];
   const Operand& w = problem.inputs[1];
   if (!is_byte_integer(x.dtype) || !is_byte_integer(w.dtype)) return "not 8-bit integers";
   const Result<gemm::IntegerProgram> program = gemm::compile_integer_epilogue(&problem.program, types_of(problem));
   if (!program) return program.error().message;
-  for (int operand : {program->zero_operand, program->scale_operand}) {
-    if (operand < 0) continue;
-    const Shape& dims = problem.operands[static_cast<size_t>(operand)].dims;
-    const Shape& strides = problem.operands[static_cast<size_t>(operand)].strides;
-    for (size_t d = 0; d < dims.size(); ++d)
+  for (size_t i = 0; i < problem.operands.size(); ++i) {
+    const auto &dims = problem.operands[i].dims, &strides = problem.operands[i].strides;
+    const bool is_in_rows =
+        dims[column_dim] == Expr(1) || strides[column_dim] == Expr(0) || strides[column_dim] == Expr(1);
+    if (static_cast<int>(i) == program->term_operand && !is_in_rows)
+      return "what is taken off sums does not lie along their columns";
+    if (!program->is_along_columns(static_cast<int>(i))) continue;
+    for (size_t d = first_shared; d < dims.size(); ++d)
       if (d != column_dim && dims[d] != Expr(1) && strides[d] != Expr(0)) return "sums are not scaled by columns";
   }
   return std::nullopt;

@@ -9,8 +9,9 @@
 namespace lathe::cpu {
 
 // Why no kernel takes the problem's types and program, beside its shapes. `column_dim` is the output's dimension along
-// which weights have columns. Weights that are no constants of i8 are packed while running.
-std::optional<std::string> refuse_integers(const Problem& problem, size_t column_dim);
+// which weights have columns; those before `first_shared` have weights, and what goes with them, of their own. Weights
+// that are no constants of i8 are packed while running.
+std::optional<std::string> refuse_integers(const Problem& problem, size_t column_dim, size_t first_shared = 0);
 
 gemm::IntegerTypes types_of(const Problem& problem);
 

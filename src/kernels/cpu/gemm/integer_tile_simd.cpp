@@ -110,7 +110,7 @@ LATHE_INLINE void finish_in_registers(IntVec (&sums)[kRows][kCols], const Tile& 
 template <int kRows, int kCols>
 LATHE_INLINE bool try_in_registers(IntVec (&sums)[kRows][kCols], const Tile& tile) {
   const gemm::IntegerEpilogue& integers = *tile.integers;
-  if (!integers.folded.offset || tile.store_partial) return false;
+  if (!integers.folded.offset || tile.store_partial || integers.term >= 0) return false;
   if (integers.residual < 0 && !integers.has_between) {
     finish_in_registers<Between::none, void>(sums, tile);
     return true;

@@ -290,7 +290,7 @@ void run_integers(const Tile& tile) {
     sum_tile<UnsignedBytes, kWidth>(tile, reinterpret_cast<float*>(sums));
   if (tile.store_partial) return;
   int32_t* finished = sums + tile.skipped * kWidth * kLanes;
-  if (integers.folded.offset) {
+  if (integers.folded.offset && integers.term < 0) {
     if (integers.residual < 0 && !integers.has_between)
       return finish_levels<Between::none, void, kWidth>(tile, finished);
     const bool is_usual = integers.residual >= 0 && integers.has_between && tile.columns == kWidth * kLanes &&

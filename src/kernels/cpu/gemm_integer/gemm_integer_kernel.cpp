@@ -123,7 +123,8 @@ Result<> GemmInteger::check(std::span<const TensorArg> inputs, std::span<const T
                              : is_matrix_of(b, out, k, fours.n));
   if (!fits)
     return fail(ErrorCode::shape_mismatch, "gemm_integer: A, B and the output do not fit K {} and N {}", k, fours.n);
-  return check_integer_epilogue(program_, inputs.subspan(2), out, r - 1);
+  const bool is_one_product = packed_ || leading(b) == 1;  // else each matrix of B is one by itself
+  return check_integer_epilogue(program_, inputs.subspan(2), out, r - 1, is_one_product ? 0 : r - 2);
 }
 
 Layout GemmInteger::layout(std::span<const TensorArg> inputs, const TensorArg& out, int threads) const {

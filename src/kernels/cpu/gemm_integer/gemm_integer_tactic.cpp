@@ -30,6 +30,13 @@ bool is_packed(const Problem& problem) {
          !problem.attrs<MatmulAttrs>().transpose_a && a.strides.back() == Expr(1) && sizes_of(problem).k % 4 == 0;
 }
 
+// How many dimensions of the result tell matrices that have a matrix of B each.
+size_t matrix_dims(const Problem& problem) {
+  const Shape &b = problem.inputs[1].dims, &out = problem.outputs[0].dims;
+  const bool has_own = b.size() == out.size() && std::equal(b.begin(), b.end() - 2, out.begin());
+  return has_own && !is_packed(problem) ? out.size() - 2 : 0;
+}
+
 std::vector<Config> configs(const Problem& problem, const Sizes& sizes) {
   gemm::TiledProduct product;  // of fours along K
   product.rows = sizes.rows;
@@ -74,8 +81,9 @@ Matched match_gemm_integer(const Problem& problem) {
   if (!problem.is(OpKind::matmul)) return refuse("not a matrix product");
   if (auto reason = unsupported_feature(problem, {.mixed_factors = true})) return refuse(*std::move(reason));
   const Operand &a = problem.inputs[0], &b = problem.inputs[1], &out = problem.outputs[0];
-  if (auto reason = refuse_integers(problem, static_cast<size_t>(out.rank()) - 1)) return refuse(*std::move(reason));
   if (a.rank() < 2 || b.rank() < 2) return refuse("a vector operand");
+  if (auto reason = refuse_integers(problem, static_cast<size_t>(out.rank()) - 1, matrix_dims(problem)))
+    return refuse(*std::move(reason));
   if (out.strides.back() != Expr(1) && out.dims.back() != Expr(1))
     return refuse("the output's rows are not contiguous");
   return match_form(problem, sizes_of(problem), configs, emit);
