@@ -19,10 +19,12 @@ const Tensor* scales(const Problem& problem) { return constant(problem, 2); }
 const Tensor* sizes(const Problem& problem) { return constant(problem, 3); }
 
 // weight[input element][output element].
-Result<Tensor> dense_weights(const Problem& problem, size_t dimension) {
+Result<Tensor> dense_weights(const Problem& problem, size_t dimension, DType type) {
   const int64_t n = *problem.inputs[0].dims[dimension].as_constant();
-  LATHE_ASSIGN(Tensor identity, Tensor::allocate(DType::f32, {n, n}));
-  for (int64_t i = 0; i < n * n; ++i) identity.mutable_as<float>()[i] = i % (n + 1) == 0 ? 1.0f : 0.0f;
+  LATHE_ASSIGN(Tensor identity, Tensor::allocate(type, {n, n}));
+  std::vector<double> elements(static_cast<size_t>(n * n), 0);
+  for (int64_t i = 0; i < n; ++i) elements[static_cast<size_t>(i * (n + 1))] = 1;
+  from_doubles(elements, identity);
   ResizeAttrs attrs = problem.attrs<ResizeAttrs>();
   attrs.axes = {1};
   const auto at = static_cast<int64_t>(resize_position(problem, dimension));
@@ -72,30 +74,32 @@ size_t resize_position(const Problem& problem, size_t dimension) {
   return dimension;
 }
 
-Result<ResizeTables> resize_tables(const Problem& problem, size_t dimension) {
-  LATHE_ASSIGN(const Tensor dense, dense_weights(problem, dimension));
-  const float* weight = dense.as<float>();
+Result<ResizeTables> resize_tables(const Problem& problem, size_t dimension, DType type) {
+  LATHE_ASSIGN(const Tensor dense, dense_weights(problem, dimension, type));
+  const std::vector<double> weight = to_doubles(dense);
   const int64_t n = dense.dims()[0], m = dense.dims()[1];
   ResizeTables tables;
   for (int64_t j = 0; j < m; ++j) {
     int64_t count = 0;
-    for (int64_t i = 0; i < n; ++i) count += weight[i * m + j] != 0;
+    for (int64_t i = 0; i < n; ++i) count += weight[static_cast<size_t>(i * m + j)] != 0;
     tables.taps = std::max(tables.taps, count);
   }
   LATHE_ASSIGN(tables.index, Tensor::allocate(DType::i32, {m, tables.taps}));
-  LATHE_ASSIGN(tables.weights, Tensor::allocate(DType::f32, {m, tables.taps}));
+  LATHE_ASSIGN(tables.weights, Tensor::allocate(type, {m, tables.taps}));
+  std::vector<double> weights(static_cast<size_t>(m * tables.taps), 0);
   for (int64_t j = 0; j < m; ++j) {
     int32_t* index = tables.index.mutable_as<int32_t>() + j * tables.taps;
-    float* weights = tables.weights.mutable_as<float>() + j * tables.taps;
     int64_t t = 0;
     int32_t last = 0;
     for (int64_t i = 0; i < n; ++i) {
-      if (weight[i * m + j] == 0) continue;
+      const double each = weight[static_cast<size_t>(i * m + j)];
+      if (each == 0) continue;
       index[t] = last = static_cast<int32_t>(i);
-      weights[t++] = weight[i * m + j];
+      weights[static_cast<size_t>(j * tables.taps + t++)] = each;
     }
-    for (; t < tables.taps; ++t) index[t] = last, weights[t] = 0;
+    for (; t < tables.taps; ++t) index[t] = last;
   }
+  from_doubles(weights, tables.weights);
   return tables;
 }
 

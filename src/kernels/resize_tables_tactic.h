@@ -17,8 +17,8 @@ size_t resize_position(const Problem& problem, size_t dimension);
 struct ResizeTables {
   int64_t taps = 1;
   Tensor index;    // i32 [output extent, taps]
-  Tensor weights;  // f32 of the same shape; what is not needed has weight 0 and repeats an index
+  Tensor weights;  // of the same shape; what is not needed has weight 0 and repeats an index
 };
-Result<ResizeTables> resize_tables(const Problem& problem, size_t dimension);
+Result<ResizeTables> resize_tables(const Problem& problem, size_t dimension, DType weights = DType::f32);
 
 }  // namespace lathe

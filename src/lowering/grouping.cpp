@@ -74,6 +74,7 @@ class Grouper {
     for (auto it = graph_.nodes().rbegin(); it != graph_.nodes().rend(); ++it)
       if (takes_epilogue(**it) && !owner_.contains(it->get())) take_epilogue(it->get());
     if (fuse_) join_packed_weights();
+    join_levels();
     if (movement_) join_movement();
     if (movement_ && prologues_) join_updates();
     if (most_normalized_ > 0) join_normalizations();
@@ -151,7 +152,7 @@ class Grouper {
   }
 
   bool may_join(const Node& node) const {
-    if (owner_.contains(&node) || stands_alone(node)) return false;
+    if (owner_.contains(&node) || stands_alone(node) || is_for_windows(node)) return false;
     return permutes_elements(node) ? movement_ : is_expressible(node);
   }
 
@@ -246,6 +247,21 @@ class Grouper {
     owner_[&root] = regions_.size();
     regions_.push_back(std::move(region));
     return owner_[&root];
+  }
+
+  // Levels that windows alone read, and dequantise as they do.
+  bool is_for_windows(const Node& node) const {
+    return fuse_ && integer_products_ && dequantizes_for_windows(node) &&
+           std::ranges::none_of(node.output()->uses(), [&](const ir::Use& use) {
+             return stands_alone(*use.node) || refused_.has_producer(*use.node, 0);
+           });
+  }
+  void join_levels() {
+    for (const auto& node : graph_.nodes()) {
+      const std::optional<Region> levels = is_for_windows(*node) ? window_levels(*node, order_) : std::nullopt;
+      for (const ir::Use& use : levels ? node->output()->uses() : std::vector<ir::Use>())
+        join(*levels, kernel_of(*use.node), 0, levels->expression);
+    }
   }
 
   // Weights that products dequantise as they read them.

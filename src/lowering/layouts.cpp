@@ -122,7 +122,10 @@ class LayoutTerms {
 
   void add_spatial(const Region& region) {
     const Value* result = region.result();
-    if (traits_.windows_keep_layout && !is_convolution(region.root->info()))
+    const bool moves_bytes = region.root->is(OpKind::resize) && is_byte_integer(result->dtype());
+    if (is_image(result) && (moves_bytes || region.producer_of(0)) && is_byte_integer(region.input(0)->dtype()))
+      costs_.add(result, {kNever, 0}, "written channels-last by " + by(region) + ", of levels");
+    else if (traits_.windows_keep_layout && !is_convolution(region.root->info()))
       want_equal(region.input(0), result, stride_of(result),
                  "best written by " + by(region) + " in the layout that it reads");
     else if (is_image(result))
@@ -142,7 +145,8 @@ class LayoutTerms {
       if (!reads_planes(region, traits_.least_pixel))
         costs_.add(x, {copy_of(x), 0}, "read channels-last by " + by(region));
     } else if (root.has_trait(kPixels) && i == 0) {
-      costs_.add(x, {stride_of(x), 0}, "best read channels-last by " + by(region));
+      const bool has_levels = is_byte_integer(x->dtype()) && (region.producer_of(0) || root.is(OpKind::resize));
+      costs_.add(x, {has_levels ? copy_of(x) : stride_of(x), 0}, "best read channels-last by " + by(region));
     } else if (!(root.has_trait(kReduction) && i == 0) && !(root.is(OpKind::matmul) && x->rank() == 3)) {
       want_linear(x, "read row-major by " + by(region));
     }

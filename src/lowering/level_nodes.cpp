@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lowering/level_nodes.h"
 
-#include "ops/op.h"
+#include <algorithm>
+
+#include "lowering/program_builder.h"
+#include "passes/match.h"
+#include "passes/quantization.h"
 
 namespace lathe {
 
@@ -9,7 +13,33 @@ using ir::Node;
 using ir::Value;
 
 bool gives_levels(const Node& node) {
-  return node.is(OpKind::layer_normalization) || node.is(OpKind::rms_normalization) || node.is(OpKind::softmax);
+  return node.is(OpKind::layer_normalization) || node.is(OpKind::rms_normalization) || node.is(OpKind::softmax) ||
+         sums_windows(node);
+}
+
+bool dequantizes_for_windows(const Node& node) {
+  const bool is_alike = node.is(OpKind::dequantize) && node.attrs<DequantizeAttrs>().blocks.empty() &&
+                        is_byte_integer(node.input(0)->dtype()) && node.output()->dtype() == DType::f32 &&
+                        scalar_of(node.input(1)) && (!node.input(2) || scalar_of(node.input(2)));
+  return is_alike && !node.input(0)->constant() && !node.output()->is_graph_output() &&
+         !node.output()->uses().empty() && std::ranges::all_of(node.output()->uses(), [](const ir::Use& use) {
+           return use.index == 0 && sums_windows(*use.node);
+         });
+}
+
+std::optional<Region> window_levels(Node& dequantize, const NodeOrder& order) {
+  Space space(order.symbols);
+  const Shape index = space.add(dequantize.output()->shape());
+  ProgramBuilder program(dequantize.input(0));
+  if (!program.add(dequantize, index)) return std::nullopt;
+  std::optional<Expression> values = program.finish(dequantize.output(), std::move(space));
+  if (!values) return std::nullopt;
+  Region region;
+  region.nodes = {&dequantize};
+  region.expression = *std::move(values);
+  region.expression.operands.insert(region.expression.operands.begin(), dequantize.input(0));
+  region.expression.reads.insert(region.expression.reads.begin(), Read{{index, {}}, {}});
+  return region;
 }
 
 bool has_small_levels(const Node& node) {

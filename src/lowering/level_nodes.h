@@ -9,6 +9,11 @@ namespace lathe {
 // Whether its kernels of floats make levels of their results.
 bool gives_levels(const ir::Node& node);
 
+// Whether it dequantises levels of one scale for sums of windows alone, whose kernels can do so.
+bool dequantizes_for_windows(const ir::Node& node);
+// What such a node computes.
+std::optional<Region> window_levels(ir::Node& dequantize, const NodeOrder& order);
+
 // Quantises or dequantises levels of 8 bits, or the sums of such, and floats that kernels have where there are no
 // narrow types.
 bool has_small_levels(const ir::Node& node);

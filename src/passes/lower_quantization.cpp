@@ -69,6 +69,11 @@ bool waits_for_sum(const ir::Value* value, const ir::Graph& graph) {
   return product != other && first->get() == product;
 }
 
+// Whether kernels of CPUs read levels where floats are asked for: what they sum lies in memory before.
+bool is_read_as_levels(const ir::Value* value) {
+  return value->has_single_use() && sums_windows(*value->uses()[0].node);
+}
+
 // (clip(round(x / s), low - z, high - z)) * t for dequantize(quantize(x, s, z), t, z).
 Result<bool> round_in_floats(Rewrite& r) {
   const ir::Node* inner = made_by(r.input(0), OpKind::quantize);
@@ -76,9 +81,9 @@ Result<bool> round_in_floats(Rewrite& r) {
   if (!inner || !quantized_range(r.input(0)->dtype()) || !inner->attrs<QuantizeAttrs>().blocks.empty() ||
       !r.node->attrs<DequantizeAttrs>().blocks.empty())
     return false;
-  const bool lowers =
-      !r.context.arithmetic.integer_products || is_storage_only(r.input(0)->dtype()) ||
-      (r.context.arithmetic.weighted_products && r.input(0)->has_single_use() && !waits_for_sum(r.output(), r.graph()));
+  const bool lowers = !r.context.arithmetic.integer_products || is_storage_only(r.input(0)->dtype()) ||
+                      (r.context.arithmetic.weighted_products && r.input(0)->has_single_use() &&
+                       !is_read_as_levels(r.output()) && !waits_for_sum(r.output(), r.graph()));
   if (!lowers || r.output()->dtype() != DType::f32 || inner->input(0)->dtype() != DType::f32 ||
       r.input(1)->dtype() != DType::f32)
     return false;

@@ -2,6 +2,7 @@
 // Integers reach as far as they can: quantisation moves up and its inverse down through what only moves elements, until
 // they meet and cancel.
 #include <algorithm>
+#include <numeric>
 
 #include "ops/centred_bytes.h"
 #include "ops/rules.h"
@@ -136,6 +137,33 @@ Result<bool> raise_quantize(Rewrite& r) {
   return r.finish(r.add(inner->attributes(), std::move(inputs)));
 }
 
+// Of whole images, which CPUs pool as levels.
+Result<bool> pool_pixels(Rewrite& r) {
+  const auto& attrs = r.node->attrs<ReduceAttrs>();
+  const std::optional<Dequantized> x = dequantized(r.input(0));
+  if (!r.context.arithmetic.weighted_products || attrs.op != ReduceOp::mean || !x ||
+      !is_byte_integer(x->integers->dtype()) || !r.input(0)->has_single_use())
+    return false;
+  const int rank = r.input(0)->rank();
+  PoolingAttrs pooling;
+  pooling.op = PoolingOp::average;
+  std::vector<bool> reduced(static_cast<size_t>(rank), false);
+  for (const int64_t axis : attrs.axes) reduced[static_cast<size_t>(axis < 0 ? axis + rank : axis)] = true;
+  for (int d = 0; d < rank; ++d) {
+    if (reduced[static_cast<size_t>(d)] != (d >= 2)) return false;
+    const std::optional<int64_t> size = r.input(0)->shape()[static_cast<size_t>(d)].as_constant();
+    if (d < 2) continue;
+    if (!size) return false;
+    pooling.window.push_back(*size);
+  }
+  if (rank < 3 || rank > 5) return false;
+  ir::Value* means = r.add(pooling, {r.input(0)});
+  if (attrs.keepdims) return r.finish(means);
+  Ints axes(static_cast<size_t>(rank) - 2);
+  std::iota(axes.begin(), axes.end(), 2);
+  return r.finish(r.squeeze(means, axes));
+}
+
 constexpr std::string_view kSink = "move(dequantize(q, s)) = dequantize(move(q), s)";
 
 }  // namespace
@@ -160,6 +188,8 @@ Result<bool> propagate_quantization(ir::Graph& graph, PassContext& context) {
       {kSink, OpKind::space_to_depth, sink_dequantize},
       {kSink, OpKind::pooling, sink_dequantize},
       {kSink, OpKind::pad, sink_dequantize},
+      {kSink, OpKind::resize, sink_dequantize},
+      {"mean(dequantize(q, s)) over pixels = average(dequantize(q, s))", OpKind::reduce, pool_pixels},
       {"concat(dequantize(p, s), dequantize(q, s)) = dequantize(concat(p, q), s)", OpKind::concat,
        sink_dequantize_of_parts},
   };

@@ -205,8 +205,17 @@ bool is_lookup(const ir::Node& node) {
          is_byte_integer(node.input(1)->dtype());
 }
 
+bool sums_windows(const ir::Node& node) {
+  if (node.is(OpKind::pooling)) return node.attrs<PoolingAttrs>().op == PoolingOp::average;
+  return node.is(OpKind::resize) && node.attrs<ResizeAttrs>().mode != ResizeMode::nearest;
+}
+
 bool gives_elements(const ir::Node& node) {
   if (node.num_outputs() != 1) return false;
+  if (node.is(OpKind::resize)) {
+    const auto& attrs = node.attrs<ResizeAttrs>();
+    return attrs.mode == ResizeMode::nearest && attrs.coordinates != CoordinateMode::tf_crop_and_resize;
+  }
   if (node.is(OpKind::pooling)) return node.attrs<PoolingAttrs>().op == PoolingOp::max;
   return unchanged_operands(node) == std::vector<const ir::Value*>{node.input(0)};
 }

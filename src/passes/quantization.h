@@ -43,6 +43,9 @@ bool keeps_levels(double scale, DType integers, DType floats);
 // Whether the node takes bytes by bytes from a table: a gather, which reads and writes any layout.
 bool is_lookup(const ir::Node& node);
 
+// Whether it sums elements of windows: an average pooling, or a resize by weights. CPUs do so of levels.
+bool sums_windows(const ir::Node& node);
+
 // Ops that give elements of their first operand, wherever it is an integer. (Others read more of it, or add values.)
 bool gives_elements(const ir::Node& node);
 

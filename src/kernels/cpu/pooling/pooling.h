@@ -4,10 +4,10 @@
 //   params   PoolingParams; the result's dims come with the output
 //   inputs   0: N C spatial...; the epilogue's operands, broadcast to the output's shape
 //   outputs  0: N C spatial...
-// All are f32; or u8 or i8, of maxima without an epilogue.
-// Any strides; fast where channels are contiguous (channels-last) in both, or rows of the input are.
-// A maximum is NaN where the window holds a NaN. A window that lies in the padding alone gives -inf or 0, of integers
-// the least.
+// All are f32; or u8 or i8, of maxima without an epilogue; or, of averages of a scale, the input is u8 or i8 levels,
+// whose channels are contiguous, and the output is f32 or levels that the epilogue makes. Any strides; fast where
+// channels are contiguous (channels-last) in both, or rows of the input are. A maximum is NaN where the window holds a
+// NaN. A window that lies in the padding alone gives -inf or 0, of integers the least.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +15,7 @@
 
 #include "device/params.h"
 #include "kernels/cpu/isa.h"
+#include "kernels/cpu/level_sums.h"
 #include "kernels/padding_rule.h"
 
 namespace lathe::cpu {
@@ -35,10 +36,12 @@ struct PoolingParams {
   bool count_include_pad = false;
   PaddingRule padding_rule = PaddingRule::given;
   std::vector<PoolingAxis> axes;  // one to three
+  ByteScale levels = {};
   static constexpr auto members() {
     using P = PoolingParams;
-    return std::tuple(&P::maximum, &P::count_include_pad, &P::padding_rule, &P::axes);
+    return std::tuple(&P::maximum, &P::count_include_pad, &P::padding_rule, &P::axes, &P::levels);
   }
+  static constexpr size_t kAddedMembers = 1;
 };
 
 // A window of count[0] x count[1] x count[2] pixels; strides in elements.

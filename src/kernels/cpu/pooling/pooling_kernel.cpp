@@ -90,6 +90,7 @@ class PoolingKernel final : public Kernel {
         spatial_(static_cast<int>(params.axes.size())),
         count_include_pad_(params.count_include_pad),
         padding_rule_(params.padding_rule),
+        levels_(params.levels),
         epilogue_(program ? BlockProgram(*program) : BlockProgram()) {
     std::copy(params.axes.begin(), params.axes.end(), axes_ + 3 - spatial_);
   }
@@ -106,40 +107,67 @@ class PoolingKernel final : public Kernel {
     return epilogue_.is_identity() ? 0 : round_up(epilogue_.scratch_bytes(), size_t{64});
   }
   size_t scratch_bytes(const Work& work) const {
-    return epilogue_bytes() + (work.by_rows() ? RowScratch(work).bytes() : 0);
+    return epilogue_bytes() + (levels_.is_given() ? level_bytes(work) : work.by_rows() ? RowScratch(work).bytes() : 0);
+  }
+  // The taps of a window of levels, and the averages of a pixel.
+  static int64_t most_taps(const Work& work) {
+    int64_t taps = 1;
+    for (int d = 0; d < 3; ++d) taps *= std::min(work.axes[d].kernel, work.in.dims[d + 2]);
+    return taps;
+  }
+  static size_t level_bytes(const Work& work) {
+    return static_cast<size_t>(round_up(most_taps(work) * int64_t{sizeof(std::byte*)}, 64) +
+                               round_up(work.out.dims[1] * int64_t{sizeof(float)}, 64));
   }
   Work work_of(const TensorArg& input, const TensorArg& output) const;
   float scale_of(double count) const { return count > 0 ? static_cast<float>(1 / count) : 0.0f; }
   double divisor(const Taps& taps) const {
     return static_cast<double>(count_include_pad_ ? taps.padded_count : taps.count);
   }
-  bool takes(DType bytes) const { return is_byte_integer(bytes) && maximum_ && epilogue_.is_identity(); }
+  bool takes_bytes() const { return maximum_ && epilogue_.is_identity(); }
+  Result<> check_types(std::span<const TensorArg> inputs, const TensorArg& out) const;
   void pool(DType dtype, const PoolWindow& window, int64_t channels, float scale, float* target) const;
   void pool_pixel(const Work& work, const int64_t (&at)[4], int64_t first, int64_t last) const;
+  void pool_levels(const Launch& launch, const Work& work, const int64_t (&at)[4], int64_t first, int64_t last,
+                   std::byte* scratch) const;
   void pool_rows(const Work& work, const int64_t (&at)[4], int64_t count, int64_t first, int64_t last,
                  float* scratch) const;
   void run_epilogue(const Launch& launch, const Image& out, const int64_t (&at)[4], int64_t pixels, int64_t first,
-                    int64_t last, float* scratch) const;
+                    int64_t last, float* scratch, const float* averages = nullptr) const;
 
   const bool maximum_;
   const int spatial_;
   const bool count_include_pad_;
   const PaddingRule padding_rule_;
+  const ByteScale levels_;
   PoolingAxis axes_[3];
   const BlockProgram epilogue_;
 };
+
+Result<> PoolingKernel::check_types(std::span<const TensorArg> inputs, const TensorArg& out) const {
+  const auto refuse = [](DType dtype) {
+    return fail(
+        ErrorCode::dtype_unsupported,
+        "pooling: an operand is {}; all are f32, or u8 or i8 of maxima without an epilogue, or levels of averages",
+        name_of(dtype));
+  };
+  const DType in = inputs[0].dtype;
+  const bool has_bytes = is_byte_integer(in), gives_levels = is_byte_integer(out.dtype) && !epilogue_.is_identity();
+  if (levels_.is_given() ? !has_bytes : in != DType::f32 && !(has_bytes && takes_bytes())) return refuse(in);
+  if (levels_.is_given() ? out.dtype != DType::f32 && !gives_levels : out.dtype != in) return refuse(out.dtype);
+  for (const TensorArg& operand : inputs.subspan(1))
+    if (operand.dtype != DType::f32) return refuse(operand.dtype);
+  return {};
+}
 
 Result<> PoolingKernel::check(std::span<const TensorArg> inputs, std::span<const TensorArg> outputs) const {
   if (inputs.size() != static_cast<size_t>(epilogue_.num_inputs()) || outputs.size() != 1)
     return fail(ErrorCode::invalid_argument, "pooling: {} inputs and {} outputs given, {} and 1 expected",
                 inputs.size(), outputs.size(), epilogue_.num_inputs());
-  for (const std::span<const TensorArg> tensors : {inputs, outputs})
-    for (const TensorArg& tensor : tensors)
-      if (tensor.dtype != inputs[0].dtype || (tensor.dtype != DType::f32 && !takes(tensor.dtype)))
-        return fail(ErrorCode::dtype_unsupported,
-                    "pooling: an operand is {}; all are f32, or u8 or i8 of maxima without an epilogue",
-                    name_of(tensor.dtype));
+  LATHE_TRY(check_types(inputs, outputs[0]));
   const TensorArg &in = inputs[0], &out = outputs[0];
+  if (levels_.is_given() && in.dims[1] > 1 && in.strides[1] != 1)
+    return fail(ErrorCode::shape_mismatch, "pooling: channels of levels are not contiguous");
   if (in.rank != spatial_ + 2 || out.rank != in.rank || in.dims[0] != out.dims[0] || in.dims[1] != out.dims[1])
     return fail(ErrorCode::shape_mismatch, "pooling: input and output must be N C and {} spatial dimensions", spatial_);
   for (const TensorArg& operand : inputs.subspan(1))
@@ -193,6 +221,31 @@ void PoolingKernel::pool_pixel(const Work& work, const int64_t (&at)[4], int64_t
   }
 }
 
+// The same of levels, with what the epilogue makes of their averages.
+void PoolingKernel::pool_levels(const Launch& launch, const Work& work, const int64_t (&at)[4], int64_t first,
+                                int64_t last, std::byte* scratch) const {
+  static const auto sum_of = LATHE_ISA_SELECT(sum_levels);
+  auto** taps = reinterpret_cast<const std::byte**>(scratch + epilogue_bytes());
+  auto* averages = reinterpret_cast<float*>(scratch + epilogue_bytes() +
+                                            round_up(most_taps(work) * int64_t{sizeof(std::byte*)}, 64));
+  const Image& in = work.in;
+  const float* data = element_at(in.data, at[0] * in.strides[0] + first, in.size);
+  Taps window[3];
+  double count = 1;
+  for (int d = 0; d < 3; ++d) {
+    window[d] = work.move_to(d, at[d + 1], data);
+    count *= divisor(window[d]);
+  }
+  const auto step = [&](int d) { return work.axes[d].dilation * in.strides[d + 2]; };
+  LevelSum sum{taps, nullptr, 0, nullptr, 1, in.dtype == DType::i8, levels_, std::max(count, 1.0)};
+  for (int64_t i = 0; i < window[0].count; ++i)
+    for (int64_t j = 0; j < window[1].count; ++j)
+      for (int64_t k = 0; k < window[2].count; ++k)
+        taps[sum.count++] = reinterpret_cast<const std::byte*>(data) + i * step(0) + j * step(1) + k * step(2);
+  sum_of(sum, last - first, averages);
+  run_epilogue(launch, work.out, at, 1, first, last, reinterpret_cast<float*>(scratch), averages);
+}
+
 // Channels [first, last) of `count` output rows from {n, z, y} on. Of each channel, the rows that a row of windows sees
 // become one, with its padding, and the windows go along it.
 void PoolingKernel::pool_rows(const Work& work, const int64_t (&at)[4], int64_t count, int64_t first, int64_t last,
@@ -237,9 +290,9 @@ void PoolingKernel::pool_rows(const Work& work, const int64_t (&at)[4], int64_t 
   }
 }
 
-// Pixels of one row of the output, in place.
+// Pixels of one row of the output: in place, or from the averages of one pixel.
 void PoolingKernel::run_epilogue(const Launch& launch, const Image& out, const int64_t (&at)[4], int64_t pixels,
-                                 int64_t first, int64_t last, float* scratch) const {
+                                 int64_t first, int64_t last, float* scratch, const float* averages) const {
   static const auto run_block = LATHE_ISA_SELECT(run_program_block);
   const int rank = spatial_ + 2;
   const auto offset = [&](const auto& stride_of) {
@@ -248,10 +301,10 @@ void PoolingKernel::run_epilogue(const Launch& launch, const Image& out, const i
     return sum;
   };
   const TensorArg& target = launch.outputs[0];
-  float* data = out.data + offset([&](int d) { return target.strides[d]; });
-  const BlockOutput output{data, out.strides[4], out.strides[1]};
+  float* data = element_at(out.data, offset([&](int d) { return target.strides[d]; }), out.size);
+  const BlockOutput output{data, out.strides[4], out.strides[1], out.dtype};
   BlockInput inputs[kMaxProgramInputs];
-  inputs[0] = {data, out.strides[4], out.strides[1]};
+  inputs[0] = averages ? BlockInput{averages, 0, 1} : BlockInput{data, out.strides[4], out.strides[1]};
   for (size_t i = 1; i < launch.inputs.size(); ++i) {
     const TensorArg& operand = launch.inputs[i];
     const auto stride_of = [&](int d) { return broadcast_stride_at(operand, d, rank); };
@@ -266,8 +319,7 @@ void PoolingKernel::run(const Launch& launch) const {
   const int64_t row = out.dims[4], channels = out.dims[1];
   const int64_t pixels = out.dims[0] * out.dims[2] * out.dims[3] * row;
   if (pixels == 0 || channels == 0) return;
-  int64_t taps = 1;
-  for (int d = 0; d < 3; ++d) taps *= std::min(work.axes[d].kernel, work.in.dims[d + 2]);
+  const int64_t taps = most_taps(work);
   const bool by_rows = work.by_rows();
   const size_t bytes = scratch_bytes(work);
   const int64_t unit_pixels = by_rows ? row : 1, units = pixels / unit_pixels;
@@ -284,11 +336,14 @@ void PoolingKernel::run(const Launch& launch) const {
       const int64_t n = pixel / (row * out.dims[3] * out.dims[2]);
       const int64_t rows = by_rows && pieces == 1 ? std::min({kRowBlock, out.dims[3] - y, end - unit}) : 1;
       const int64_t run = by_rows ? row : pieces > 1 ? 1 : std::min(row - x, end - unit);
-      if (by_rows)
+      if (levels_.is_given())
+        for (int64_t i = 0; i < run; ++i)
+          pool_levels(launch, work, {n, z, y, x + i}, first, last, reinterpret_cast<std::byte*>(scratch));
+      else if (by_rows)
         pool_rows(work, {n, z, y, 0}, rows, first, last, scratch + epilogue_bytes() / sizeof(float));
       else
         for (int64_t i = 0; i < run; ++i) pool_pixel(work, {n, z, y, x + i}, first, last);
-      for (int64_t r = 0; r < rows && !epilogue_.is_identity(); ++r)
+      for (int64_t r = 0; r < rows && !epilogue_.is_identity() && !levels_.is_given(); ++r)
         run_epilogue(launch, out, {n, z, y + r, x}, run, first, last, scratch);
       unit += by_rows ? rows : run;
     }
@@ -307,6 +362,9 @@ Result<std::unique_ptr<Kernel>> make_pooling(const Record& record) {
   if (!params || params->axes.empty() || params->axes.size() > 3 ||
       !is_one_of(params->padding_rule, PaddingRule::upper_half) ||
       !std::all_of(params->axes.begin(), params->axes.end(), is_valid))
+    return refuse_params("pooling");
+  const ByteScale& levels = params->levels;
+  if (!std::isfinite(levels.zero) || !std::isfinite(levels.scale) || (levels.is_given() && params->maximum))
     return refuse_params("pooling");
   if (record.program && (record.program->num_inputs < 1 || record.program->outputs.size() != 1))
     return fail(ErrorCode::plan_malformed, "pooling: the epilogue must have an input and one output");

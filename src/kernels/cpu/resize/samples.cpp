@@ -113,7 +113,8 @@ Taps find_taps(const SampleRule& rule, const SampledAxis& axis, int64_t at, doub
   return taps;
 }
 
-void fill_samples(const SampleRule& rule, const SampledAxis& axis, int32_t* index, float* weight) {
+template <class W>
+void fill_samples(const SampleRule& rule, const SampledAxis& axis, int32_t* index, W* weight) {
   constexpr int64_t kMostTaps = 4;
   const int64_t count = taps_of(rule, axis.scale);
   for (int64_t o = 0; o < axis.output; ++o, index += count, weight += count) {
@@ -125,9 +126,11 @@ void fill_samples(const SampleRule& rule, const SampledAxis& axis, int32_t* inde
     for (int64_t t = 0; t < count; ++t) {
       if (t < taps.count && weights[t] != 0) last = taps.start + t;
       index[t] = static_cast<int32_t>(std::clamp<int64_t>(last, 0, axis.input - 1));
-      weight[t] = static_cast<float>(t < taps.count ? weights[t] : 0);
+      weight[t] = static_cast<W>(t < taps.count ? weights[t] : 0);
     }
   }
 }
+template void fill_samples(const SampleRule& rule, const SampledAxis& axis, int32_t* index, float* weight);
+template void fill_samples(const SampleRule& rule, const SampledAxis& axis, int32_t* index, double* weight);
 
 }  // namespace lathe::cpu

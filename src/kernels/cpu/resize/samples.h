@@ -55,8 +55,9 @@ int64_t taps_of(const SampleRule& rule, double scale);
 // The taps of output element `at`, and their weights.
 Taps find_taps(const SampleRule& rule, const SampledAxis& axis, int64_t at, double* weights);
 
-// Fills index[output][taps] and weight[output][taps] by a rule without antialiasing. What has no weight repeats the
-// index of a tap that has.
-void fill_samples(const SampleRule& rule, const SampledAxis& axis, int32_t* index, float* weight);
+// Fills index[output][taps] and weight[output][taps], of float or double, by a rule without antialiasing. What has no
+// weight repeats the index of a tap that has.
+template <class W>
+void fill_samples(const SampleRule& rule, const SampledAxis& axis, int32_t* index, W* weight);
 
 }  // namespace lathe::cpu
