@@ -137,6 +137,24 @@ Result<bool> raise_quantize(Rewrite& r) {
   return r.finish(r.add(inner->attributes(), std::move(inputs)));
 }
 
+// What is moved between an activation and what it activates, as pixels of transposed convolutions are, so that
+// quantising can move up.
+Result<bool> raise_activation(Rewrite& r) {
+  const ir::Node* function = made_by(r.input(0), OpKind::activation);
+  const ir::Node* move = function && r.input(0)->has_single_use() ? function->input(0)->producer() : nullptr;
+  if (!r.context.arithmetic.integer_products || !move || !function->input(0)->has_single_use() ||
+      !(move->is(OpKind::reshape) || move->is(OpKind::transpose) || move->is(OpKind::slice) ||
+        move->is(OpKind::depth_to_space)) ||
+      !is_byte_integer(r.output()->dtype()) || uniform_operands(r).empty())
+    return false;
+  std::vector<ir::Value*> moved = move->inputs(), inputs = r.node->inputs();
+  moved[0] = r.add(function->attributes(), {move->input(0)});
+  r.absorb(function);
+  r.absorb(move);
+  inputs[0] = r.add(move->attributes(), std::move(moved));
+  return r.finish(r.add(r.node->attributes(), std::move(inputs)));
+}
+
 // Of whole images, which CPUs pool as levels.
 Result<bool> pool_pixels(Rewrite& r) {
   const auto& attrs = r.node->attrs<ReduceAttrs>();
@@ -175,6 +193,7 @@ Result<bool> propagate_quantization(ir::Graph& graph, PassContext& context) {
       {"dequantize(c, s, z) = dequantize(c - z, s)", OpKind::dequantize, fold_zero_point},
       {"quantize(dequantize(q, s, z), s, z) = q", OpKind::quantize, cancel},
       {"quantize(move(x), s) = move(quantize(x, s))", OpKind::quantize, raise_quantize},
+      {"quantize(f(move(x)), s) = quantize(move(f(x)), s)", OpKind::quantize, raise_activation},
       {kSink, OpKind::reshape, sink_dequantize},
       {kSink, OpKind::flatten, sink_dequantize},
       {kSink, OpKind::squeeze, sink_dequantize},
