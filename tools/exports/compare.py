@@ -126,7 +126,7 @@ def count_attentions(model, case, folder, arguments, limit):
         last = max(pathlib.Path(dumps).glob("*.graph")).read_text()
     shapes = dict(re.findall(r"(%\S+)(?: = .*)?: \w+\[(.*?)\](?: [@f].*)?$", last, re.M))
     found = [attributes for attributes, keys in re.findall(r"= attention({[^}]*})?\(%[^ ,]+, (%[^ ,]+),", last)
-             if not model.shared or int(shapes[keys].split(", ")[-3]) == model.shared]
+             if not model.shared or shapes[keys].split(", ")[-3] == str(model.shared)]
     return {"attentions": len(found), "causal": sum("causal=true" in attributes for attributes in found)}
 
 
