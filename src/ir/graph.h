@@ -157,8 +157,9 @@ class Graph {
   // What is known to hold of symbols beside their ranges: each an `expand`. Shape rules rely on it without stating it.
   const std::vector<Constraint>& expansions() const { return table_->expansions; }
   void add_expansion(Constraint expansion) { table_->expansions.push_back(std::move(expansion)); }
-  // Puts one symbol of inputs' dimensions in the other's place in the inputs; the caller runs infer_all() when done.
-  void merge_symbols(SymbolId from, SymbolId to);
+  // Puts the second symbol of inputs' dimensions in the first one's place in the inputs, and gives what stands for each
+  // symbol now; the caller runs infer_all() when done.
+  std::vector<Expr> merge_symbols(SymbolId from, SymbolId to);
 
   // Inputs and outputs. A dim of -1 in the second form becomes a symbol of its own. Small integer inputs get symbolic
   // elements (SymbolSource::input_value), so that shapes computed from them are expressions.

@@ -34,16 +34,16 @@ std::vector<std::string> Graph::symbol_names() const {
   return names;
 }
 
-void Graph::merge_symbols(SymbolId from, SymbolId to) {
+std::vector<Expr> Graph::merge_symbols(SymbolId from, SymbolId to) {
   std::vector<Expr> values(table_->symbols.size());
   for (SymbolId id = 0; id < values.size(); ++id) values[id] = Expr::symbol(id == from ? to : id);
-  for (Constraint& expansion : table_->expansions)
-    expansion = {expansion.relation, expansion.a.substitute(values), expansion.b.substitute(values), expansion.where};
+  for (Constraint& expansion : table_->expansions) expansion = substituted(std::move(expansion), values);
   for (Value* input : inputs_view_) {
     ValueType type = input->type();
     for (Expr& dim : type.shape) dim = dim.substitute(values);
     if (type.shape != input->shape()) set_input_type(input, std::move(type));
   }
+  return values;
 }
 
 // Inputs and outputs

@@ -38,7 +38,7 @@ void fix_dimensions(ir::Graph& graph) {
 class Settler {
  public:
   Settler(ir::Graph& graph, const BuildOptions& options)
-      : graph_(graph), options_(options), log_(options.log ? *options.log : null_log()) {}
+      : graph_(graph), options_(options), asserted_(options.asserted), log_(options.log ? *options.log : null_log()) {}
 
   Result<std::vector<Constraint>> run() {
     for (bool narrowed = true; narrowed;) {
@@ -58,7 +58,7 @@ class Settler {
  private:
   // Shape rules fail by themselves where what they rely on is proven not to hold.
   Result<> check_assertions() const {
-    for (const Constraint& assertion : options_.asserted)
+    for (const Constraint& assertion : asserted_)
       if (decide(assertion, graph_.symbol_ranges()) == false)
         return fail(ErrorCode::shapes_inconsistent, "{}, which holds for no sizes that the profiles allow",
                     reason(assertion));
@@ -68,7 +68,7 @@ class Settler {
   // The constraints of the application and of all nodes without repeats; `where` is the first node that needs it.
   std::vector<Constraint> open_constraints() const {
     std::vector<Constraint> open;
-    for (const Constraint& assertion : options_.asserted)
+    for (const Constraint& assertion : asserted_)
       if (!decide(assertion, graph_.symbol_ranges())) open.push_back(assertion);
     const auto add = [&](const Constraint& constraint) {
       if (std::find(open.begin(), open.end(), constraint) == open.end()) open.push_back(constraint);
@@ -88,7 +88,8 @@ class Settler {
     LATHE_TRY(try_profiles(equation));
     log_.print(Severity::verbose, "{} is {}: {}", describe(graph_.symbols()[equal->second]),
                describe(graph_.symbols()[equal->first]), reason(equation));
-    graph_.merge_symbols(equal->second, equal->first);
+    const std::vector<Expr> merged = graph_.merge_symbols(equal->second, equal->first);
+    for (Constraint& assertion : asserted_) assertion = substituted(std::move(assertion), merged);
     return true;
   }
   bool is_of_input(SymbolId id) const {
@@ -183,6 +184,7 @@ class Settler {
 
   ir::Graph& graph_;
   const BuildOptions& options_;
+  std::vector<Constraint> asserted_;  // by the application, of the symbols that are left
   Log& log_;
   std::vector<plan::Profile> profiles_;
 };

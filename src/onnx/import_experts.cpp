@@ -44,7 +44,10 @@ Combine swiglu(NodeContext& c, int64_t fusion, bool has_third) {
   return [&c, unit, fusion](ir::Value* first, ir::Value* third) {
     if (fusion == kApart) return unit.of(c, first, third);
     if (fusion == kInTurns) return unit.of(c, every_second(c, first, 0), every_second(c, first, 1));
-    const int64_t size = c.dim(first, first->rank() - 1).as_constant().value_or(0);
+    const int64_t size = c.dim(first, first->rank() - 1).as_constant().value_or(-1);
+    if (size < 0 || size % 2 != 0)
+      c.unsupported("swiglu_fusion 2 cuts the first product in two halves, but it has {} columns",
+                    c.dim(first, first->rank() - 1).to_string());
     return unit.of(c, c.slice(first, -1, 0, size / 2), c.slice(first, -1, size / 2, size));
   };
 }

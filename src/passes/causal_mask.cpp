@@ -89,7 +89,7 @@ std::optional<Affine> combined(const Value* a, const Value* b, int64_t sign, con
 // Whether the elements are 0, 1, 2... in order: a range, or a running sum of ones before each.
 bool counts_elements(const Value* value) {
   const Node* node = value->producer();
-  if (!node || !is_integer(value->dtype())) return false;
+  if (!node || !is_integer(value->dtype()) || size_of(value->dtype()) < 4) return false;  // narrow ones wrap
   if (node->has_trait(kView) || node->is(OpKind::cast)) return counts_elements(node->input(0));
   if (node->is(OpKind::range))
     return known_integer(node->input(0)) == Expr(0) && known_integer(node->input(2)) == Expr(1);

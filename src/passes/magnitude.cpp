@@ -25,6 +25,18 @@ double largest_of(const Tensor& constant) {
 
 double largest_within(const Value* value, int steps);
 
+// What is so far from 0 wraps in integers that do not reach so far, and is infinite in floats.
+double within(DType dtype, double largest) {
+  if (dtype == DType::boolean) return 1;
+  if (is_integer(dtype)) {
+    const bool is_unsigned = class_of(dtype) == DTypeClass::unsigned_int;
+    const double end = std::ldexp(1.0, bits_of(dtype) - (is_unsigned ? 0 : 1));
+    return is_unsigned || !(largest < end) ? end : largest;
+  }
+  const bool is_wide = dtype == DType::f32 || dtype == DType::bf16 || dtype == DType::f64;
+  return is_wide || (dtype == DType::f16 && largest <= 65504) ? largest : HUGE_VAL;
+}
+
 double largest_of_result(const ir::Node& node, int steps) {
   const auto of = [&](size_t input) { return largest_within(node.input(input), steps); };
   if (node.is(OpKind::fill)) return std::fabs(node.attrs<FillAttrs>().value.at_double(0));
@@ -40,11 +52,9 @@ double largest_of_result(const ir::Node& node, int steps) {
 }
 
 double largest_within(const Value* value, int steps) {
-  constexpr double kLargestInteger = 1.9e19;  // of 64 bits
   if (value->constant()) return largest_of(*value->constant());
-  double largest = value->producer() && steps > 0 ? largest_of_result(*value->producer(), steps - 1) : HUGE_VAL;
-  if (is_integral(value->dtype())) largest = std::min(largest, kLargestInteger);
-  return std::isnan(largest) ? HUGE_VAL : largest;  // 0 x infinity
+  const double largest = value->producer() && steps > 0 ? largest_of_result(*value->producer(), steps - 1) : HUGE_VAL;
+  return within(value->dtype(), std::isnan(largest) ? HUGE_VAL : largest);  // 0 x infinity
 }
 
 }  // namespace

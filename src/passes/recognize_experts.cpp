@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "ops/rules.h"
 #include "passes/match.h"
 #include "passes/rewrite.h"
 
@@ -92,6 +93,16 @@ Shape without_ones(Shape dims) {
   return dims;
 }
 
+// Whether those two dimensions, beside which it has only ones, change places: that of tokens came first.
+bool swaps_dims(const ir::Node& transpose, const Expr& experts, const Expr& tokens) {
+  const Shape& from = transpose.input(0)->shape();
+  std::vector<int64_t> moved;  // the places, before, of the dimensions that are not 1
+  for (const int64_t axis : permutation_of(transpose.attrs<TransposeAttrs>(), from.size()))
+    if (from[static_cast<size_t>(axis)] != Expr(1)) moved.push_back(axis);
+  return moved.size() == 2 && moved[0] > moved[1] && from[static_cast<size_t>(moved[0])] == experts &&
+         from[static_cast<size_t>(moved[1])] == tokens;
+}
+
 // The same as [experts, tokens, 1].
 std::optional<Routing> routing_of(const Value* value) {
   if (value->rank() != 3 || value->shape()[2] != Expr(1)) return std::nullopt;
@@ -102,10 +113,7 @@ std::optional<Routing> routing_of(const Value* value) {
       const Shape own = is_transposed ? Shape{tokens, experts} : Shape{experts, tokens};
       if (without_ones(node->input(0)->shape()) != without_ones(own)) return std::nullopt;
     } else if (node->is(OpKind::transpose)) {
-      const Ints& perm = node->attrs<TransposeAttrs>().perm;
-      const bool swaps = node->output()->rank() == 2 ? perm.empty() || perm == Ints{1, 0}
-                                                     : perm == Ints{1, 0, 2} || perm == Ints{2, 1, 0};
-      if (is_transposed || !swaps) return std::nullopt;
+      if (is_transposed || !swaps_dims(*node, experts, tokens)) return std::nullopt;
       is_transposed = true;
     } else {
       break;

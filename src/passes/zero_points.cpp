@@ -147,19 +147,21 @@ ir::Value* sums_of_x(Rewrite& r, const IntegerFactors& factors) {
   return r.matmul(factors.x, factors.ones);
 }
 
-// sum(w - q), of each column of a matrix that is computed.
-ir::Value* sums_of_w(Rewrite& r, const IntegerFactors& factors) {
-  const int64_t k = *factors.x->shape().back().as_constant();
-  const bool transposed = r.node->attrs<MatmulAttrs>().transpose_b;
-  ir::Value* sums = r.matmul(r.constant(ones_of({1, k})), factors.w, {.b = transposed});
-  if (factors.zeros.empty()) return sums;
-  return r.minus(sums, r.constant(Tensor::of<int32_t>({}, {static_cast<int32_t>(k * factors.zeros[0])})));
-}
-
 ir::Value* channel_numbers(Rewrite& r, const std::vector<int64_t>& zeros, DType dtype, size_t axis) {
   const std::vector<double> values(zeros.begin(), zeros.end());
   if (values.size() == 1) return r.scalar(values[0], dtype);
   return r.constant(channel_tensor(dtype, values, r.output()->rank(), axis));
+}
+
+// sum(w - q), of each column of a matrix that is computed.
+ir::Value* sums_of_w(Rewrite& r, const QuantizedProduct& product, const IntegerFactors& factors) {
+  const int64_t k = *factors.x->shape().back().as_constant();
+  const bool transposed = r.node->attrs<MatmulAttrs>().transpose_b;
+  ir::Value* sums = r.matmul(r.constant(ones_of({1, k})), factors.w, {.b = transposed});
+  if (factors.zeros.empty()) return sums;
+  std::vector<int64_t> zeros;
+  for (const int64_t zero : factors.zeros) zeros.push_back(k * zero);
+  return r.minus(sums, channel_numbers(r, zeros, DType::i32, product.axis));
 }
 
 // What zero points add to the sums: a number of each row times that of a column, and one of each column.
@@ -176,7 +178,7 @@ Result<Terms> terms_of(Rewrite& r, const QuantizedProduct& product, const Intege
   if (!product.x.zero_point) return terms;
   terms.p = static_cast<int64_t>(scalar_of(product.x.zero_point).value());
   if (!product.w.integers->constant()) {
-    terms.sums = sums_of_w(r, factors);
+    terms.sums = sums_of_w(r, product, factors);
     return terms;
   }
   const bool convolution = r.node->is(OpKind::convolution);

@@ -30,6 +30,9 @@ struct Constraint {
 // Those of both sides; one may be there twice.
 std::vector<SymbolId> symbols_of(const Constraint& constraint);
 
+// The same of other symbols: Expr::substitute() on both sides.
+Constraint substituted(Constraint constraint, std::span<const Expr> replacements);
+
 // Whether two numbers are so related.
 bool holds(Relation relation, int64_t a, int64_t b);
 

@@ -81,6 +81,7 @@ std::vector<Constraint> expansions_of(const Monomial& larger, Monomial smaller, 
   std::vector<Constraint> found;
   for (const Factor& factor : larger) {
     if (const std::optional<Monomial> rest = divide(smaller, {factor})) {
+      if (!is_never_zero({factor}, ranges)) return {};  // it makes both sides 0, whatever the others are
       smaller = *rest;
       continue;
     }
@@ -128,6 +129,12 @@ std::vector<SymbolId> symbols_of(const Constraint& constraint) {
   constraint.a.collect_symbols(used);
   constraint.b.collect_symbols(used);
   return used;
+}
+
+Constraint substituted(Constraint constraint, std::span<const Expr> replacements) {
+  constraint.a = constraint.a.substitute(replacements);
+  constraint.b = constraint.b.substitute(replacements);
+  return constraint;
 }
 
 bool holds(Relation relation, int64_t a, int64_t b) {

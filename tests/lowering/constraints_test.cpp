@@ -1,49 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What shape rules rely on is proven, narrows a symbol, or is checked when shapes are set; never taken on trust.
-#include "lowering/engine_fixture.h"
+#include "lowering/checked_engine.h"
 
 namespace lathe {
 namespace {
-
-ProfileShapes profile(std::map<std::string, ProfileShapes::Input> inputs) { return {std::move(inputs)}; }
-
-Error build_error(const std::string& text, const std::vector<ProfileShapes>& profiles) {
-  Result<ir::Graph> graph = ir::parse_graph(text);
-  EXPECT_TRUE(graph) << graph.error().to_string();
-  BuildOptions options = native_options();
-  options.profiles = profiles;
-  Result<std::unique_ptr<BuiltPlan>> built = build_plan(std::move(*graph), options);
-  EXPECT_FALSE(built);
-  return built ? Error{} : built.error();
-}
-
-struct Checked {
-  std::shared_ptr<const Engine> engine;
-  // Runs inputs of these dims: the outputs' dims, or the error.
-  Result<std::vector<Dims>> run(const std::vector<Dims>& dims) const {
-    LATHE_ASSIGN(std::unique_ptr<Context> context, Context::create(engine));
-    std::vector<Tensor> inputs;
-    for (size_t i = 0; i < dims.size(); ++i)
-      inputs.push_back(random_tensor(engine->plan().tensors[engine->plan().bindings[i].tensor].dtype, dims[i], 1));
-    LATHE_ASSIGN(const std::vector<Tensor> outputs, try_engine(*context, inputs));
-    std::vector<Dims> results;
-    for (const Tensor& output : outputs) results.push_back(output.dims());
-    return results;
-  }
-};
-
-Checked build_checked(const std::string& text, std::vector<ProfileShapes> profiles = {}) {
-  BuildOptions options = native_options();
-  options.profiles = std::move(profiles);
-  return {build_engine(text, options)};
-}
-
-void expect_refused(const Result<std::vector<Dims>>& result, const std::vector<std::string>& words) {
-  ASSERT_FALSE(result);
-  EXPECT_EQ(result.error().code, ErrorCode::shapes_inconsistent) << result.error().to_string();
-  for (const std::string& word : words)
-    EXPECT_NE(result.error().message.find(word), std::string::npos) << result.error().message;
-}
 
 constexpr const char* kBatchOfOne = R"(graph "g" {
   input %x: f32[batch, 8, 4]
@@ -108,69 +68,6 @@ TEST(Constraints, OperandsMustBroadcastWhenShapesAreSet) {
   EXPECT_EQ(*checked.run({{2, 5}, {2, 1}}), std::vector<Dims>({{2, 5}}));
   EXPECT_EQ(*checked.run({{2, 1}, {2, 3}}), std::vector<Dims>({{2, 3}}));
   expect_refused(checked.run({{2, 5}, {2, 3}}), {"elementwise 'sum'", "s = t", "5 and 3"});
-}
-
-// An exporter gave each dimension a name of its own: those that can only be equal become one.
-TEST(Constraints, DimensionsThatMustBeEqualAreOne) {
-  const Checked checked = build_checked(R"(graph "g" {
-    input %x: f32[b, s]
-    input %y: f32[c, t]
-    %product = matmul{transpose_a=true}(%x, %y)
-    %zero = constant{value=i64[1]{0}}()
-    %r = unsqueeze(%product, %zero)
-    output %r
-  })",
-                                        {profile({{"x", {{1, 1}, {2, 4}, {8, 9}}}, {"y", {{1, 1}, {2, 5}, {4, 9}}}})});
-  const plan::Plan& plan = checked.engine->plan();
-  const auto dims = [&](size_t input) { return plan.tensors[plan.bindings[input].tensor].dims; };
-  EXPECT_EQ(dims(0)[0], dims(1)[0]);
-  EXPECT_NE(dims(0)[1], dims(1)[1]);
-  EXPECT_TRUE(plan.constraints.empty());
-  EXPECT_EQ(plan.profiles[0].symbols[*dims(0)[0].as_symbol()].max, 4);  // what both have in common
-  EXPECT_EQ(*checked.run({{3, 4}, {3, 5}}), std::vector<Dims>({{1, 4, 5}}));
-  const Result<std::vector<Dims>> others = checked.run({{3, 4}, {2, 5}});
-  ASSERT_FALSE(others);
-  EXPECT_NE(others.error().message.find("'y'"), std::string::npos) << others.error().message;
-}
-
-// What is reshaped by the sizes of one input tells that the other's are the same or 1, and that is checked.
-TEST(Constraints, ReshapesTellWhatExpands) {
-  const Checked checked =
-      build_checked(R"(graph "g" {
-    input %x: f32[b, s, 4]
-    input %y: f32[c, t, 4]
-    %sum = elementwise{op=add}(%x, %y)
-    %lead = shape{start=0, end=2}(%x)
-    %two = constant{value=i64[2]{2, 2}}()
-    %to = concat(%lead, %two)
-    %r = reshape(%sum, %to)
-    output %r
-  })",
-                    {profile({{"x", {{1, 1, 4}, {2, 4, 4}, {8, 9, 4}}}, {"y", {{1, 1, 4}, {2, 4, 4}, {8, 9, 4}}}})});
-  const plan::Plan& plan = checked.engine->plan();
-  EXPECT_EQ(plan.tensors[plan.bindings[2].tensor].dims, (Shape{Expr::symbol(0), Expr::symbol(1), 2, 2}));
-  EXPECT_EQ(*checked.run({{3, 4, 4}, {3, 4, 4}}), std::vector<Dims>({{3, 4, 2, 2}}));
-  EXPECT_EQ(*checked.run({{3, 4, 4}, {1, 4, 4}}), std::vector<Dims>({{3, 4, 2, 2}}));
-  expect_refused(checked.run({{1, 4, 4}, {3, 4, 4}}), {"reshape 'r'", "c = b or 1", "3 and 1"});
-  expect_refused(checked.run({{3, 4, 4}, {3, 2, 4}}), {"reshape 'r'", "t = s or 1"});
-}
-
-TEST(Constraints, TextHoldsWhatExpands) {
-  const ir::Graph graph = *ir::parse_graph(R"(graph "g" {
-    symbol n in [1, 8]
-    symbol m in [1, 8]
-    expands m to n
-    input %x: f32[m]
-    input %y: f32[n]
-    %sum = elementwise{op=add}(%x, %y)
-    output %sum
-  })");
-  EXPECT_EQ(graph.find_value("sum")->shape(), graph.find_value("y")->shape());
-  EXPECT_TRUE(graph.find_value("sum")->producer()->constraints().empty());
-  const std::string text = to_text(graph);
-  EXPECT_NE(text.find("  expands m to n\n"), std::string::npos) << text;
-  EXPECT_EQ(to_text(*ir::parse_graph(text)), text);
-  EXPECT_FALSE(ir::parse_graph(R"(graph "g" { expands m n })"));
 }
 
 // With a profile of sizes that some rule does not hold for, either the build is refused or the run is.

@@ -80,6 +80,7 @@ TEST(Constraint, ProductsTellWhatExpands) {
   EXPECT_EQ(found(batches * 2, s(0) * 4), "");  // 4 and 8, say
   EXPECT_EQ(found(batches * tokens, s(0) * s(0)), "");
   EXPECT_EQ(found(broadcast_dim(s(0), s(4)), s(0)), "");  // s4 may be 0, and s0 with it
+  EXPECT_EQ(found(batches * s(4), s(0) * s(4)), "");      // nothing is told where s4 is 0
   EXPECT_EQ(found(batches + 1, s(0) + 1), "s1 = s0 or 1; ");
 }
 

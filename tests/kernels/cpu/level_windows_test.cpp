@@ -110,6 +110,32 @@ TEST(LevelWindows, AveragesAreThoseOfTheOps) {
   }
 }
 
+// Nothing follows, so that averages are stored as they are: also of channels that are no whole vectors.
+TEST(LevelWindows, AveragesMayStayFloats) {
+  std::mt19937 random(23);
+  for (const int64_t channels : {1, 16, 17, 33}) {
+    const Tensor x = hard_tensor(DType::u8, {2, channels, 8, 9}, random);
+    PoolingAttrs attrs;
+    attrs.op = PoolingOp::average;
+    attrs.window = {3, 3}, attrs.stride = {2, 2}, attrs.pads_begin = {1, 0}, attrs.pads_end = {1, 2};
+    attrs.count_include_pad = true;
+    const std::vector<Tensor> levels{x, number(DType::f32, 0.03), number(DType::u8, 7)};
+    const std::vector<Tensor> floats{run_op(DequantizeAttrs{}, levels, 1)->front()};
+    const Tensor expected = run_op(attrs, floats, 1)->front();
+    PoolingParams params{false, true, {}, {}};
+    params.axes = {{3, 2, 1, 1, 1}, {3, 2, 0, 2, 1}};
+    params.levels = {7, 0.03f};
+    const Image in(x), like(*Tensor::allocate(DType::u8, expected.dims()));
+    std::vector<float> made(like.memory.size());
+    TensorArg y = like.arg;
+    y.dtype = DType::f32;
+    y.data = made.data();
+    run_kernel(*make_kernel("pooling", params, nullptr), {in.arg}, {y}, 2);
+    for (int64_t i = 0; i < expected.volume(); ++i)
+      ASSERT_NEAR(made[like.place(i)], expected.as<float>()[i], 1e-5) << channels << " channels at " << i;
+  }
+}
+
 TEST(LevelWindows, ResizedAreThoseOfTheOps) {
   std::mt19937 random(18);
   for (int i = 0; i < 120 && !::testing::Test::HasFailure(); ++i) {

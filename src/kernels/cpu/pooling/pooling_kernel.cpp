@@ -102,9 +102,10 @@ class PoolingKernel final : public Kernel {
   void run(const Launch& launch) const override;
 
  private:
-  // Of one thread: the epilogue's memory, then that of rows.
+  // Of one thread: the epilogue's memory, then that of rows. Averages of levels are stored by an epilogue that does
+  // nothing.
   size_t epilogue_bytes() const {
-    return epilogue_.is_identity() ? 0 : round_up(epilogue_.scratch_bytes(), size_t{64});
+    return epilogue_.is_identity() && !levels_.is_given() ? 0 : round_up(epilogue_.scratch_bytes(), size_t{64});
   }
   size_t scratch_bytes(const Work& work) const {
     return epilogue_bytes() + (levels_.is_given() ? level_bytes(work) : work.by_rows() ? RowScratch(work).bytes() : 0);
