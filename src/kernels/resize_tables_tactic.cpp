@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "ops/rules.h"
+
 namespace lathe {
 namespace {
 

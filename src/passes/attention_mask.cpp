@@ -106,7 +106,7 @@ void AttentionMask::take_causal(std::vector<ScoreChange>& changes) {
     if (causal->added)
       changes[i] = {Kind::add, causal->added, changes[i].scores, changes[i].factor};
     else if (causal->is_whole)
-      changes.erase(changes.begin() + static_cast<std::ptrdiff_t>(i--));
+      changes.erase(changes.begin() + static_cast<std::ptrdiff_t>(i--));  // the first wraps, and comes back to 0
   }
 }
 

@@ -19,11 +19,13 @@ struct Sums {
 
 std::optional<Sums> sums_of(ir::Value* value) {
   Sums sums;
-  for (const ir::Node* minus; value->has_single_use() && (minus = made_by(value, ElementwiseOp::sub));
-       value = minus->input(0)) {
+  while (value->has_single_use()) {
+    const ir::Node* minus = made_by(value, ElementwiseOp::sub);
+    if (!minus) break;
     if (!same_shape(minus->input(0), value)) return std::nullopt;
     sums.nodes.push_back(minus);
     sums.terms.push_back(minus->input(1));
+    value = minus->input(0);
   }
   const ir::Node* node = value->producer();
   const bool is_product = node && (node->is(OpKind::matmul) || (node->is(OpKind::convolution) && !node->input(2))) &&
@@ -72,11 +74,11 @@ bool add_terms(Rewrite& r, const Sums& sums, ir::Value*& zero) {
   for (ir::Value* term : sums.terms) {
     if (ir::Value* each = by_columns(r, sums, term)) {
       columns = columns ? r.plus(columns, each) : each;
-    } else if (!rows && (each = by_rows(r, sums, term))) {
-      rows = each;
-    } else {
-      return false;
+      continue;
     }
+    if (rows) return false;
+    rows = by_rows(r, sums, term);
+    if (!rows) return false;
   }
   zero = rows && columns ? r.plus(rows, columns) : rows ? rows : columns;
   return true;
