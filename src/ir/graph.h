@@ -157,6 +157,8 @@ class Graph {
   // What is known to hold of symbols beside their ranges: each an `expand`. Shape rules rely on it without stating it.
   const std::vector<Constraint>& expansions() const { return table_->expansions; }
   void add_expansion(Constraint expansion) { table_->expansions.push_back(std::move(expansion)); }
+  // Puts values[i] in the place of symbol i in the inputs' dimensions; the caller runs infer_all() when done.
+  void substitute_input_dims(std::span<const Expr> values);
   // Puts the second symbol of inputs' dimensions in the first one's place in the inputs, and gives what stands for each
   // symbol now; the caller runs infer_all() when done.
   std::vector<Expr> merge_symbols(SymbolId from, SymbolId to);

@@ -34,15 +34,19 @@ std::vector<std::string> Graph::symbol_names() const {
   return names;
 }
 
-std::vector<Expr> Graph::merge_symbols(SymbolId from, SymbolId to) {
-  std::vector<Expr> values(table_->symbols.size());
-  for (SymbolId id = 0; id < values.size(); ++id) values[id] = Expr::symbol(id == from ? to : id);
-  for (Constraint& expansion : table_->expansions) expansion = substituted(std::move(expansion), values);
+void Graph::substitute_input_dims(std::span<const Expr> values) {
   for (Value* input : inputs_view_) {
     ValueType type = input->type();
     for (Expr& dim : type.shape) dim = dim.substitute(values);
     if (type.shape != input->shape()) set_input_type(input, std::move(type));
   }
+}
+
+std::vector<Expr> Graph::merge_symbols(SymbolId from, SymbolId to) {
+  std::vector<Expr> values(table_->symbols.size());
+  for (SymbolId id = 0; id < values.size(); ++id) values[id] = Expr::symbol(id == from ? to : id);
+  for (Constraint& expansion : table_->expansions) expansion = substituted(std::move(expansion), values);
+  substitute_input_dims(values);
   return values;
 }
 

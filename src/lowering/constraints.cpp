@@ -28,11 +28,7 @@ void fix_dimensions(ir::Graph& graph) {
     const bool fixed = symbol.source == SymbolSource::input_dim && symbol.range.min == symbol.range.max;
     values[id] = fixed ? Expr(symbol.range.min) : Expr::symbol(id);
   }
-  for (ir::Value* input : graph.inputs()) {
-    ValueType type = input->type();
-    for (Expr& dim : type.shape) dim = dim.substitute(values);
-    if (type.shape != input->shape()) graph.set_input_type(input, std::move(type));
-  }
+  graph.substitute_input_dims(values);
 }
 
 class Settler {

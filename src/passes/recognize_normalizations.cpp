@@ -32,29 +32,38 @@ std::optional<RowMean> row_mean_of(const ir::Value* value) {
   return RowMean{reduce->input(0), axes->front()};
 }
 
-// y in y / sqrt(mean(y * y) + eps), in any of its spellings.
+// y in y / sqrt(mean(y * y) + eps), in any of its spellings, by that root.
 struct Normalized {
   ir::Value* y;
   int64_t axis;
   double epsilon;
 };
-std::optional<Normalized> normalized_by(ir::Value* y, const ir::Value* root) {
+std::optional<Normalized> normalized_by(const ir::Value* root) {
   const ir::Node* sqrt = made_by(root, UnaryOp::sqrt);
   const auto shifted = sqrt ? match_shifted(sqrt->input(0)) : std::nullopt;
   const auto mean = shifted && shifted->c > 0 ? row_mean_of(shifted->x) : std::nullopt;
   if (!mean || !mean->x->producer()) return std::nullopt;
   const ir::Node* square = mean->x->producer();
-  const bool squares = (is(square, Op::mul) && square->input(0) == y && square->input(1) == y) ||
-                       (is(square, Op::pow) && square->input(0) == y && scalar_of(square->input(1)) == 2);
-  return squares ? std::optional(Normalized{y, mean->axis, shifted->c}) : std::nullopt;
+  const bool squares = (is(square, Op::mul) && square->input(0) == square->input(1)) ||
+                       (is(square, Op::pow) && scalar_of(square->input(1)) == 2);
+  return squares ? std::optional(Normalized{square->input(0), mean->axis, shifted->c}) : std::nullopt;
+}
+
+// The same by its reciprocal, which others may multiply.
+std::optional<Normalized> normalized_with(const ir::Value* recip) {
+  const ir::Node* node = made_by(recip, UnaryOp::recip);
+  return node ? normalized_by(node->input(0)) : std::nullopt;
 }
 
 std::optional<Normalized> normalized_of(const ir::Node* node) {
-  if (is(node, Op::div)) return normalized_by(node->input(0), node->input(1));
+  std::optional<Normalized> found;
+  if (is(node, Op::div)) found = normalized_by(node->input(1));
+  if (found && found->y == node->input(0)) return found;
   if (!is(node, Op::mul)) return std::nullopt;
-  for (size_t i : {0, 1})
-    if (const ir::Node* recip = made_by(node->input(1 - i), UnaryOp::recip))
-      if (auto found = normalized_by(node->input(i), recip->input(0))) return found;
+  for (size_t i : {0, 1}) {
+    found = normalized_with(node->input(1 - i));
+    if (found && found->y == node->input(i)) return found;
+  }
   return std::nullopt;
 }
 
@@ -112,16 +121,6 @@ Result<bool> to_bare_norm(Rewrite& r) {
   const std::optional<Normalized> found = normalized_of(r.node);
   ir::Value* y = found ? normalized(r, *found) : nullptr;
   return y && same_shape(y, r.output()) ? r.finish(y) : false;
-}
-
-// What a factor 1 / sqrt(mean(y * y) + eps), which others may multiply, normalises: nullopt where `recip` is none.
-std::optional<Normalized> normalized_with(const ir::Value* recip) {
-  const ir::Node* node = made_by(recip, UnaryOp::recip);
-  const ir::Node* sqrt = node ? made_by(node->input(0), UnaryOp::sqrt) : nullptr;
-  const auto shifted = sqrt ? match_shifted(sqrt->input(0)) : std::nullopt;
-  const auto mean = shifted ? row_mean_of(shifted->x) : std::nullopt;
-  const ir::Node* square = mean ? mean->x->producer() : nullptr;
-  return square && square->num_inputs() > 0 ? normalized_by(square->input(0), node->input(0)) : std::nullopt;
 }
 
 // -mean * factor, which a bias may have been added to, or what it is taken from.

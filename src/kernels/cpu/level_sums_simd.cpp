@@ -10,16 +10,6 @@ constexpr int kHalf = kLanes / 2;
 typedef double Doubles __attribute__((vector_size(kHalf * sizeof(double))));
 typedef float HalfFloats __attribute__((vector_size(kHalf * sizeof(float))));
 
-// A product that is rounded before it is added to something: else -ffp-contract=fast makes one rounding of both.
-LATHE_INLINE Doubles rounded(Doubles product) {
-#if defined(__x86_64__)
-  asm("" : "+v"(product));
-#else
-  asm("" : "+m"(product));
-#endif
-  return product;
-}
-
 // kVectors vectors of which the last has `lanes` elements.
 template <class T, int kVectors>
 LATHE_INLINE void sum_columns(const LevelSum& sum, int64_t c, int lanes, float* y) {

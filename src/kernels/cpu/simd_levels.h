@@ -9,6 +9,18 @@
 
 namespace lathe::cpu::LATHE_ISA {
 
+// A vector of products that are rounded before they are added to something: else -ffp-contract=fast makes one rounding
+// of both.
+template <class V>
+LATHE_INLINE V rounded(V product) {
+#if defined(__x86_64__)
+  asm("" : "+v"(product));
+#else
+  asm("" : "+m"(product));
+#endif
+  return product;
+}
+
 // The first n of kLanes; the others are 0.
 template <class T>
 LATHE_INLINE IntVec load_bytes(const T* from, int n) {

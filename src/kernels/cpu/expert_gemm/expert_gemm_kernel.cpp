@@ -6,6 +6,7 @@
 #include "kernels/cpu/expert_gemm/expert_rows.h"
 #include "kernels/cpu/gemm/pairs.h"
 #include "kernels/cpu/kernel_table.h"
+#include "kernels/cpu/workspace_parts.h"
 
 namespace lathe::cpu {
 namespace {
@@ -87,25 +88,20 @@ Result<> ExpertGemm::check(std::span<const TensorArg> inputs, std::span<const Te
 
 Layout ExpertGemm::layout(std::span<const TensorArg> inputs, const TensorArg& out, int threads) const {
   Layout where{};
-  size_t next = 0;
-  const auto take = [&](int64_t bytes) {
-    const size_t at = next;
-    next += static_cast<size_t>(round_up(bytes, 64));
-    return at;
-  };
+  WorkspaceParts parts;
   const TensorArg& a = inputs[0];
   const Panels& panels = where.panels = panels_of(a, out);
   where.experts = experts_of(inputs[1]), where.rows = rows_of(out);
   const Needs needs = needs_of(panels);
-  where.taps = take(needs.taps * static_cast<int64_t>(sizeof(Tap)));
-  where.order = take(ExpertRows::bytes(where.rows, where.experts));
-  where.a = take(copied_floats(a) * kFloat);
+  where.taps = parts.take(needs.taps * static_cast<int64_t>(sizeof(Tap)));
+  where.order = parts.take(ExpertRows::bytes(where.rows, where.experts));
+  where.a = parts.take(copied_floats(a) * kFloat);
   const int64_t k = std::max<int64_t>(a.dims[a.rank - 1], 1);
-  where.pairs = take(params_.bf16 ? a.volume() / k * panels.k * kFloat : 0);
-  where.threads = next;
+  where.pairs = parts.take(params_.bf16 ? a.volume() / k * panels.k * kFloat : 0);
+  where.threads = parts.bytes();
   where.panel_bytes = static_cast<size_t>(params_.packed ? 0 : panels.k * panels.width * kFloat);
   where.thread_bytes = where.panel_bytes + scratch_bytes(params_.blocking, where.rows, panels.k, needs);
-  where.total = next + where.thread_bytes * static_cast<size_t>(threads);
+  where.total = parts.bytes() + where.thread_bytes * static_cast<size_t>(threads);
   return where;
 }
 

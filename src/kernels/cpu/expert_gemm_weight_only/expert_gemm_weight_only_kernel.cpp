@@ -5,6 +5,7 @@
 #include "kernels/cpu/expert_gemm_weight_only/expert_gemm_weight_only.h"
 #include "kernels/cpu/gemm_weight_only/unpacked.h"
 #include "kernels/cpu/kernel_table.h"
+#include "kernels/cpu/workspace_parts.h"
 
 namespace lathe::cpu {
 namespace {
@@ -60,19 +61,14 @@ Result<> ExpertGemmWeightOnly::check(std::span<const TensorArg> inputs, std::spa
 
 Layout ExpertGemmWeightOnly::layout(std::span<const TensorArg> inputs, const TensorArg& out, int threads) const {
   Layout where{};
-  size_t next = 0;
-  const auto take = [&](int64_t bytes) {
-    const size_t at = next;
-    next += static_cast<size_t>(round_up(bytes, 64));
-    return at;
-  };
+  WorkspaceParts parts;
   where.rows = rows_of(out);
-  where.order = take(ExpertRows::bytes(where.rows, experts_));
-  where.a = take(copied_floats(inputs[0]) * static_cast<int64_t>(sizeof(float)));
+  where.order = parts.take(ExpertRows::bytes(where.rows, experts_));
+  where.a = parts.take(copied_floats(inputs[0]) * static_cast<int64_t>(sizeof(float)));
   const UnpackedProduct many(panels_, where.rows);
-  where.taps = take(static_cast<int64_t>(many.tap_bytes()));
-  where.threads = next;
-  where.total = next + (are_unpacked(where.rows) ? many.thread_bytes() * static_cast<size_t>(threads) : 0);
+  where.taps = parts.take(static_cast<int64_t>(many.tap_bytes()));
+  where.threads = parts.bytes();
+  where.total = parts.bytes() + (are_unpacked(where.rows) ? many.thread_bytes() * static_cast<size_t>(threads) : 0);
   return where;
 }
 

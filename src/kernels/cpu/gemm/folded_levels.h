@@ -7,16 +7,6 @@
 
 namespace lathe::cpu::LATHE_ISA {
 
-// A product that is rounded before it is added to something: else -ffp-contract=fast makes one rounding of both.
-LATHE_INLINE Vec rounded(Vec product) {
-#if defined(__x86_64__)
-  asm("" : "+v"(product));
-#else
-  asm("" : "+m"(product));
-#endif
-  return product;
-}
-
 template <class T>
 constexpr bool is_levels = std::is_same_v<T, uint8_t> || std::is_same_v<T, int8_t>;
 

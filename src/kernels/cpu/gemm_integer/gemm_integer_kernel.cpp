@@ -11,6 +11,7 @@
 #include "kernels/cpu/gemm/row_map.h"
 #include "kernels/cpu/gemm_integer/gemm_integer.h"
 #include "kernels/cpu/kernel_table.h"
+#include "kernels/cpu/workspace_parts.h"
 
 namespace lathe::cpu {
 namespace {
@@ -131,19 +132,14 @@ Layout GemmInteger::layout(std::span<const TensorArg> inputs, const TensorArg& o
   const TensorArg& a = inputs[0];
   const Panels fours = fours_of(a, out);
   Layout where{};
-  size_t next = 0;
-  const auto take = [&](int64_t bytes) {
-    const size_t at = next;
-    next += static_cast<size_t>(round_up(bytes, 64));
-    return at;
-  };
-  where.taps = take(needs(fours.k).taps * static_cast<int64_t>(sizeof(Tap)));
-  where.epilogue = take(static_cast<int64_t>(integer_scratch_bytes(fours.n, program_.operand_types.size())));
-  where.b = take(packed_ ? 0 : packed_integers(fours, 1) * static_cast<int64_t>(sizeof(int32_t)));
-  where.a = take(repacks(a) ? leading(a) * a.dims[a.rank - 2] * fours.k * 4 : 0);
-  where.threads = next;
+  WorkspaceParts parts;
+  where.taps = parts.take(needs(fours.k).taps * static_cast<int64_t>(sizeof(Tap)));
+  where.epilogue = parts.take(static_cast<int64_t>(integer_scratch_bytes(fours.n, program_.operand_types.size())));
+  where.b = parts.take(packed_ ? 0 : packed_integers(fours, 1) * static_cast<int64_t>(sizeof(int32_t)));
+  where.a = parts.take(repacks(a) ? leading(a) * a.dims[a.rank - 2] * fours.k * 4 : 0);
+  where.threads = parts.bytes();
   const int64_t rows = out.dims[out.rank - 2] * leading(out);
-  where.total = next + scratch_bytes(blocking_, rows, fours.k, needs(fours.k)) * static_cast<size_t>(threads);
+  where.total = parts.bytes() + scratch_bytes(blocking_, rows, fours.k, needs(fours.k)) * static_cast<size_t>(threads);
   return where;
 }
 
