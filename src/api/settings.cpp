@@ -25,9 +25,13 @@ constexpr bool is_here(std::string_view owner) {
 constexpr bool is_here(std::string_view) { return true; }
 #endif
 
+// What is honoured is told by the documentation alone.
+constexpr bool is_told(std::string_view owner, Effect effect) { return is_here(owner) && effect != Effect::honoured; }
+
 using Texts = TextTable<[] {  // the name of each setting, and words
   return std::to_array<std::string_view>({
-#define LATHE_SETTER(owner, name, effect, words) is_here(#owner) ? #owner "::" #name : "", is_here(#owner) ? words : "",
+#define LATHE_SETTER(owner, name, effect, words) \
+  is_here(#owner) ? #owner "::" #name : "", is_told(#owner, Effect::effect) ? words : "",
 #define LATHE_VALUE LATHE_SETTER
 #include "api/settings.def"
 #if NV_TENSORRT_MAJOR < 11

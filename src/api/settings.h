@@ -31,7 +31,7 @@ enum class Effect : uint8_t { honoured, no_effect, refused };
 struct Setting {
   const char* name;  // "IBuilderConfig::setFlag", "BuilderFlag::kREFIT"
   Effect effect;
-  const char* words;                            // why, how, or what to do instead; may be empty
+  const char* words;                            // why, and what to do instead; empty where it is honoured
   const std::type_info* enumeration = nullptr;  // whose enumerator this is; null for functions
   int value = 0;                                // of the enumerator
 };

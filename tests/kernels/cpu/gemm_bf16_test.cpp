@@ -128,7 +128,7 @@ void check_tiles(const gemm::TileTable& table, std::string_view name) {
       tile.partial_stride = columns;
       tile.store_partial = true;
       tile.rows = rows;
-      gemm::MatrixSetup matrices(table);
+      gemm::MatrixSetup matrices(table.leave);
       tile.b_rows = depth;
       tile.configured = matrices.code();
       table.functions[vectors - 1][rows - 1](tile);

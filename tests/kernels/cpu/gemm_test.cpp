@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cpu/gemm/gemm.h"
 
+#include <bit>
+#include <limits>
+
 #include "kernels/cpu/gemm/pair_blocks.h"
 #include "kernels/cpu/gemm/pairs.h"
+#include "kernels/cpu/gemm/split_floats.h"
 #include "kernels/cpu/kernel_table.h"
 #include "kernels/cpu/reference.h"
 
@@ -187,6 +191,57 @@ TEST(Gemm, BlocksOfPairs) {
     c.threads = static_cast<int>(pick(1, 3));
     run_case(c);
   }
+}
+
+// Sizes of which floats are split where there are matrix registers: one block of K and several, whose sums are kept for
+// some of the columns at a time, several blocks of rows, heights of all kinds, and ends of K, rows and columns.
+TEST(Gemm, SplitFloats) {
+  struct Sizes {
+    int64_t m, k, n;
+  };
+  for (const auto& [m, k, n] : {Sizes{97, 900, 560}, Sizes{1100, 96, 64}, Sizes{97, 127, 257}, Sizes{130, 96, 144},
+                                Sizes{128, 128, 128}, Sizes{197, 300, 130}})
+    for (int i = 0; i < 2 && !::testing::Test::HasFailure(); ++i) {
+      Case c = random_case();
+      c.batch.clear();
+      c.batched_b = c.bf16 = false;
+      c.a_rank = c.b_rank = 0;
+      c.m = m, c.k = k, c.n = n;
+      EXPECT_TRUE(gemm::pays_to_split(c.m, c.n, c.k)) << c.text();
+      run_case(c);
+    }
+}
+
+// Sums are those of floats: infinite, or no numbers, where one of the factors is, and finite where a factor is too
+// large for bf16. Factors that are no numbers have all kinds of bits.
+TEST(Gemm, SplitFloatsThatAreNoNumbers) {
+  const int64_t m = 100, k = 96, n = 130;
+  ASSERT_TRUE(gemm::pays_to_split(m, n, k));
+  const auto of_bits = [](uint32_t bits) { return std::bit_cast<float>(bits); };
+  const float largest = std::numeric_limits<float>::max(), infinite = std::numeric_limits<float>::infinity();
+  for (const float special : {infinite, -infinite, largest, -largest, of_bits(0x7f800001), of_bits(0xffffffff),
+                              of_bits(0x7fffffff), of_bits(0xff80ffff)})
+    for (const bool is_left : {true, false}) {
+      TestTensor a = matrix({m, k}, false, 0), b = matrix({k, n}, false, 0), out = matrix({m, n}, false, 0);
+      a.fill_uniform(generator());
+      b.fill_uniform(generator());
+      for (float& x : (is_left ? a : b).floats()) x *= 0.25f;
+      const int64_t at[] = {is_left ? 33 : 41, is_left ? 95 : 66};
+      (is_left ? a : b).at(at) = special;
+      gemm::Blocking blocking;
+      auto kernel = make_gemm({encode_params(gemm::GemmParams{.blocking = blocking}), nullptr});
+      ASSERT_TRUE(kernel) << kernel.error().to_string();
+      run_kernel(**kernel, {a.arg, b.arg}, {out.arg}, 1);
+      out.for_each([&](const Dims& index, float got) {
+        const int64_t row[] = {index[0], 0}, column[] = {0, index[1]};
+        const auto want = static_cast<float>(sum_of_products(&a.at(row), 1, &b.at(column), n, k));
+        const bool is_right = std::isnan(want)   ? std::isnan(got)
+                              : std::isinf(want) ? got == want
+                                                 : std::abs(got - want) <= 2e-5f + 2e-6f * std::abs(want);
+        ASSERT_TRUE(is_right) << fmt::format("{} on the {}: at {} x {} got {}, want {}", special,
+                                             is_left ? "left" : "right", index[0], index[1], got, want);
+      });
+    }
 }
 
 // Of rows that lie apart, of stacks of matrices, and of one matrix that is repeated.

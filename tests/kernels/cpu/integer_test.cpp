@@ -297,7 +297,7 @@ void check_tiles(const gemm::TileTable& table, std::string_view name) {
       tile.integers = &epilogue;
       tile.where = &where;
       tile.rows = rows;
-      gemm::MatrixSetup matrices(table);
+      gemm::MatrixSetup matrices(table.leave);
       tile.b_rows = fours.k;
       tile.configured = matrices.code();
       // The panel may be narrower than the tile's vectors: those that it lacks belong to a smaller tile.

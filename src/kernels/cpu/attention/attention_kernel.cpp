@@ -307,7 +307,7 @@ class Worker {
   const BoundEpilogue& epilogue_;
   const Sizes& sizes_;
   const TileTable& tiles_;
-  gemm::MatrixSetup matrices_{tiles_};
+  gemm::MatrixSetup matrices_{tiles_.leave};
   float *const keys_, *const values_, *const scores_, *const queries_;
   std::byte* const mask_;
   const float** const q_rows_;

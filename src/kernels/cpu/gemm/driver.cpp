@@ -6,6 +6,7 @@
 #include "base/divide.h"
 #include "kernels/cpu/gemm/integer_epilogue.h"
 #include "kernels/cpu/gemm/matrix_tiles.h"
+#include "kernels/cpu/gemm/split_worker.h"
 
 namespace lathe::cpu::gemm {
 namespace {
@@ -43,27 +44,31 @@ int64_t partial_floats(const Blocking& blocking, int64_t rows, int64_t k) {
   return ((blocking.row_block ? std::min(rows, blocking.row_block) : rows) + again) * width;
 }
 
-// One thread's rows [first_row, last_row) x panels [first_panel, last_panel), panels counted over all groups.
-struct Share {
-  int64_t first_row, last_row, first_panel, last_panel;
-};
+// What a source writes is at the beginning of `scratch`, which then is what is left.
+TileScratch take_scratch(const Needs& needs, std::byte*& scratch) {
+  const auto take = [&](int64_t bytes) {
+    std::byte* piece = scratch;
+    scratch += round_up(bytes, 64);
+    return piece;
+  };
+  TileScratch taken;
+  taken.a_rows = reinterpret_cast<const float**>(take(list_bytes(needs)));
+  taken.taps = reinterpret_cast<Tap*>(take(tap_bytes(needs)));
+  taken.edge = reinterpret_cast<float*>(take(needs.edge_floats * kFloat));
+  return taken;
+}
 
 class Worker {
  public:
   Worker(const GemmProblem& problem, std::byte* scratch)
-      : problem_(problem), tiles_(tiles_of(problem)), matrices_(tiles_), per_group_(problem.panels.count()) {
-    auto take = [&](int64_t bytes) {
-      std::byte* piece = scratch;
-      scratch += round_up(bytes, 64);
-      return piece;
-    };
-    const Needs& needs = problem.needs;
-    scratch_.a_rows = reinterpret_cast<const float**>(take(list_bytes(needs)));
-    scratch_.taps = reinterpret_cast<Tap*>(take(tap_bytes(needs)));
-    scratch_.edge = reinterpret_cast<float*>(take(needs.edge_floats * kFloat));
-    gathered_ = reinterpret_cast<float*>(take(gathered_floats(problem.panels.k, needs) * kFloat));
+      : problem_(problem),
+        tiles_(tiles_of(problem)),
+        matrices_(tiles_.leave),
+        per_group_(problem.panels.count()),
+        scratch_(take_scratch(problem.needs, scratch)) {
+    gathered_ = reinterpret_cast<float*>(scratch);
     plan_gathering();
-    partial_ = reinterpret_cast<float*>(scratch);
+    partial_ = gathered_ + gathered_floats(problem.panels.k, problem.needs);
   }
 
   void run(const Share& share) {
@@ -292,6 +297,22 @@ class Worker {
   int64_t prefetch_step_ = 0;
 };
 
+const SplitFunctions* split_functions_here() {
+  static const SplitFunctions* const functions = has_matrix_registers() ? LATHE_ISA_SELECT(split_functions)() : nullptr;
+  return functions;
+}
+
+bool is_split(const GemmProblem& problem) {
+  return problem.needs.may_split && split_functions_here() && !problem.pairs && !problem.integers &&
+         problem.groups == 1 && pays_to_split(problem.rows, problem.panels.n, problem.panels.k);
+}
+
+void run_share(const GemmProblem& problem, const Share& share, std::byte* scratch) {
+  if (!is_split(problem)) return Worker(problem, scratch).run(share);
+  const TileScratch taken = take_scratch(problem.needs, scratch);
+  SplitWorker(problem, *split_functions_here(), tiles_of(problem), taken, reinterpret_cast<float*>(scratch)).run(share);
+}
+
 }  // namespace
 
 bool valid(const Blocking& blocking) {
@@ -300,13 +321,14 @@ bool valid(const Blocking& blocking) {
 }
 
 size_t scratch_bytes(const Blocking& blocking, int64_t rows, int64_t k, const Needs& needs) {
+  const int64_t floats = gathered_floats(k, needs) + partial_floats(blocking, rows, k);
+  const int64_t split = needs.may_split && split_functions_here() ? split_scratch_floats(rows, k, needs.taps) : 0;
   return static_cast<size_t>(round_up(list_bytes(needs), 64) + round_up(tap_bytes(needs), 64) +
-                             round_up(needs.edge_floats * kFloat, 64) + gathered_floats(k, needs) * kFloat +
-                             round_up(partial_floats(blocking, rows, k) * kFloat, 64));
+                             round_up(needs.edge_floats * kFloat, 64) + round_up(std::max(floats, split) * kFloat, 64));
 }
 
 void run_problem_alone(const GemmProblem& problem, std::byte* scratch) {
-  Worker(problem, scratch).run({0, problem.rows, 0, problem.groups * problem.panels.count()});
+  run_share(problem, {0, problem.rows, 0, problem.groups * problem.panels.count()}, scratch);
 }
 
 void run_panels_alone(const GemmProblem& problem, int64_t first, int64_t last, std::byte* scratch) {
@@ -332,7 +354,8 @@ void run_problem(const GemmProblem& problem, std::byte* scratch, ThreadPool& poo
   const int64_t unit = problem.row_unit ? problem.row_unit : 1;
   const int64_t units = ceil_div(problem.rows, unit);
   const size_t stride = scratch_bytes(problem.blocking, problem.rows, problem.panels.k, problem.needs);
-  const bool by_columns = problem.blocking.split_columns;
+  // B is split by each thread that multiplies its columns.
+  const bool by_columns = problem.blocking.split_columns || (is_split(problem) && panels >= 2 * pool.size());
   const int64_t grain = flops < 2 * kMinParallelFlops ? INT64_MAX / 4 : 1;
   pool.parallel_for(by_columns ? panels : units, grain, [&](int64_t begin, int64_t end, int worker) {
     Share share{0, problem.rows, 0, panels};
@@ -343,7 +366,7 @@ void run_problem(const GemmProblem& problem, std::byte* scratch, ThreadPool& poo
       share.first_row = begin * unit;
       share.last_row = std::min(end * unit, problem.rows);
     }
-    Worker(problem, scratch + worker * stride).run(share);
+    run_share(problem, share, scratch + worker * stride);
   });
 }
 

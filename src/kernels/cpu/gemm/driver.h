@@ -62,6 +62,8 @@ struct Needs {
   // Products of integers or of bf16, whose rows of A are copied for matrix registers to be full, unless A is in blocks.
   bool is_narrow = false;
   bool is_even = false;  // rows of A are in equal distances
+  // Floats that may be split (gemm/split_floats.h) where that pays.
+  bool may_split = false;
 };
 
 struct GemmProblem {
@@ -97,7 +99,8 @@ void run_panels_alone(const GemmProblem& problem, int64_t first, int64_t last, s
 // How the calling thread's matrix registers are set up while it runs tiles of a table; it gives them back behind that.
 class MatrixSetup {
  public:
-  explicit MatrixSetup(const TileTable& tiles) : leave_(tiles.leave) {}
+  // `leave`: see TileTable.
+  explicit MatrixSetup(void (*leave)()) : leave_(leave) {}
   MatrixSetup(const MatrixSetup&) = delete;
   MatrixSetup& operator=(const MatrixSetup&) = delete;
   ~MatrixSetup() {

@@ -44,6 +44,9 @@ class GemmKernel final : public Kernel {
   int64_t tap_count(int64_t k) const {
     return blocking_.k_block && k > blocking_.k_block ? ceil_div(k, blocking_.k_block) : 1;
   }
+  Needs needs_of(int64_t k, bool is_narrow) const {
+    return {.taps = tap_count(k), .is_narrow = is_narrow, .may_split = !params_.bf16};
+  }
   // One B for all matrices: their rows are one long matrix.
   bool shares_b(const TensorArg& b) const { return params_.packed ? params_.batches == 1 : leading(b) == 1; }
   // Rows of A are the output's.
@@ -112,7 +115,7 @@ Layout GemmKernel::layout(std::span<const TensorArg> inputs, const TensorArg& ou
   where.b = take(params_.packed ? 0 : panels.floats() * kFloat * (alone ? threads : 1));
   where.threads = next;
   const int64_t rows = out.dims[out.rank - 2] * (shares_b(inputs[1]) ? leading(out) : 1);
-  where.total = next + scratch_bytes(blocking_, rows, panels.k, {1, taps, 0, params_.bf16 && !where.in_blocks}) *
+  where.total = next + scratch_bytes(blocking_, rows, panels.k, needs_of(panels.k, params_.bf16 && !where.in_blocks)) *
                            static_cast<size_t>(threads);
   return where;
 }
@@ -156,7 +159,7 @@ GemmProblem GemmKernel::problem_of(const Panels& panels, const Tap* taps, int64_
   problem.panels = panels;
   problem.packed = packed;
   problem.taps = taps;
-  problem.needs = {1, tap_count(panels.k), 0, params_.bf16};
+  problem.needs = needs_of(panels.k, params_.bf16);
   problem.blocking = blocking_;
   problem.pairs = params_.bf16;
   problem.epilogue = &epilogue;
@@ -200,7 +203,7 @@ void GemmKernel::run_batch(const Launch& launch, const TensorArg& a, const Layou
   const Panels& panels = where.panels;
   const Tap* taps = reinterpret_cast<const Tap*>(launch.workspace + where.taps);
   const BoundEpilogue whole = bind_epilogue(epilogue_, operands, out, r - 1);
-  const size_t stride = scratch_bytes(blocking_, out.dims[r - 2], panels.k, {1, tap_count(panels.k), 0, params_.bf16});
+  const size_t stride = scratch_bytes(blocking_, out.dims[r - 2], panels.k, needs_of(panels.k, params_.bf16));
   auto multiply = [&](int64_t matrix, const float* weights, std::byte* scratch, bool alone) {
     BoundEpilogue epilogue = whole;
     for (int i = 0; i < epilogue.count; ++i) {

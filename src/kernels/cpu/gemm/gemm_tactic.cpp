@@ -7,6 +7,7 @@
 #include "kernels/cpu/gemm/gemm.h"
 #include "kernels/cpu/gemm/pairs.h"
 #include "kernels/cpu/gemm/panels_packing_tactic.h"
+#include "kernels/cpu/gemm/split_floats.h"
 #include "kernels/cpu/gemm/tile_cost_tactic.h"
 #include "kernels/match_tactic.h"
 
@@ -62,6 +63,7 @@ double predicted_us(const Problem& problem, const gemm::GemmShape& shape, const 
   product.input_bytes = static_cast<double>(product.rows * shape.k) * sizeof(float);
   product.blocking = blocking;
   product.is_narrow = rounds(problem);
+  product.may_split = !rounds(problem);
   const double launch = problem.target.launch_us, each = gemm::predicted_us(problem.target, product) - launch;
   return launch + static_cast<double>(products) * each + (is_packed(problem) ? 0 : packing_us(problem));
 }
@@ -70,8 +72,10 @@ std::vector<Config> configs(const Problem& problem, const gemm::GemmShape& shape
   const char* type = rounds(problem) ? " bf16" : "";
   std::vector<gemm::Blocking> choices = has_blocks(problem) ? gemm::matrix_candidates(shape, problem.target.cores)
                                                             : gemm::candidates(shape, problem.target.cores);
+  const int64_t rows = shares_b(problem) ? shape.batch * shape.m : shape.m;
   std::erase_if(choices, [&](const gemm::Blocking& choice) {
-    return rounds(problem) && !gemm::has_whole_tiles(problem.target, choice);
+    return (rounds(problem) || gemm::pays_to_split(rows, shape.n, shape.k)) &&
+           !gemm::has_whole_tiles(problem.target, choice);
   });
   return configs_of(
       choices, [&](const gemm::Blocking& blocking) { return gemm::to_text(blocking) + type; },

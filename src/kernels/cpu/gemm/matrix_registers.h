@@ -29,6 +29,8 @@ LATHE_INLINE void clear_matrix() {
   asm volatile("tilezero %%tmm%c0" ::"i"(kNumber));
 }
 
+LATHE_INLINE void release_matrices() { asm volatile("tilerelease"); }
+
 struct UnsignedBytes {
   template <int kSums, int kLeft, int kRight>
   LATHE_INLINE static void add() {
@@ -50,16 +52,14 @@ struct Pairs {
 
 // Rows of a tile's registers of A: a product takes about as many clocks as A has rows, and no less than nine.
 struct Heights {
-  explicit Heights(const Tile& tile)
-      : first(tile.a_blocks                      ? tile.height
-              : tile.rows <= kMatrixRegisterRows ? tile.rows
-                                                 : (tile.rows + 1) / 2),
-        second(tile.a_blocks       ? tile.height
-               : tile.rows > first ? tile.rows - first
-                                   : 1) {}
   int first, second;
 };
-LATHE_INLINE int first_rows(const Tile& tile) { return Heights(tile).first; }
+LATHE_INLINE Heights heights_of(const Tile& tile) {
+  if (tile.a_blocks) return {tile.height, tile.height};
+  const int first = tile.rows <= kMatrixRegisterRows ? tile.rows : (tile.rows + 1) / 2;
+  return {first, tile.rows > first ? tile.rows - first : 1};
+}
+LATHE_INLINE int first_rows(const Tile& tile) { return heights_of(tile).first; }
 
 // What LDTILECFG reads (Intel's manual, volume 1, chapter 18). Registers of A and of sums have the tile's rows, or a
 // block's.
@@ -79,13 +79,15 @@ struct alignas(64) Configuration {
 };
 
 // Loading it clears the registers and takes two hundred clocks, so that a thread does so where the rows change.
-LATHE_INLINE void configure(const Tile& tile) {
-  const Heights rows(tile);
-  const int depth = tile.depth > 0 ? tile.depth : kDepth, code = rows.first << 16 | rows.second << 8 | depth;
-  if (*tile.configured == code) return;
+LATHE_INLINE void configure(Heights rows, int depth, int* configured) {
+  const int code = rows.first << 16 | rows.second << 8 | depth;
+  if (*configured == code) return;
   const Configuration configuration(rows, depth);
   asm volatile("ldtilecfg %0" ::"m"(configuration));
-  *tile.configured = code;
+  *configured = code;
+}
+LATHE_INLINE void configure(const Tile& tile) {
+  configure(heights_of(tile), tile.depth > 0 ? tile.depth : kDepth, tile.configured);
 }
 
 }  // namespace lathe::cpu::LATHE_ISA

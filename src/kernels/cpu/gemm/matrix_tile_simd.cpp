@@ -16,7 +16,7 @@ namespace {
 using gemm::Tap;
 using gemm::TileTable;
 
-void leave() { asm volatile("tilerelease"); }
+void leave() { release_matrices(); }
 
 // Up to 16 rows of A, as taps list them.
 class Rows {

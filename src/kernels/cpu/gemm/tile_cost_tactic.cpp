@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/divide.h"
+#include "kernels/cpu/gemm/split_floats.h"
 #include "kernels/cpu/target.h"
 
 namespace lathe::cpu::gemm {
@@ -67,6 +68,7 @@ class ProductCost {
     // Each block of rows reads weights anew that the cache does not hold.
     if (!core_.stays_in_cache(weights)) weights *= static_cast<double>(blocks.count + (blocks.rest > 0 ? 1 : 0));
     if (k_blocks_ > 1) weights *= kBlockedWeights;
+    if (is_split()) clocks = split_clocks(rows_, panels_ * p_.panels.width, p_.panels.k);
     const double input =
         p_.input_bytes * static_cast<double>(rows_) / static_cast<double>(std::max<int64_t>(p_.rows, 1));
     const double of_others = p_.blocking.split_columns ? input * (1 - 1.0 / cores_) : 0;
@@ -92,6 +94,11 @@ class ProductCost {
     const double step = core_.step(vectors, static_cast<double>(unit) / static_cast<double>(of_unit));
     return tiles * (depth * step + k_blocks * (kTileClocks + taps)) +
            static_cast<double>(rows * vectors) * (kEndClocks + (k_blocks - 1) * kPartialClocks);
+  }
+
+  bool is_split() const {
+    return p_.may_split && core_.has_matrix_registers() && p_.groups == 1 &&
+           pays_to_split(p_.rows, p_.panels.n, p_.panels.k);
   }
 
   const TiledProduct& p_;

@@ -18,6 +18,7 @@ struct TiledProduct {
   double input_bytes = 0;    // of A, each once
   int64_t element_size = 4;  // of the weights
   bool is_narrow = false;    // of 8-bit integers or bf16, which matrix units multiply where a CPU has some
+  bool may_split = false;    // as in Needs
   Blocking blocking;
 };
 double predicted_us(const Target& target, const TiledProduct& product);
@@ -33,6 +34,7 @@ class TileCost {
  public:
   explicit TileCost(const Target& target, bool is_narrow = false);
 
+  bool has_matrix_registers() const { return target_.products.matrix > 0; }
   int lanes() const { return lanes_; }
   int columns() const { return vectors_ * lanes_; }  // of the widest tile
   int most_rows(int vectors) const { return rows_[vectors - 1]; }
