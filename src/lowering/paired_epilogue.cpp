@@ -17,7 +17,9 @@ using Halves = std::array<Node*, 2>;
 
 std::optional<Halves> halves_of(const Node& root) {
   const Value* y = root.output();
-  if (!root.is(OpKind::matmul) || y->rank() == 0 || y->uses().size() != 2 || y->is_graph_output()) return std::nullopt;
+  if ((!root.is(OpKind::matmul) && !root.is(OpKind::expert_matmul)) || y->rank() == 0 || y->uses().size() != 2 ||
+      y->is_graph_output())
+    return std::nullopt;
   const Ints last = {static_cast<int64_t>(y->rank()) - 1};
   Halves halves = {};
   for (const ir::Use& use : y->uses()) {

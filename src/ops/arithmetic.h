@@ -10,8 +10,7 @@ struct Arithmetic {
   bool float8_products = false;    // there are kernels that multiply 8-bit floats
   bool weighted_products = false;  // of those, one takes u8 and i8 with any zero point, by constant weights only
   bool bf16_factors = false;       // products of f32 are faster where they may round their factors to bf16
-  bool packed_weights = false;     // products read constant weights of 4 and 8 bits, and dequantise them as they do
-  bool packed_experts = false;     // so do products by matrices of experts
+  bool packed_weights = false;     // products, of experts too, dequantise constant weights of 4 and 8 bits themselves
   bool f32_rows = false;           // kernels for rows and windows take f32 alone, and some ops have none
   bool paired_columns = false;     // products may finish neighbouring columns together (Problem::pairs)
   bool separate_matmuls = false;   // a matrix is read faster than columns of a wider one

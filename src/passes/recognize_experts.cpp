@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "ops/rules.h"
+#include "passes/gathered_matrices.h"
 #include "passes/match.h"
 #include "passes/rewrite.h"
 
@@ -25,16 +26,6 @@ struct GatheredMatrices {
   }
 };
 
-// Whether the node takes whole matrices of a stack, each by one number.
-bool takes_matrices(const ir::Node& node) {
-  if (node.is(OpKind::gather)) {
-    const int64_t axis = node.attrs<GatherAttrs>().axis;
-    return node.input(0)->rank() == 3 && (axis == 0 || axis == -3);
-  }
-  return node.is(OpKind::gather_nd) && node.input(0)->rank() == 3 && node.attrs<GatherNdAttrs>().batch_dims == 0 &&
-         node.input(1)->rank() > 0 && node.input(1)->shape().back() == Expr(1);
-}
-
 std::optional<GatheredMatrices> gathered_matrices(const Value* value) {
   const ir::Node* cast = made_by(value, OpKind::cast);
   const ir::Node* gather = cast ? cast->input(0)->producer() : value->producer();
@@ -44,22 +35,18 @@ std::optional<GatheredMatrices> gathered_matrices(const Value* value) {
 
 // matmul(x, weights[ids]) of one row each, or matmul(weights[ids], x) of one column.
 Result<bool> multiply_in_place(Rewrite& r) {
-  const auto& attrs = r.node->attrs<MatmulAttrs>();
   for (const size_t side : {1, 0}) {
     const std::optional<GatheredMatrices> gathered = gathered_matrices(r.input(side));
+    const std::optional<RowByMatrices> by = row_by_matrices(*r.node, side);
     Value* x = r.input(1 - side);
-    if (!gathered || x->rank() < 2 || !has_kernels(x->dtype())) continue;
-    // The dimension of x that is no K: where the gathered matrices stand at the right, its rows.
-    const bool is_transposed = side == 1 ? attrs.transpose_a : attrs.transpose_b;
-    const int64_t single = (side == 1) != is_transposed ? -2 : -1;
-    if (x->shape()[static_cast<size_t>(x->rank() + single)] != Expr(1)) continue;
+    if (!gathered || !by || !has_kernels(x->dtype())) continue;
     ExpertMatmulAttrs product;
-    product.transpose_w = side == 1 ? attrs.transpose_b : !attrs.transpose_a;
+    product.transpose_w = by->transposed;
     product.strict = true;
-    product.factors = attrs.factors;
+    product.factors = r.node->attrs<MatmulAttrs>().factors;
     Value* weights = gathered->weights();
     if (gathered->cast) weights = r.add(gathered->cast->attributes(), {weights});
-    Value* y = r.add(product, {r.squeeze(x, {single}), weights, gathered->ids(r)});
+    Value* y = r.add(product, {r.squeeze(x, {by->single}), weights, gathered->ids(r)});
     if (r.failed() || y->rank() + 1 != r.output()->rank()) return r.finish(r.output());  // nothing is changed
     r.absorb(gathered->gather);
     if (gathered->cast) r.absorb(gathered->cast);

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/encoding.h"
+#include "passes/gathered_matrices.h"
 #include "passes/match.h"
 
 namespace lathe {
@@ -95,12 +96,24 @@ bool is_second_factor(const Node& node, const ir::Use& use, const Arithmetic& ar
          is_product_float(matmul.output()->dtype());
 }
 
-bool is_of_experts_alone(const Node& node, const Arithmetic& arithmetic) {
+// Gathered for products of single rows, which recognize_experts makes products of experts.
+bool is_gathered_for_rows(const Node& node, const Node& gather) {
+  const Value* taken = gather.output();
+  if (!takes_matrices(gather) || taken->is_graph_output() || taken->uses().empty()) return false;
+  return std::ranges::all_of(taken->uses(), [&](const ir::Use& use) {
+    const std::optional<RowByMatrices> by =
+        use.node->is(OpKind::matmul) ? row_by_matrices(*use.node, use.index) : std::nullopt;
+    return by && fits_kernels(node, by->transposed ? 2 : 1);
+  });
+}
+
+// Kernels of GPUs take no single row without dimensions.
+bool is_of_experts_alone(const Node& node) {
   const Value* value = node.output();
-  if (!arithmetic.packed_experts || value->is_graph_output() || value->uses().empty()) return false;
+  if (value->is_graph_output() || value->uses().empty() || !is_product_float(value->dtype())) return false;
   return std::ranges::all_of(value->uses(), [&](const ir::Use& use) {
-    return use.node->is(OpKind::expert_matmul) && use.index == 1 && !use.node->input(0)->content() &&
-           is_product_float(value->dtype()) &&
+    if (!use.node->is(OpKind::expert_matmul)) return use.index == 0 && is_gathered_for_rows(node, *use.node);
+    return use.index == 1 && !use.node->input(0)->content() && use.node->output()->rank() > 1 &&
            fits_kernels(node, use.node->attrs<ExpertMatmulAttrs>().transpose_w ? 2 : 1);
   });
 }
@@ -124,7 +137,7 @@ bool is_multiplied_alone(const Node& node, const Value* value, bool is_transpose
 
 bool stays_packed(const Node& node, const Arithmetic& arithmetic) {
   return arithmetic.packed_weights && node.is(OpKind::dequantize) && has_known_scales(node) &&
-         (node.input(0)->rank() == 3 ? is_of_experts_alone(node, arithmetic)
+         (node.input(0)->rank() == 3 ? is_of_experts_alone(node)
                                      : is_multiplied_alone(node, node.output(), false, arithmetic)) &&
          has_numbers_alone(*node.input(0)->constant()) &&
          fit_products(*node.input(1)->constant(), node.output()->dtype());

@@ -34,7 +34,7 @@ class Widener {
       const bool reads_wide = reads(*node, [&](const Value* input) { return narrow_types_.contains(input); });
       if (node->is(OpKind::dequantize) && !computes(*node))
         LATHE_TRY(read_narrow(*node));
-      else if (reads_wide || (computes(*node) && reads(*node, is_narrow_value)))
+      else if (reads_wide || (computes(*node) && (node->is(OpKind::dequantize) || reads(*node, is_narrow_value))))
         LATHE_TRY(widen(*node));
     }
     for (size_t i = 0; i < graph_.outputs().size(); ++i) {

@@ -33,7 +33,6 @@ class CpuBackend final : public Backend {
                                    .weighted_products = integers,
                                    .bf16_factors = multiplies_bf16(*processor),
                                    .packed_weights = true,
-                                   .packed_experts = true,
                                    .f32_rows = true,
                                    .separate_matmuls = true},
                     .fuses_movement = true,

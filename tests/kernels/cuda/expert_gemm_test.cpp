@@ -5,11 +5,14 @@
 #include <set>
 
 #include "fixtures/ask_tactic.h"
+#include "kernels/cuda/convolution_problem.h"
 #include "kernels/cuda/emulated_device.h"
+#include "ops/rules.h"
 
 namespace lathe::cuda {
 
 const Tactic& expert_gemm_tactic();
+const Tactic& expert_gemm_weight_only_tactic();
 
 namespace {
 
@@ -107,6 +110,30 @@ TEST(CudaExpertGemm, RefusesWhatItCannotDo) {
   EXPECT_EQ(refusal([](Problem& p) { p.inputs[1].dims[0] = Expr::symbol(0); }), "no known number of matrices");
   EXPECT_EQ(refusal([](Problem& p) { p.inputs[0].dtype = DType::f64; }), "elements of type f64");
   EXPECT_EQ(refusal([](Problem& p) { p.target.limits.shared_bytes = 16; }),
+            "more experts than shared memory has room for their rows");
+}
+
+TEST(CudaExpertGemm, OfFewBitsRefusesWhatItCannotDo) {
+  const Tensor levels = any_levels({2, 64, 16}, 1);
+  Tensor scales = *Tensor::allocate(DType::f16, {2, 1, 16});
+  from_doubles(std::vector<double>(32, 0.5), scales);
+  const ExpertMatmulAttrs attrs;
+  const auto refusal = [&](const auto& change) {
+    Problem problem =
+        op_problem(attrs, {operand(DType::f16, {3, 64}), operand(DType::i8, {2, 64, 16}), operand(DType::i64, {3})},
+                   {operand(DType::f16, {3, 16})});
+    problem.inputs[1].constant = problem.inputs[1].weights = &levels;
+    put_before(problem, 1, "in=2; r2=mul r0 r1; out r2", {operand(DType::f16, {2, 1, 16})});
+    problem.inputs[1].operands[0].constant = problem.inputs[1].operands[0].weights = &scales;
+    problem.inputs[1].operands[0].blocks = {1, 64, 1};
+    change(problem);
+    return refusal_of(expert_gemm_weight_only_tactic(), problem).value_or("");
+  };
+  EXPECT_EQ(refusal([](Problem&) {}), "");
+  EXPECT_EQ(refusal([](Problem& p) { p.inputs[1].operands.clear(); }), "weights that are not packed");
+  EXPECT_EQ(refusal([](Problem& p) { p.inputs[0].dtype = DType::f64; }), "elements of type f64");
+  EXPECT_EQ(refusal([](Problem& p) { p.outputs[0] = operand(DType::f16, {16}); }), "a single row");
+  EXPECT_EQ(refusal([](Problem& p) { p.target.limits.shared_bytes = 8; }),
             "more experts than shared memory has room for their rows");
 }
 

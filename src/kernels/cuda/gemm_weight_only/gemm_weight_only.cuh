@@ -152,11 +152,16 @@ struct ScalarTile {
 
   float sums[kRows][2];
 
-  LATHE_DEVICE_MEMBER void run(const typename Columns::Weights& weights, const gemv::Rows<T>& rows,
-                               const gemm::Block& block, long, int cached) {
-    gemv::Stream<Columns, kWarps, kAhead, kOwn> stream(weights, block.column, block, cached);
+  LATHE_DEVICE_MEMBER void clear() {
     LATHE_UNROLL
     for (int r = 0; r < kRows; ++r) sums[r][0] = sums[r][1] = 0;
+  }
+
+  template <class Rows>
+  LATHE_DEVICE_MEMBER void run(const typename Columns::Weights& weights, const Rows& rows, const gemm::Block& block,
+                               long, int cached) {
+    gemv::Stream<Columns, kWarps, kAhead, kOwn> stream(weights, block.column, block, cached);
+    clear();
     dependency_wait();
     const auto none = [](int, int) {};
     stream.run(none, [&](int, const typename Columns::Panel& panel, int at) {
@@ -166,7 +171,7 @@ struct ScalarTile {
       for (int r = 0; r < kRows; ++r) {
         if (block.row + r >= rows.m) break;
         T row[16];
-        gemv::load_run<kWidth>(row, rows.x + (block.row + r) * rows.pitch, rows.stride, at, rows.k);
+        gemv::load_run<kWidth>(row, rows.at(block.row + r), rows.stride, at, rows.k);
         LATHE_UNROLL
         for (int e = 0; e < 16; ++e) LATHE_UNROLL
         for (int c = 0; c < 2; ++c) sums[r][c] = fmaf(to_float(row[e]), columns[c][e], sums[r][c]);

@@ -206,9 +206,10 @@ Tile stream_tile(const Problem& problem, const Gemv& gemv, const Blocks& blocks,
   std::string rows = fmt::format("{{{}, {}, 1, m, {}}}", of.workspace ? "rows" : "A_.data",
                                  source.number(of.workspace ? of.normalized->pitch() : gemv.pitch), gemv.k);
   if (normalizes) rows = of.normalized->rows(source, rows);
-  const std::string reader = normalizes   ? of.normalized->reader(gemv.rows(), blocks.threads())
-                             : staged > 0 ? fmt::format("SharedRows<{}, {}, {}>", type, gemv.rows(), blocks.threads())
-                                          : fmt::format("GlobalRows<{}, 8>", type);
+  const std::string reader =
+      normalizes   ? of.normalized->reader(gemv.rows(), blocks.threads())
+      : staged > 0 ? fmt::format("SharedRows<gemv::Rows<{}>, {}, {}>", type, gemv.rows(), blocks.threads())
+                   : fmt::format("GlobalRows<gemv::Rows<{}>, 8>", type);
   return {fmt::format("gemv::StreamTile<gemv::HalfColumns<{0}, {1}>, {0}, {2}, 1, {3}, {4}, {5}, gemv::{6}>", type,
                       gemv.k, blocks.warps, gemv.rows() / 8, stream.ahead(), stream.own(), reader),
           fmt::format("B_.data, {}, block, n, {}", rows, stream.cached(problem.target)), before + staged};

@@ -40,7 +40,7 @@ struct NormalizedRows {
     const Rows<T>& rows = source.rows;
     auto* states = reinterpret_cast<State*>(dynamic_shared());
     count = rows.m - block.row < kM ? static_cast<int>(rows.m - block.row) : kM;
-    for (int row = 0; row < count; ++row) copy(row_at(row), rows.x + (block.row + row) * rows.pitch);
+    for (int row = 0; row < count; ++row) copy(row_at(row), rows.at(block.row + row));
     copy_async_commit();
     copy_async_wait<0>();  // for what the thread itself has copied, which is all that it reads before the last barrier
     for (int row = 0; row < count; ++row) {

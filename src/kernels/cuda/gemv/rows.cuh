@@ -53,26 +53,29 @@ LATHE_DEVICE void load_pairs(unsigned (&to)[8], const T* from) {
 // A row begins at x + row * pitch, its elements `stride` apart.
 template <class T>
 struct Rows {
+  using Type = T;
   const T* x;
   long pitch, stride, m;
   int k;
+  LATHE_DEVICE_MEMBER const T* at(long row) const { return x + row * pitch; }
 };
 
-// Read from where they lie, W elements at once (load_run()).
-template <class T, int W>
+// Read from where they lie, W elements at once (load_run()). `Rows` is as above, or has other places of rows.
+template <class Rows, int W>
 struct GlobalRows {
-  using Source = Rows<T>;
-  Rows<T> rows;
+  using Source = Rows;
+  using T = typename Rows::Type;
+  Rows rows;
   long first;
 
-  LATHE_DEVICE_MEMBER void prepare(const Source&, const gemm::Block&) {}
-  LATHE_DEVICE_MEMBER void start(const Rows<T>& of, const gemm::Block& block) { rows = of, first = block.row; }
+  LATHE_DEVICE_MEMBER void prepare(const Rows&, const gemm::Block&) {}
+  LATHE_DEVICE_MEMBER void start(const Rows& of, const gemm::Block& block) { rows = of, first = block.row; }
 
   // A lane's elements of a row of the tile from element `at` of K on, in pairs; zeros outside. What a row that is not
   // there leaves as it is, is to be 0 from the beginning.
   LATHE_DEVICE_MEMBER void load(unsigned (&to)[8], int row, int at) const {
     if (first + row >= rows.m) return;
-    const T* from = rows.x + (first + row) * rows.pitch;
+    const T* from = rows.at(first + row);
     if (W == 8 && at + 16 <= rows.k) {
       load_pairs(to, from + at);
       return;
@@ -86,24 +89,25 @@ struct GlobalRows {
 
 // Brought to shared memory all together, so that a block waits for them once: with each panel's own reads it would wait
 // for one after the other, while its weights are there. Vectors of rows and of `pitch` lie at multiples of 16 bytes.
-template <class T, int kM, int kThreads>
+template <class Rows, int kM, int kThreads>
 struct SharedRows {
-  using Source = Rows<T>;
+  using Source = Rows;
+  using T = typename Rows::Type;
   static constexpr int kPad = 8;  // elements between rows, so that lanes of several rows read different banks
   T* own;
   int pitch, first, count;
 
-  LATHE_DEVICE_MEMBER void prepare(const Source&, const gemm::Block&) {}
-  LATHE_DEVICE_MEMBER void start(const Rows<T>& rows, const gemm::Block& block) {
+  LATHE_DEVICE_MEMBER void prepare(const Rows&, const gemm::Block&) {}
+  LATHE_DEVICE_MEMBER void start(const Rows& rows, const gemm::Block& block) {
     own = reinterpret_cast<T*>(dynamic_shared());
     const int length = block.blocks * 64;
     first = static_cast<int>(block.k), pitch = length + kPad;
     count = rows.m - block.row < kM ? static_cast<int>(rows.m - block.row) : kM;
     for (int row = 0; row < count; ++row) {
-      const T* from = rows.x + (block.row + row) * rows.pitch;
+      const T* from = rows.at(block.row + row);
       for (int at = thread_x() * 8; at < length; at += kThreads * 8) {
         const int left = gemm::clamp(rows.k - first - at, 8);
-        copy_async16_cached(own + row * pitch + at, left > 0 ? from + first + at : rows.x, left * 2);
+        copy_async16_cached(own + row * pitch + at, left > 0 ? from + first + at : from, left * 2);
       }
     }
     copy_async_commit();

@@ -93,6 +93,12 @@ struct StreamTile {
 
   float sums[kTiles][4];
 
+  LATHE_DEVICE_MEMBER void clear() {
+    LATHE_UNROLL
+    for (int j = 0; j < kTiles; ++j) LATHE_UNROLL
+    for (int e = 0; e < 4; ++e) sums[j][e] = 0;
+  }
+
   LATHE_DEVICE_MEMBER void run(typename Columns::Weights weights, const typename Reader::Source& rows,
                                const gemm::Block& block, long n, int cached) {
     long column = block.column + warp() / kWarps * kSlice;
@@ -100,9 +106,7 @@ struct StreamTile {
     Reader reader;
     reader.prepare(rows, block);
     Stream<Columns, kWarps, kAhead, kOwn> stream(weights, column, block, cached);
-    LATHE_UNROLL
-    for (int j = 0; j < kTiles; ++j) LATHE_UNROLL
-    for (int e = 0; e < 4; ++e) sums[j][e] = 0;
+    clear();
     dependency_wait();
     reader.start(rows, block);
     unsigned ahead[2][8] = {};  // of one tile of rows; more are read as they are multiplied

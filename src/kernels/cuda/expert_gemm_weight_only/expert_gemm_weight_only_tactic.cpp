@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows times the matrices of their experts, of 4 and 8 bits.
+#include <algorithm>
+
+#include "kernels/cuda/expert_gemm/expert_rows_tactic.h"
+#include "kernels/cuda/gemm_weight_only/streamed_weights_tactic.h"
+#include "kernels/cuda/match.h"
+
+namespace lathe::cuda {
+namespace {
+
+using weight_only::StreamedWeights;
+using weight_only::Tile;
+
+struct ExpertWeightOnly {
+  ExpertRows rows;
+  StreamedWeights weights;
+  int width = 0;                                       // elements of a row that are read at once; 0 = they lie apart
+  size_t ids() const { return 1 + weights.inputs(); }  // among the emission's inputs
+};
+
+struct Blocks {
+  Tile tile;
+  bool sorts = false;
+  RowParts parts() const { return {tile.rows, sorts}; }
+};
+
+std::vector<Config> configs(const Problem& problem, const ExpertWeightOnly& form) {
+  constexpr size_t kMostConfigs = 12;
+  const double sort_us = 1.5 * problem.target.launch_us;
+  const ExpertRows& rows = form.rows;
+  std::vector<Config> configs;
+  for (const Config& each : form.weights.configs(problem.target, rows.rows_of_each(), rows.used()))
+    for (const int64_t more : {1, 2}) {
+      const int64_t tile_rows = std::min(form.weights.tile_rows(rows.rows_of_each() * more), form.weights.most_rows());
+      if (more > 1 && tile_rows == form.weights.tile_rows(rows.rows_of_each())) continue;
+      const auto& own = each.as<weight_only::Blocks>();
+      const std::string text = fmt::format("rows={} {}", tile_rows, each.text);
+      const double us = each.predicted_us * (more > 1 ? 1.1 : 1);
+      configs.push_back(
+          {.text = text + " sorted", .predicted_us = us + sort_us, .choice = Blocks{{tile_rows, own}, true}});
+      if (rows.may_be_few(tile_rows))
+        configs.push_back({.text = text + " few", .predicted_us = us, .choice = Blocks{{tile_rows, own}, false}});
+    }
+  return best_first(std::move(configs), kMostConfigs);
+}
+
+SourceLaunch multiplying(const Problem& problem, const ExpertWeightOnly& form, const Blocks& blocks,
+                         Emission& emission) {
+  const ExpertRows& rows = form.rows;
+  const StreamedWeights& weights = form.weights;
+  const Tile& tile = blocks.tile;
+  const int64_t n = weights.first().n(), k = weights.first().k();
+  Source source("expert_gemm_weight_only/expert_gemm_weight_only.cuh");
+  source.input(0, rows.x, "A");
+  weights.declare(source, emission);
+  const gemm::Sink sink = gemm::declare_sink(source, rows.ending(problem, form.ids(), n), 1, emission);
+  const int64_t staged = weights.staged_bytes(tile, tile.rows, form.width, problem.target);
+  const int64_t shared = staged + tile.sums_bytes();
+  const Expr parts = rows.parts(blocks.parts());
+  const std::string call = fmt::format(
+      "using Tile = {0};\n"
+      "  const long rows = {1}, n = {2}, k = {3};\n"
+      "  const unsigned place = static_cast<unsigned>(block_x()), parts = static_cast<unsigned>({4});\n"
+      "  const int number = static_cast<int>(place % parts);\n"
+      "  expert_gemm::Part part;\n"
+      "  if (!{5}) return;\n"
+      "  const long m = part.end;\n"
+      "  const gemm::Block block = expert_gemm::block_of<Tile>(part, {6}, place / parts, 0, 1, k);\n"
+      "  Tile tile;\n"
+      "  if (part.expert < {6})\n"
+      "    tile.run({7}, expert_gemm::StreamedRows<A>{{&A_, part.order, {8}, m, {3}}}, block, n, 0);\n"
+      "  else\n"
+      "    tile.clear();\n"
+      "  gemv::finish<{9}, {10}>(tile, {11}, block, m, n, reinterpret_cast<float*>(dynamic_shared() + {12}));",
+      weights.tile_type(tile, "expert_gemm::StreamedRows<A>", form.width, staged), source.number(rows.rows), n, k,
+      source.number(parts), rows.find(source, blocks.parts(), form.ids(), shared), rows.experts,
+      weights.argument("part.expert"), source.number(rows.x.strides.back()),
+      std::min<int64_t>(sink.vector, gemv::kStreamColumns), tile.blocks.warps, sink.text, staged);
+  return source.finish(call, {parts * weights.stream(tile.blocks).blocks(), 1, 1},
+                       static_cast<uint32_t>(tile.threads()),
+                       static_cast<uint32_t>(shared + rows.shared_bytes(blocks.parts())));
+}
+
+Result<Emission> emit(const Problem& problem, const ExpertWeightOnly& form, const Config& config) {
+  const auto& blocks = config.as<Blocks>();
+  Emission emission;
+  emission.with_program = false;
+  emission.inputs = {{StepInput::input, 0}};
+  LATHE_TRY(form.weights.pack_into(emission));
+  emission.inputs.push_back({StepInput::input, 2});
+  add_operand_inputs(problem, emission);
+  form.rows.add_sorting(blocks.parts(), form.ids(), emission);
+  emission.launches.push_back(multiplying(problem, form, blocks, emission));
+  return emission;
+}
+
+}  // namespace
+
+Matched match_expert_gemm_weight_only(const Problem& problem) {
+  if (!problem.is(OpKind::expert_matmul)) return refuse("not rows by matrices of experts");
+  if (auto reason = unsupported_feature(problem, {.pairs = true, .packed_weights = true}))
+    return refuse(*std::move(reason));
+  ExpertRows rows;
+  if (auto reason = describe(problem, rows)) return refuse(*std::move(reason));
+  const DType dtype = problem.inputs[0].dtype;
+  ExpertWeightOnly form{
+      std::move(rows),
+      StreamedWeights(packed_matrices(problem.inputs[1], problem.attrs<ExpertMatmulAttrs>().transpose_w), dtype,
+                      problem.target)};
+  if (form.rows.x.strides.back() == Expr(1)) {
+    Shape strides(form.rows.x.strides.begin(), form.rows.x.strides.end() - 1);
+    strides.push_back(problem.inputs[0].offset);
+    form.width = gemm::copy_width(dtype, strides);
+  }
+  return match_form(problem, std::move(form), configs, emit);
+}
+
+}  // namespace lathe::cuda

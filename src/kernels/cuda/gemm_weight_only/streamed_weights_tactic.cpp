@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cuda/gemm_weight_only/streamed_weights_tactic.h"
+
+#include <algorithm>
+#include <cstring>
+#include <span>
+
+#include "base/divide.h"
+#include "kernels/cuda/match.h"
+#include "ops/rules.h"
+
+namespace lathe::cuda::weight_only {
+namespace {
+
+constexpr int64_t kColumns = gemv::kStreamColumns, kPanel = gemv::kStreamPanel;
+
+// Where a code of a panel is in B, and in the panel's words.
+struct Place {
+  int n, k, word, shift;
+};
+
+// In which of a lane's columns and elements of K the codes of its words are: see PackedColumns::operand_of().
+std::vector<Place> places_of(int bits) {
+  const int per_word = 32 / bits, pairs = per_word / 2, vectors = bits / 4;
+  std::vector<Place> places;
+  for (int lane = 0; lane < 32; ++lane)
+    for (int word = 0; word < bits; ++word)
+      for (int code = 0; code < per_word; ++code) {
+        const int step = word / vectors, pair = word % vectors * pairs + code % pairs, high = code / pairs;
+        places.push_back({lane / 4 + pair % 2 * 8, lane % 4 * 16 + step * 4 + pair / 2 * 2 + high,
+                          (word / 4 * 32 + lane) * 4 + word % 4, code % pairs * bits + high * 16});
+      }
+  return places;
+}
+
+// Of its own, for tensors of 4 bits are bytes to other kernels.
+std::string_view code_type(DType dtype) { return dtype == DType::f4e2m1 ? "f4e2m1" : device_type(dtype); }
+
+}  // namespace
+
+StreamedWeights::StreamedWeights(std::vector<PackedWeights> matrices, DType dtype, const Target& target)
+    : matrices_(std::move(matrices)),
+      dtype_(dtype),
+      is_scalar_(!is_matrix_half(target, dtype)),
+      has_zeros_(std::ranges::any_of(matrices_, &PackedWeights::has_other_zeros)) {}
+
+int64_t StreamedWeights::slices() const { return ceil_div(first().n(), kColumns); }
+int64_t StreamedWeights::panels() const { return ceil_div(first().k(), kPanel); }
+int64_t StreamedWeights::scale_blocks() const { return ceil_div(first().k(), first().block()); }
+
+// offset_of() in gemm_weight_only.cuh.
+int StreamedWeights::offset(int64_t n) const {
+  const DType dtype = scale_type();
+  if (dtype == DType::f16) return first().bits() == 4 && n % kColumns >= kColumns / 2 ? 64 : 1024;
+  return dtype == DType::bf16 && first().bits() == 4 ? 128 : 0;
+}
+
+// ---- packing
+
+Result<Tensor> StreamedWeights::pack_codes() const {
+  const int bits = first().bits();
+  LATHE_ASSIGN(Tensor packed, Tensor::allocate(DType::u32, {matrices() * slices(), panels(), bits / 4, 32, 4}));
+  std::memset(packed.mutable_data(), 0, packed.bytes());
+  auto* to = packed.mutable_as<uint32_t>();
+  const std::vector<Place> places = places_of(bits);
+  for (const PackedWeights& matrix : matrices_)
+    for (int64_t slice = 0; slice < slices(); ++slice)
+      for (int64_t panel = 0; panel < panels(); ++panel, to += bits * 32)
+        for (const Place& place : places) {
+          const int64_t n = slice * kColumns + place.n, k = panel * kPanel + place.k;
+          if (n < matrix.n() && k < matrix.k())
+            to[place.word] |= static_cast<uint32_t>(matrix.code(k, n)) << place.shift;
+        }
+  return packed;
+}
+
+// Scales or zeros, [matrix][slice][block][lane / 4][2].
+template <class Of>
+Result<Tensor> StreamedWeights::pack_pairs(const Of& of) const {
+  LATHE_ASSIGN(Tensor packed, Tensor::allocate(scale_type(), {matrices() * slices(), scale_blocks(), 8, 2}));
+  std::vector<double> values;
+  values.reserve(static_cast<size_t>(packed.volume()));
+  for (const PackedWeights& matrix : matrices_)
+    for (int64_t slice = 0; slice < slices(); ++slice)
+      for (int64_t block = 0; block < scale_blocks(); ++block)
+        for (int64_t i = 0; i < 16; ++i) {
+          const int64_t n = slice * kColumns + i / 2 + i % 2 * 8;
+          values.push_back(n < matrix.n() ? of(matrix, block * matrix.block(), n) : 0);
+        }
+  from_doubles(values, packed);
+  return packed;
+}
+
+Result<> StreamedWeights::pack_into(Emission& emission) const {
+  const auto add = [&](Result<Tensor> packed) -> Result<> {
+    emission.inputs.push_back({StepInput::packed, static_cast<uint32_t>(emission.packed.size())});
+    LATHE_ASSIGN(emission.packed.emplace_back(), std::move(packed));
+    return {};
+  };
+  LATHE_TRY(add(pack_codes()));
+  LATHE_TRY(add(pack_pairs(
+      [](const PackedWeights& matrix, int64_t k, int64_t n) { return static_cast<double>(matrix.scale(k, n)); })));
+  if (!has_zeros_) return {};
+  return add(pack_pairs([&](const PackedWeights& matrix, int64_t k, int64_t n) {
+    return static_cast<double>(matrix.zero(k, n)) + offset(n);
+  }));
+}
+
+// ---- the choice
+
+int64_t StreamedWeights::tile_rows(int64_t rows) const {
+  for (int64_t tile = is_scalar_ ? 1 : 8; tile < most_rows(); tile *= 2)
+    if (rows <= tile) return tile;
+  return most_rows();
+}
+
+gemv::PanelStream StreamedWeights::stream(const Blocks& blocks) const {
+  return {.panel_bytes = kColumns * kPanel * first().bits() / 8,
+          .slices = slices(),
+          .panels = panels(),
+          .warps = blocks.warps,
+          .groups = blocks.groups};
+}
+
+int64_t StreamedWeights::staged_bytes(const Tile& tile, int64_t rows, int width, const Target& target) const {
+  return is_scalar_ || width != 8 ? 0 : stream(tile.blocks).staged_bytes(rows, tile.sums_bytes(), target);
+}
+
+std::vector<Config> StreamedWeights::configs(const Target& target, int64_t rows, int64_t used) const {
+  constexpr double kShareOfTensorCores = 0.2, kSeen = 0.1;  // of what the longer part hides
+  constexpr int64_t kMostWarps = 64;                        // for each multiprocessor, in all
+  const double products = static_cast<double>(first().k()) * static_cast<double>(first().n() * used);
+  const double bytes = products * (first().bits() / 8.0 + 2.0 / static_cast<double>(first().block()));
+  const double each = is_scalar_ ? target.products.f32 : target.products.matrix * kShareOfTensorCores;
+  const auto at_once = static_cast<double>(std::max<int64_t>(rows, is_scalar_ ? 1 : 8));
+  const double computing = products * at_once / (std::max(each, 1.0) * target.cores * target.clock_mhz);
+  std::vector<Config> configs;
+  constexpr Blocks kBlocks[] = {{4, 1}, {8, 1}, {2, 4}, {1, 8}, {16, 1}, {2, 2}, {1, 4}},
+                   kScalar[] = {{4}, {8}, {16}, {2}, {1}};
+  for (const Blocks& blocks : is_scalar_ ? std::span<const Blocks>(kScalar) : kBlocks) {
+    const int64_t warps = blocks.warps;
+    gemv::PanelStream launch = stream(blocks);
+    launch.slices *= used;
+    if (warps > 1 && (warps > panels() || launch.slices * warps > kMostWarps * target.cores)) continue;
+    if (warps * blocks.groups > 4 && tile_rows(rows) > 32) continue;  // shared memory
+    const double memory = launch.predicted_us(bytes, target);
+    configs.push_back({.text = blocks.groups > 1 ? fmt::format("warps={} slices={}", warps, blocks.groups)
+                                                 : fmt::format("warps={}", warps),
+                       .predicted_us = std::max(memory, computing) + kSeen * std::min(memory, computing),
+                       .choice = blocks});
+  }
+  return best_first(std::move(configs));
+}
+
+// ---- the text
+
+void StreamedWeights::declare(Source& source, const Emission& emission) const {
+  constexpr std::string_view kNames[] = {"B", "S", "Z"};
+  for (size_t i = 0; i < inputs(); ++i) source.input(1 + i, packed_operand(emission.packed[i].content), kNames[i]);
+}
+
+std::string StreamedWeights::argument(std::string_view matrix) const {
+  const int64_t codes = slices() * panels() * first().bits() * 32, pairs = slices() * scale_blocks() * 16;
+  const auto at = [&](int64_t size) { return matrix.empty() ? "" : fmt::format(" + {} * {}L", matrix, size); };
+  return fmt::format("{{B_.data{}, S_.data{}, {}}}", at(codes), at(pairs),
+                     has_zeros_ ? "Z_.data" + at(pairs) : "nullptr");
+}
+
+std::string StreamedWeights::tile_type(const Tile& tile, std::string_view rows, int width, int64_t staged) const {
+  const std::string_view type = device_type(dtype_), code = code_type(first().dtype());
+  const gemv::PanelStream stream = this->stream(tile.blocks);
+  const int bits = first().bits();
+  const std::string columns =
+      fmt::format("weight_only::PackedColumns<{}, {}, {}, {}, {}, {}>", device_type(scale_type()), bits, has_zeros_,
+                  code, first().k(), first().block());
+  if (is_scalar_)
+    return fmt::format("weight_only::ScalarTile<{}, {}, {}, {}, {}, {}, {}, {}, {}>", columns, type, bits,
+                       tile.blocks.warps, tile.rows, stream.ahead(), stream.own(), width, code);
+  const std::string reader = staged > 0 ? fmt::format("SharedRows<{}, {}, {}>", rows, tile.rows, tile.threads())
+                                        : fmt::format("GlobalRows<{}, {}>", rows, width);
+  return fmt::format("gemv::StreamTile<{}, {}, {}, {}, {}, {}, {}, gemv::{}>", columns, type, tile.blocks.warps,
+                     tile.blocks.groups, tile.rows / 8, stream.ahead(), stream.own(), reader);
+}
+
+}  // namespace lathe::cuda::weight_only

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Weights of 4 and 8 bits as kernels of few rows stream and dequantise them (gemm_weight_only.cuh): how they are
+// packed, and the tiles that read them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "kernels/cuda/gemv/stream_tactic.h"
+#include "kernels/cuda/source.h"
+#include "tuning/packed_weights.h"
+
+namespace lathe::cuda::weight_only {
+
+// The choice: warps of a slice of columns, and such slices of a block.
+struct Blocks {
+  int64_t warps = 8, groups = 1;
+};
+
+struct Tile {
+  int64_t rows;
+  Blocks blocks;
+  int64_t threads() const { return 32 * blocks.warps * blocks.groups; }
+  int64_t sums_bytes() const { return blocks.warps * blocks.groups * rows * gemv::kStreamColumns * 4; }
+};
+
+class StreamedWeights {
+ public:
+  // Matrices of the same size, one behind the other, of which rows of `dtype` are multiplied by one each.
+  StreamedWeights(std::vector<PackedWeights> matrices, DType dtype, const Target& target);
+
+  const PackedWeights& first() const { return matrices_[0]; }
+  int64_t matrices() const { return static_cast<int64_t>(matrices_.size()); }
+  bool has_zeros() const { return has_zeros_; }
+  bool is_scalar() const { return is_scalar_; }  // matrix units do not multiply the type
+  // Inputs of the emission that they are: codes, scales, and zeros if there are any.
+  size_t inputs() const { return has_zeros_ ? 3 : 2; }
+
+  int64_t most_rows() const { return is_scalar_ ? 8 : 64; }
+  int64_t tile_rows(int64_t rows) const;  // of a tile for so many
+  gemv::PanelStream stream(const Blocks& blocks) const;
+  // Shared memory for `rows` rows, which are read from there if it is not 0; `width` of their elements are neighbours.
+  int64_t staged_bytes(const Tile& tile, int64_t rows, int width, const Target& target) const;
+
+  // In the order of their predicted times, for so many rows of each of `used` matrices.
+  std::vector<Config> configs(const Target& target, int64_t rows, int64_t used = 1) const;
+
+  // Adds them to the emission's inputs.
+  Result<> pack_into(Emission& emission) const;
+  // Declares them as B, S and Z, inputs 1 to inputs() of the emission.
+  void declare(Source& source, const Emission& emission) const;
+  // The argument of run() that they are: those of the matrix that is numbered by the text, "" = the only one.
+  std::string argument(std::string_view matrix) const;
+  // `rows`: the type that says where a row begins, with `width` neighbours that are read at once.
+  std::string tile_type(const Tile& tile, std::string_view rows, int width, int64_t staged) const;
+
+ private:
+  int64_t slices() const;
+  int64_t panels() const;
+  int64_t scale_blocks() const;
+  DType scale_type() const { return is_scalar_ ? DType::f32 : dtype_; }
+  int offset(int64_t n) const;
+  Result<Tensor> pack_codes() const;
+  template <class Of>
+  Result<Tensor> pack_pairs(const Of& of) const;
+
+  std::vector<PackedWeights> matrices_;
+  DType dtype_;
+  bool is_scalar_, has_zeros_;
+};
+
+}  // namespace lathe::cuda::weight_only
