@@ -5,10 +5,11 @@
 #include <cmath>
 
 #include "compose/count_up.h"
-#include "compose/rotary_embedding.h"
 #include "onnx/heads.h"
 #include "onnx/importer.h"
 #include "onnx/plugin_dims.h"
+#include "onnx/prepared_heads.h"
+#include "onnx/runtime_attention.h"
 
 namespace lathe::onnx {
 namespace {
@@ -36,7 +37,7 @@ enum Inputs {
 
 class GroupQueryAttention {
  public:
-  explicit GroupQueryAttention(NodeContext& c) : c_(c) {}
+  explicit GroupQueryAttention(NodeContext& c) : c_(c), prepared_(c, {kCosines, kSines, kQueryNorm, kKeyNorm}) {}
 
   void run() {
     read_attributes();
@@ -45,7 +46,8 @@ class GroupQueryAttention {
     read_heads();
     if (c_.failed()) return;
     find_places();
-    prepare(q_, kQueryNorm), prepare(k_, kKeyNorm);
+    ir::Value* places = prepared_.turns() && c_.has(kPositions) ? c_.input(kPositions) : places_;
+    q_ = prepared_.queries(q_, places), k_ = prepared_.keys(k_, places);
     write(k_, kPastKey, 1);
     write(v_, kPastValue, 2);
     ir::Value* mask = mask_of_keys();
@@ -62,9 +64,7 @@ class GroupQueryAttention {
     attributes_.softcap = c_.real("softcap", 0);
     causal_ = c_.flag("causal", true);
     window_ = c_.integer("local_window_size", -1);
-    turns_ = c_.flag("do_rotary", false), interleaved_ = c_.flag("rotary_interleaved", false);
     has_sink_ = c_.has(kSink) || c_.integer("smooth_softmax", -1) == 1;
-    epsilon_ = c_.real("qk_norm_epsilon", 1e-6F);
     if (c_.failed()) return;
     if (heads_ < 1 || kv_heads_ < 1 || heads_ % kv_heads_ != 0)
       c_.invalid("num_heads is {}, expected a multiple of kv_num_heads, {}", heads_, kv_heads_);
@@ -82,12 +82,9 @@ class GroupQueryAttention {
       c_.unsupported("sliding_window_cache is not supported; give a cache of all tokens with local_window_size");
     if (c_.integer("qk_output", 0) != 0 || c_.wants(3))
       c_.unsupported("output_qk is not supported; attention keeps no scores");
-    for (const auto& [a, b, names] : {std::tuple(kKey, kValue, "key and value"),
-                                      {kPastKey, kPastValue, "past_key and past_value"},
-                                      {kCosines, kSines, "cos_cache and sin_cache"},
-                                      {kQueryNorm, kKeyNorm, "q_norm_weight and k_norm_weight"}})
+    for (const auto& [a, b, names] :
+         {std::tuple(kKey, kValue, "key and value"), {kPastKey, kPastValue, "past_key and past_value"}})
       if (c_.has(a) != c_.has(b)) c_.invalid("{} are given together or not at all", names);
-    if (turns_ && !c_.has(kCosines)) c_.invalid("do_rotary needs cos_cache and sin_cache");
   }
 
   // [batch, heads, tokens, size] of inputs that lie next to each other, or in one.
@@ -99,19 +96,10 @@ class GroupQueryAttention {
     for (const size_t i : {kPastKey, kPastValue})
       if (c_.has(i)) require_rank(c_, i, c_.input(i), "batch, heads, tokens, size");
     if (c_.failed()) return;
-    const int64_t all = c_.has(kKey) ? heads_ : heads_ + 2 * kv_heads_;
-    const std::optional<int64_t> width = c_.dim(query, 2).as_constant();
-    if (!width) return c_.unsupported("the last dimension of the query must be known");
-    if (*width % all != 0) return c_.invalid("the query has rows of {}, which are not those of {} heads", *width, all);
-    size_ = *width / all;
-    q_ = split_heads(c_, query, all);
-    if (c_.has(kKey)) {
-      k_ = split_heads(c_, c_.input(kKey), kv_heads_), v_ = split_heads(c_, c_.input(kValue), kv_heads_);
-    } else {
-      k_ = c_.slice(q_, 1, heads_, heads_ + kv_heads_), v_ = c_.slice(q_, 1, heads_ + kv_heads_, all);
-      q_ = c_.slice(q_, 1, 0, heads_);
-    }
-    if (attributes_.scale == 0) attributes_.scale = 1 / std::sqrt(static_cast<double>(size_));
+    const auto heads = read_heads_of(c_, {query, c_.input(kKey), c_.input(kValue)}, heads_, kv_heads_);
+    if (!heads) return;
+    q_ = heads->q, k_ = heads->k, v_ = heads->v;
+    if (attributes_.scale == 0) attributes_.scale = 1 / std::sqrt(static_cast<double>(*c_.dim(q_, 3).as_constant()));
   }
 
   // Where the first new token of each sequence is, i64[batch], and which token of its sequence each query is. Where
@@ -125,22 +113,6 @@ class GroupQueryAttention {
     if (!c_.has(kPastKey)) return;
     first_ = c_.select(c_.binary(Op::equal, total_, queries), c_.ints({0}), c_.minus(lengths_, queries));
     places_ = c_.plus(places_, c_.unsqueeze(first_, {1}));
-  }
-
-  // Queries or keys, normalised and turned.
-  void prepare(ir::Value*& x, Inputs norm) {
-    if (ir::Value* scale = c_.input(norm)) {
-      RmsNormalizationAttrs attributes;
-      attributes.epsilon = epsilon_;
-      x = c_.add(attributes, {x, scale});
-    }
-    if (!turns_) return;
-    ir::Value *cosines = c_.input(kCosines), *sines = c_.input(kSines);
-    const std::optional<int64_t> half = c_.dim(cosines, 1).as_constant();
-    if (!half || cosines->rank() != 2 || 2 * *half > size_)
-      return c_.unsupported("cos_cache must have two dimensions, the last one known and at most half of {}", size_);
-    ir::Value* places = c_.has(kPositions) ? c_.input(kPositions) : places_;
-    x = rotary_embedding(c_, x, c_.gather(cosines, places, 0), c_.gather(sines, places, 0), {interleaved_, 2 * *half});
   }
 
   // New rows x become those of the cache up to the longest sequence; the whole cache is an output.
@@ -189,10 +161,10 @@ class GroupQueryAttention {
   }
 
   NodeContext& c_;
+  PreparedHeads prepared_;
   AttentionAttrs attributes_;
-  int64_t heads_ = 0, kv_heads_ = 0, size_ = 0, window_ = -1;
-  bool causal_ = true, turns_ = false, interleaved_ = false, has_sink_ = false;
-  double epsilon_ = 0;
+  int64_t heads_ = 0, kv_heads_ = 0, window_ = -1;
+  bool causal_ = true, has_sink_ = false;
   ir::Value *q_ = nullptr, *k_ = nullptr, *v_ = nullptr;
   ir::Value *lengths_ = nullptr, *total_ = nullptr, *first_ = nullptr, *places_ = nullptr;
 };

@@ -53,6 +53,18 @@ ir::Value* mask_of(NodeContext& c, const RuntimeAttention& how) {
 
 }  // namespace
 
+std::optional<AttentionHeads> read_heads_of(NodeContext& c, const AttentionHeads& rows, int64_t heads, int64_t shared) {
+  const int64_t all = rows.k ? heads : heads + 2 * shared;
+  const std::optional<int64_t> width = c.dim(rows.q, 2).as_constant();
+  if (!width) c.unsupported("the last dimension of the query must be known");
+  if (width && *width % all != 0) c.invalid("the query has rows of {}, which are not those of {} heads", *width, all);
+  if (c.failed()) return std::nullopt;
+  ir::Value* q = split_heads(c, rows.q, all);
+  if (rows.k) return AttentionHeads{q, split_heads(c, rows.k, shared), split_heads(c, rows.v, shared)};
+  return AttentionHeads{c.slice(q, 1, 0, heads), c.slice(q, 1, heads, heads + shared),
+                        c.slice(q, 1, heads + shared, all)};
+}
+
 std::optional<RuntimeAttention> runtime_attention(NodeContext& c) {
   RuntimeAttention how;
   how.heads = c.require_integer("num_heads");

@@ -13,6 +13,10 @@ struct AttentionHeads {
   ir::Value *q, *k, *v;
 };
 
+// Heads of rows [batch, tokens, size] that lie next to each other: those of keys and values are `shared`, and lie
+// behind those of queries where `rows` has no keys and values (null). nullopt after an error.
+std::optional<AttentionHeads> read_heads_of(NodeContext& c, const AttentionHeads& rows, int64_t heads, int64_t shared);
+
 struct RuntimeAttention {
   int64_t heads = 0;
   double scale = 0;              // 0 = the inverse root of the head size

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+// PagedAttention of ONNX Runtime's domain: attention of tokens of several sequences, packed end to end, over keys and
+// values that lie in blocks of one pool. New keys and values are written there first. Numbers of blocks that a sequence
+// has no use for may be anything; a block that does not exist is not written, and a gather of it is what gathers make
+// of indices that lie outside.
+#include <cmath>
+
+#include "compose/count_up.h"
+#include "compose/packed_tokens.h"
+#include "compose/paged_cache.h"
+#include "onnx/heads.h"
+#include "onnx/importer.h"
+#include "onnx/plugin_dims.h"
+#include "onnx/prepared_heads.h"
+#include "onnx/runtime_attention.h"
+
+namespace lathe::onnx {
+namespace {
+
+using Op = ElementwiseOp;
+
+enum Inputs {
+  kQuery,
+  kKey,
+  kValue,
+  kKeyCache,
+  kValueCache,
+  kStarts,  // of sequences among the tokens, and their end
+  kPast,    // how many keys each sequence has already
+  kTable,
+  kCosines,
+  kSines,
+  kSlots,
+  kSink,
+  kQueryNorm,
+  kKeyNorm,
+  kKeyScale,
+  kValueScale,
+  kBounds  // of the numbers of queries and of keys of a sequence; 0 = unknown
+};
+
+constexpr int64_t kNoBlock = INT32_MAX;  // in no pool
+
+class PagedAttention {
+ public:
+  explicit PagedAttention(NodeContext& c) : c_(c), prepared_(c, {kCosines, kSines, kQueryNorm, kKeyNorm}) {}
+
+  void run() {
+    read_attributes();
+    refuse();
+    if (c_.failed()) return;
+    read_heads();
+    if (c_.failed()) return;
+    read_sequences();
+    const PackedTokens tokens(c_, {c_.input(kQuery), starts_});
+    find_places(tokens);
+    ir::Value* places = c_.unsqueeze(places_, {0});
+    q_ = prepared_.queries(q_, places), k_ = prepared_.keys(k_, places);
+    ir::Value* slots = slots_of(tokens);
+    ir::Value *keys = write(kKeyCache, k_, slots, 1), *values = write(kValueCache, v_, slots, 2);
+    // As many tokens as sequences are mostly one of each, and a sequence each for attention, whosever they are.
+    const bool is_step = c_.dim(c_.input(kQuery), 0) == c_.dim(c_.input(kPast), 0);
+    const Rows rows = is_step ? rows_of_tokens() : rows_of_sequences(tokens);
+    std::vector<ir::Value*> inputs{rows.queries, read_blocks(c_, keys, rows.table),
+                                   read_blocks(c_, values, rows.table)};
+    inputs.push_back(visible_to(rows));
+    if (c_.has(kSink)) inputs.push_back(c_.reshape(c_.input(kSink), {heads_}));
+    ir::Value* y = merge_heads(c_, c_.add(attributes_, std::move(inputs)));
+    c_.set_output(0, is_step ? c_.squeeze(y, {1}) : packed(y, tokens));
+  }
+
+ private:
+  // What attention sees as its batch.
+  struct Rows {
+    ir::Value* queries;  // [rows, heads, queries, size]
+    ir::Value* table;    // [rows, blocks]
+    ir::Value* places;   // of queries: [rows, queries]
+    ir::Value* ends;     // of keys: [rows]
+  };
+
+  void read_attributes() {
+    heads_ = c_.require_integer("num_heads"), kv_heads_ = c_.require_integer("kv_num_heads");
+    attributes_.scale = c_.real("scale", 0);
+    attributes_.softcap = c_.real("softcap", 0);
+    causal_ = c_.flag("is_causal", true);
+    window_ = c_.integer("local_window_size", -1);
+    if (c_.failed()) return;
+    if (heads_ < 1 || kv_heads_ < 1 || heads_ % kv_heads_ != 0)
+      c_.invalid("num_heads is {}, expected a multiple of kv_num_heads, {}", heads_, kv_heads_);
+    if (window_ < -1 || window_ == 0) c_.invalid("local_window_size is {}, expected a size, or -1 for none", window_);
+  }
+
+  void refuse() {
+    for (const char* type : {"k_quant_type", "v_quant_type"})
+      if (c_.string(type, "NONE") != "NONE")
+        c_.unsupported("{} '{}' is not supported; give a cache of floats", type, c_.string(type, ""));
+    if (c_.has(kKeyScale) || c_.has(kValueScale))
+      c_.unsupported("k_scale and v_scale are not supported; give a cache of floats");
+    for (const char* type : {"k_cache_dtype", "v_cache_dtype"})
+      if (const std::string name = c_.string(type, ""); !name.empty() && name != "float16" && name != "bfloat16")
+        c_.unsupported("{} '{}' is not supported; give a cache of floats", type, name);
+    if (c_.string("kv_cache_layout", "SEPARATE") != "SEPARATE")
+      c_.unsupported("kv_cache_layout '{}' is not supported; give a cache of keys and one of values",
+                     c_.string("kv_cache_layout", ""));
+    if (c_.integer("v_head_size", 0) != 0)
+      c_.unsupported("v_head_size is not supported without kv_cache_layout 'LATENT'");
+    if (c_.integer("rotary_offset", 0) != 0)
+      c_.unsupported("rotary_offset {} is not supported; the first elements of a head turn",
+                     c_.integer("rotary_offset", 0));
+    if (c_.has(kSlots)) c_.unsupported("slot_mapping is not supported; new tokens follow those of their sequence");
+    if (c_.has(kKey) != c_.has(kValue)) c_.invalid("key and value are given together or not at all");
+  }
+
+  // q, k and v: [1, heads, tokens, size].
+  void read_heads() {
+    ir::Value* query = c_.require(kQuery);
+    for (const size_t i : {kQuery, kKey, kValue})
+      if (c_.has(i)) require_rank(c_, i, c_.input(i), "tokens, size");
+    for (const size_t i : {kKeyCache, kValueCache}) {
+      ir::Value* cache = c_.require(i);
+      if (c_.failed()) return;
+      require_rank(c_, i, cache, "blocks, block size, heads, size");
+      if (cache->dtype() != query->dtype())
+        c_.unsupported("{} is {}, but the query is {}; give a cache of the query's type",
+                       i == kKeyCache ? "key_cache" : "value_cache", name_of(cache->dtype()), name_of(query->dtype()));
+    }
+    if (c_.failed()) return;
+    const auto whole = [&](size_t i) { return c_.has(i) ? c_.unsqueeze(c_.input(i), {0}) : nullptr; };
+    const auto heads = read_heads_of(c_, {whole(kQuery), whole(kKey), whole(kValue)}, heads_, kv_heads_);
+    if (!heads) return;
+    q_ = heads->q, k_ = heads->k, v_ = heads->v;
+    if (attributes_.scale == 0) attributes_.scale = 1 / std::sqrt(static_cast<double>(*c_.dim(q_, 3).as_constant()));
+  }
+
+  // The table has 0 for blocks without keys, and for numbers below 0 one that no block has.
+  void read_sequences() {
+    past_ = c_.cast(c_.require(kPast), DType::i64);
+    require_rank(c_, kPast, past_, "sequences");
+    require_rank(c_, kTable, c_.require(kTable), "sequences, blocks");
+    if (c_.failed()) return;
+    batch_ = c_.shape_of(past_, 0, 1);
+    starts_ = c_.require_shape("cumulative_sequence_length", c_.require(kStarts), c_.plus(batch_, c_.ints({1})),
+                               "one more than sequences");
+    starts_ = c_.cast(starts_, DType::i64);
+    ir::Value* table = c_.require(kTable);
+    table = c_.require_shape("block_table", table, c_.concat({batch_, c_.shape_of(table, 1, 2)}, 0),
+                             "sequences, and blocks of one");
+    table = c_.cast(table, DType::i64);
+    block_ = c_.shape_of(c_.input(kKeyCache), 1, 2);
+    if (ir::Value* most = bound(1)) {
+      ir::Value* last = c_.divide(c_.plus(most, c_.minus(block_, c_.ints({1}))), block_);
+      last = c_.select(c_.binary(Op::greater, most, 0.0), last, c_.shape_of(table, 1, 2));
+      table = c_.add(SliceAttrs{}, {table, c_.ints({0}), last, c_.ints({1}), c_.ints({1})});
+    }
+    first_ = c_.slice(starts_, 0, 0, -1);
+    counts_ = c_.minus(c_.slice(starts_, 0, 1, INT64_MAX), first_);
+    lengths_ = c_.plus(past_, counts_);
+    blocks_ = c_.shape_of(table, 1, 2);
+    ir::Value* used = c_.binary(Op::less, c_.mul(count_up(c_, blocks_), block_), c_.unsqueeze(lengths_, {1}));
+    table = c_.select(used, table, c_.integer_scalar(0));
+    table_ = c_.select(c_.binary(Op::less, table, 0.0), c_.integer_scalar(kNoBlock), table);
+  }
+
+  // An element of the node's bounds, as i64[1]; null = there are none.
+  ir::Value* bound(int64_t i) {
+    if (!c_.has(kBounds)) return nullptr;
+    return c_.slice(c_.cast(c_.input(kBounds), DType::i64), 0, i, i + 1);
+  }
+
+  // Of each token, where it is in its sequence, counted with the past.
+  void find_places(const PackedTokens& tokens) {
+    sequences_ = c_.binary(Op::min, tokens.sequences(), c_.minus(batch_, c_.ints({1})));
+    places_ = c_.plus(c_.gather(past_, sequences_, 0), tokens.positions());
+  }
+
+  // [tokens, 2]; tokens that have no block, or no sequence, are for a block that does not exist.
+  ir::Value* slots_of(const PackedTokens& tokens) {
+    ir::Value* own = c_.divide(places_, block_);
+    ir::Value* has_one = c_.binary(Op::logical_and, tokens.counted(), c_.binary(Op::less, own, blocks_));
+    ir::Value* at = c_.plus(c_.mul(sequences_, blocks_), c_.binary(Op::min, own, c_.minus(blocks_, c_.ints({1}))));
+    ir::Value* number = c_.select(has_one, c_.gather(c_.reshape(table_, {-1}), at, 0), c_.integer_scalar(kNoBlock));
+    ir::Value* place = c_.minus(places_, c_.mul(own, block_));
+    return c_.concat({c_.unsqueeze(number, {1}), c_.unsqueeze(place, {1})}, 1);
+  }
+
+  ir::Value* write(Inputs cache, ir::Value* heads, ir::Value* slots, size_t output) {
+    ir::Value* rows = c_.squeeze(c_.transpose(heads, {0, 2, 1, 3}), {0});
+    ir::Value* written = write_to_blocks(c_, c_.input(cache), rows, slots);
+    c_.set_output(output, written);
+    return written;
+  }
+
+  Rows rows_of_tokens() {
+    return {c_.transpose(q_, {2, 1, 0, 3}), c_.gather(table_, sequences_, 0), c_.unsqueeze(places_, {1}),
+            c_.gather(lengths_, sequences_, 0)};
+  }
+
+  // As many queries for each sequence as one may have. Those that stand for none see the first key.
+  Rows rows_of_sequences(const PackedTokens&) {
+    ir::Value* all = c_.shape_of(c_.input(kQuery), 0, 1);
+    queries_ = all;
+    if (ir::Value* most = bound(0))
+      queries_ = c_.select(c_.binary(Op::greater, most, 0.0), c_.binary(Op::min, most, all), all);
+    ir::Value *places = c_.unsqueeze(count_up(c_, queries_), {0}), *none = c_.integer_scalar(0);
+    ir::Value* is_one = c_.binary(Op::less, places, c_.unsqueeze(counts_, {1}));
+    ir::Value* at = c_.select(is_one, c_.plus(c_.unsqueeze(first_, {1}), places), none);
+    ir::Value* taken = c_.gather(c_.squeeze(c_.transpose(q_, {0, 2, 1, 3}), {0}), at, 0);
+    places = c_.select(is_one, c_.plus(c_.unsqueeze(past_, {1}), places), none);
+    return {c_.transpose(taken, {0, 2, 1, 3}), table_, places, lengths_};
+  }
+
+  // [rows, 1, queries, keys]
+  ir::Value* visible_to(const Rows& rows) {
+    ir::Value *keys = count_up(c_, c_.mul(blocks_, block_)), *places = c_.unsqueeze(rows.places, {1, 3});
+    ir::Value* visible = causal_ ? c_.binary(Op::less_equal, keys, places)
+                                 : c_.binary(Op::less, keys, c_.unsqueeze(rows.ends, {1, 2, 3}));
+    if (window_ < 0) return visible;
+    ir::Value* first = c_.minus(places, c_.integer_scalar(window_));
+    return c_.binary(Op::logical_and, visible, c_.binary(Op::greater, keys, first));
+  }
+
+  // Of y[sequences, queries, size] the rows of tokens.
+  ir::Value* packed(ir::Value* y, const PackedTokens& tokens) {
+    ir::Value* at = c_.plus(c_.mul(sequences_, queries_), tokens.positions());
+    at = c_.binary(Op::min, at, c_.minus(c_.mul(batch_, queries_), c_.ints({1})));
+    return c_.gather(c_.reshape(y, c_.concat({c_.ints({-1}), c_.shape_of(y, 2)}, 0)), at, 0);
+  }
+
+  NodeContext& c_;
+  PreparedHeads prepared_;
+  AttentionAttrs attributes_;
+  int64_t heads_ = 0, kv_heads_ = 0, window_ = -1;
+  bool causal_ = true;
+  ir::Value *q_ = nullptr, *k_ = nullptr, *v_ = nullptr;
+  // Of sequences: their number, the first token, how many tokens are new, were there, and are there then.
+  ir::Value *batch_ = nullptr, *starts_ = nullptr, *first_ = nullptr, *counts_ = nullptr, *past_ = nullptr,
+            *lengths_ = nullptr;
+  ir::Value *table_ = nullptr, *block_ = nullptr, *blocks_ = nullptr;
+  ir::Value *sequences_ = nullptr, *places_ = nullptr;  // of tokens
+  ir::Value* queries_ = nullptr;                        // of a sequence, at most
+};
+
+}  // namespace
+
+void import_paged_attention(NodeContext& c) { PagedAttention(c).run(); }
+
+}  // namespace lathe::onnx
