@@ -13,6 +13,7 @@
 #include "device/launch.h"
 #include "onnx/import.h"
 #include "onnx/reader.h"
+#include "plan/aliased_bindings.h"
 #include "plan/writer.h"
 
 namespace lathe::bench {
@@ -126,12 +127,18 @@ Result<> Subject::load() {
   }
   LATHE_TRY(context_->memory_bytes());  // sets shapes up
   for (size_t i = 0; i < plan.bindings.size(); ++i) {
-    LATHE_ASSIGN(DeviceMemory memory, device_->allocate(context_->bytes(i)));
-    const DType dtype = plan.tensors[plan.bindings[i].tensor].dtype;
-    if (plan.bindings[i].is_input)
-      LATHE_TRY(fill_randomly(*device_, *queue_, memory, dtype, static_cast<uint32_t>(i + 1)));
-    LATHE_TRY(context_->set_address(i, memory.data()));
-    memory_.push_back(std::move(memory));
+    const auto kept = plan.bindings[i].is_input ? std::nullopt : plan::aliased_input(plan, static_cast<uint32_t>(i));
+    if (kept) {  // caches stay where they are
+      addresses_.push_back(addresses_[*kept]);
+    } else {
+      LATHE_ASSIGN(DeviceMemory memory, device_->allocate(context_->bytes(i)));
+      const DType dtype = plan.tensors[plan.bindings[i].tensor].dtype;
+      if (plan.bindings[i].is_input)
+        LATHE_TRY(fill_randomly(*device_, *queue_, memory, dtype, static_cast<uint32_t>(i + 1)));
+      addresses_.push_back(memory.data());
+      memory_.push_back(std::move(memory));
+    }
+    LATHE_TRY(context_->set_address(i, addresses_.back()));
   }
   return device_->wait(*queue_);
 }
@@ -196,11 +203,11 @@ std::string Subject::to_json(const Timings& timings) const {
 Result<std::vector<std::byte>> Subject::outputs() {
   LATHE_ASSIGN(const QueueTurn turn, QueueTurn::take(*queue_));
   std::vector<std::byte> all;
-  for (size_t i = 0; i < memory_.size(); ++i) {
+  for (size_t i = 0; i < addresses_.size(); ++i) {
     if (engine_->plan().bindings[i].is_input) continue;
     const size_t at = all.size();
     all.resize(at + context_->bytes(i));
-    LATHE_TRY(device_->download(all.data() + at, memory_[i].data(), context_->bytes(i), *queue_));
+    LATHE_TRY(device_->download(all.data() + at, addresses_[i], context_->bytes(i), *queue_));
   }
   return all;
 }

@@ -53,6 +53,7 @@ class Subject {
   double build_ms_ = 0, load_ms_ = 0, first_ms_ = 0;
   std::shared_ptr<const Engine> engine_;
   std::vector<DeviceMemory> memory_;
+  std::vector<std::byte*> addresses_;  // of bindings
   std::unique_ptr<Queue> queue_;
   std::unique_ptr<Context> context_;  // goes first: it waits for the work that uses the memory
   std::string name_;

@@ -15,8 +15,12 @@ double microseconds(const Work& work, const Target& target) {
 
 double CostModel::bytes_of(const ir::Value* value) const {
   double bytes = static_cast<double>(size_of(value->dtype()));
-  for (const Expr& dim : value->shape()) bytes *= static_cast<double>(dim.evaluate(optimum_).value_or(1));
+  for (const Expr& dim : value->shape()) bytes *= at_optimum(dim);
   return bytes;
+}
+
+double CostModel::at_optimum(const Expr& size) const {
+  return static_cast<double>(size.evaluate(optimum_).value_or(1));
 }
 
 bool CostModel::pays(const ir::Value* value, const Way& way, const Way& otherwise) {

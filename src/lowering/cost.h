@@ -33,6 +33,7 @@ class CostModel {
       : target_(std::move(target)), optimum_(std::move(optimum)) {}
 
   double bytes_of(const ir::Value* value) const;
+  double at_optimum(const Expr& size) const;
   double microseconds(const Work& work) const { return lathe::microseconds(work, target_); }
   // Whether the value is to be had by `way`, which costs less than what would be done otherwise. Kept as a decision.
   bool pays(const ir::Value* value, const Way& way, const Way& otherwise);

@@ -10,6 +10,7 @@
 #include "lowering/expression_builder.h"
 #include "lowering/level_nodes.h"
 #include "lowering/moved_epilogue.h"
+#include "lowering/pages.h"
 #include "lowering/paired_epilogue.h"
 #include "lowering/producers.h"
 #include "lowering/program_builder.h"
@@ -296,7 +297,9 @@ class Grouper {
       for (size_t input = 0; input < regions_[i].root->num_inputs(); ++input) {
         const Node& root = *regions_[i].root;
         if (refused_.has_producer(root, input)) continue;
-        std::optional<Region> movement = movement_before(root, input, order_, may_join_);
+        std::optional<Region> movement;
+        if (prologues_) movement = pages_before(root, input, order_, may_join_, costs_);
+        if (!movement) movement = movement_before(root, input, order_, may_join_);
         if (movement) join(*movement, i, input, movement->expression);
       }
   }

@@ -220,7 +220,7 @@ class LayoutTerms {
     for (const Region& box : region.boxes) add_operands(box);
     if (!region.boxes.empty()) return;
     const Value* result = region.result();
-    const auto& [space, program, operands, reads, normalization] = region.expression;
+    const auto& [space, program, operands, reads, normalization, paged_dim] = region.expression;
     const auto is_whole = [&](const Value* operand) { return pass_of(operand) >= pass_of(result); };
     const auto whole = static_cast<double>(std::count_if(operands.begin(), operands.end(), is_whole));
     for (size_t i = 0; i < operands.size(); ++i) {

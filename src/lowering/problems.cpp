@@ -8,8 +8,26 @@
 #include "passes/stays_packed.h"
 
 namespace lathe {
+namespace {
 
 using ir::Value;
+
+// Dimensions whose parts lie within each other, as those of a reshape that a transpose follows do, are one again:
+// attentions take no others.
+Operand with_parts_joined(Operand operand) {
+  size_t at = 0;
+  for (size_t& count : operand.reassociation) {
+    const auto nests = [&] { return operand.strides[at] == operand.dims[at + 1] * operand.strides[at + 1]; };
+    for (; count > 1 && nests(); --count) {
+      const OperandDim outer = operand.take_out_dim(at);
+      operand.dims[at] = outer.extent * operand.dims[at];
+    }
+    at += count;
+  }
+  return operand;
+}
+
+}  // namespace
 
 Dims Problems::at_optimum(const Shape& shape) const {
   Dims dims;
@@ -98,10 +116,31 @@ void Problems::add_outputs(const Region& region, Problem& problem) const {
     }
 }
 
+// Keys or values in the blocks of a pool, whose space is [batch, heads, blocks, keys of one, size].
+Operand Problems::paged(const Expression& producer, const Value& input) const {
+  enum { kBatch, kHeads, kBlocks, kKeys, kSize };
+  const auto& [space, program, operands, reads, normalization, paged_dim] = producer;
+  Operand pool = operand_of(operands[0]);
+  const OperandDim blocks = pool.dim(*paged_dim);
+  const Operand along = along_axes(operands[0], reads[0], space);
+  pool.dims = input.shape();
+  pool.strides = {0, along.strides[kHeads], along.strides[kKeys], along.strides[kSize]};
+  pool.offset = along.offset;
+  pool.pages = {blocks, along.dims[kKeys], along.opt_dims[kKeys]};
+  const Operand named = along_axes(operands[1], reads[1], space);
+  Operand table = operand_of(operands[1]);
+  table.dims = {named.dims[kBatch], named.dims[kBlocks]};
+  table.strides = {named.strides[kBatch], named.strides[kBlocks]};
+  table.offset = named.offset;
+  pool.operands = {with_optimum(std::move(table))};
+  return with_optimum(std::move(pool));
+}
+
 // What a kernel reads in place of an input of its root. Weights that it dequantises as it reads them lie as they are,
 // and their scales in blocks.
 Operand Problems::produced(const Expression& producer, const Value& input) const {
-  const auto& [space, program, operands, reads, normalization] = producer;
+  if (producer.paged_dim) return paged(producer, input);
+  const auto& [space, program, operands, reads, normalization, paged_dim] = producer;
   const ir::Node& last = *input.producer();
   const bool is_packed = stays_packed(last, options_.traits.arithmetic);
   const bool moves = !is_packed && producer.moves_elements(input.shape());
@@ -112,6 +151,8 @@ Operand Problems::produced(const Expression& producer, const Value& input) const
     return operand;
   }
   if (moves) operand.reassociation = space.reassociation();
+  if (moves && operands.size() == 1 && input.uses()[0].node->is(OpKind::attention))
+    operand = with_optimum(with_parts_joined(std::move(operand)));
   if (program.is_identity() && operand.dtype == input.dtype()) return operand;
   operand.program = program;
   for (size_t i = 1; i < operands.size(); ++i) {
@@ -158,7 +199,7 @@ Problem Problems::empty() const {
 Problem Problems::of(const Region& region) const {
   Problem problem = empty();
   if (region.kind != RegionKind::pointwise) add_inputs(region, problem);
-  const auto& [space, program, operands, reads, normalization] = region.expression;
+  const auto& [space, program, operands, reads, normalization, paged_dim] = region.expression;
   for (size_t i = 0; i < operands.size(); ++i) problem.operands.push_back(along_axes(operands[i], reads[i], space));
   problem.program = program;
   problem.pairs = region.pairs;

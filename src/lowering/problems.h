@@ -29,6 +29,7 @@ class Problems {
   void add_inputs(const Region& region, Problem& problem) const;
   void add_outputs(const Region& region, Problem& problem) const;
   Operand produced(const Expression& producer, const ir::Value& input) const;
+  Operand paged(const Expression& producer, const ir::Value& input) const;
   Operand along_axes(const ir::Value* value, const Read& read, const Space& space) const;
   Operand operand_of(const ir::Value* value) const;
   Operand with_optimum(Operand operand) const;

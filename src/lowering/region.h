@@ -59,6 +59,9 @@ struct Expression {
   // Of a product's first factor: the node that normalises the rows of the first operand by the others. The program is
   // that operand then.
   const ir::Node* normalization = nullptr;
+  // Of an attention's keys or values: the first operand is a pool of blocks, read in the block that the second one
+  // names. Its map says 0 along this dimension of the pool.
+  std::optional<size_t> paged_dim;
 
   // Whether operands that do not just broadcast to a result of these dims, over its own axes, are among them.
   bool moves_elements(const Shape& dims) const;

@@ -56,6 +56,11 @@ std::string operand_text(const Operand& operand) {
   for (const size_t count : operand.reassociation) text += fmt::format("/{}", count);
   for (size_t d = 0; d < operand.blocks.size(); ++d)
     text += fmt::format("{}{}", d == 0 ? " by " : "x", operand.blocks[d]);
+  if (operand.pages)
+    text += fmt::format(" in {} blocks of {} by {}", operand.pages->blocks.opt_extent, operand.pages->opt_size,
+                        operand.pages->blocks.opt_stride) +
+            open_text({operand.pages->blocks.extent, operand.pages->size, operand.pages->blocks.stride}) + " of " +
+            operand_text(operand.operands[0]);
   if (operand.padding) text += fmt::format(" in {} from {}", operand.padding->value, to_string(operand.padding->begin));
   return text;
 }
@@ -96,6 +101,16 @@ OperandDim Operand::take_out_dim(size_t at) {
   return taken;
 }
 
+Operand pool_of(const Operand& operand) {
+  Operand pool = operand;
+  const Operand::Pages& pages = *operand.pages;
+  pool.dims[0] = pages.blocks.extent, pool.strides[0] = pages.blocks.stride, pool.dims[2] = pages.size;
+  pool.opt_dims[0] = pages.blocks.opt_extent, pool.opt_strides[0] = pages.blocks.opt_stride;
+  pool.opt_dims[2] = pages.opt_size;
+  pool.pages.reset(), pool.operands.clear();
+  return pool;
+}
+
 bool is_collapsed(const Operand& operand) {
   return std::ranges::any_of(operand.reassociation, [](size_t count) { return count != 1; });
 }
@@ -134,6 +149,8 @@ std::optional<std::string> unsupported_feature(const Problem& problem, const Fea
       return "factors of two types";
   for (const Operand& operand : problem.operands)
     if (operand.padding && !supported.fill) return "an operand with padding";
+  for (size_t i = 0; i < problem.inputs.size(); ++i)
+    if (problem.inputs[i].pages && !has(supported.pages, i)) return "an input in blocks that a table names";
   for (size_t i = 0; i < problem.inputs.size(); ++i)
     if (problem.inputs[i].normalization && !supported.normalized_rows)
       return "rows that are normalised as they are read";

@@ -53,6 +53,16 @@ struct Operand {
   // (ops quantize and dequantize). The input is then a matrix of packed levels (tuning/packed_weights.h), whose program
   // takes off the zero point, operand 1 if there is one, and multiplies by the scale, operand 0.
   Dims blocks;
+  // Of keys or values [batch, heads, keys, size] of attention that lie in blocks of one pool, which all sequences
+  // share: `strides` are those within a block, 0 along the batch. operands[0] is the table [batch, keys / size of a
+  // block] of the numbers of blocks. A number counts from the end where it is negative; keys of a block that is not
+  // there are 0.
+  struct Pages {
+    OperandDim blocks;  // of the pool
+    Expr size;          // keys of a block
+    int64_t opt_size = 0;
+  };
+  std::optional<Pages> pages;
   // Of a product's first factor: the op that normalises its rows as they are read, which lie along K. `operands` are
   // its scale and its bias, of K elements, if it has one. Null = they are multiplied as they are.
   const Attributes* normalization = nullptr;
@@ -66,6 +76,8 @@ struct Operand {
   bool is_scaled_by_blocks() const { return !operands.empty() && !operands[0].blocks.empty(); }
 };
 
+// The pool of an operand with pages: [blocks, heads, size of a block, size].
+Operand pool_of(const Operand& operand);
 // Whether some dimension of the op consists of several, or of none.
 bool is_collapsed(const Operand& operand);
 // The op's own dimensions: those that are collapsed, as one.
@@ -112,6 +124,7 @@ struct Features {
   uint32_t permuted_inputs = 0;      // in another order, each dimension still at one stride
   uint32_t reassociated_inputs = 0;  // in another order, with dimensions of several axes
   uint32_t prologues = 0;            // Operand::program
+  uint32_t pages = 0;                // Operand::pages
   bool float8 = false;               // is_factor_float8(), of factors, of what programs read and of results
   bool packed_weights = false;       // of a product: Operand::is_scaled_by_blocks(), its second factor
   bool normalized_rows = false;      // of a product: Operand::normalization

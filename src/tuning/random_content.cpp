@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <limits>
 #include <random>
 #include <vector>
 
@@ -43,11 +44,14 @@ void fill_randomly(Tensor& tensor, uint32_t seed) {
 
 void fill_with_ids(Tensor& tensor, int64_t count, uint32_t seed) {
   std::mt19937 generator(seed);
-  std::uniform_int_distribution<int64_t> ids(0, std::clamp<int64_t>(count, 1, 100) - 1);  // that all types hold
   dispatch(tensor.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    if constexpr (std::is_integral_v<T>)
+    if constexpr (std::is_integral_v<T>) {
+      const int64_t most =
+          sizeof(T) < sizeof(int64_t) ? static_cast<int64_t>(std::numeric_limits<T>::max()) : INT64_MAX;
+      std::uniform_int_distribution<int64_t> ids(0, std::clamp<int64_t>(count, 1, most) - 1);
       for (int64_t i = 0; i < tensor.volume(); ++i) tensor.mutable_as<T>()[i] = static_cast<T>(ids(generator));
+    }
   });
 }
 

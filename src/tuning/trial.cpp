@@ -11,6 +11,7 @@
 #include "ops/rules.h"
 #include "tuning/needs.h"
 #include "tuning/packed_weights.h"
+#include "tuning/paged_content.h"
 #include "tuning/random_content.h"
 
 namespace lathe {
@@ -85,20 +86,29 @@ Result<std::byte*> place(const Tensor& content, DeviceMemory& memory, Device& de
 
 }  // namespace
 
+// How many things there are that the operand's elements are numbers of.
+std::optional<int64_t> TrialData::ids_of(const Operand& operand) const {
+  if (problem_.is(OpKind::expert_matmul) && &operand == &problem_.inputs[2]) return problem_.inputs[1].opt_dims[0];
+  for (const Operand& input : problem_.inputs)
+    if (input.pages && &operand == &input.operands[0]) return input.pages->blocks.opt_extent;
+  return std::nullopt;
+}
+
 Result<TrialData::Slot> TrialData::make_slot(const Operand& operand, uint32_t seed, Use use, Device& device,
                                              Queue& queue) const {
-  const bool has_ids = problem_.is(OpKind::expert_matmul) && &operand == &problem_.inputs[2];
+  const std::optional<int64_t> ids = ids_of(operand);
   Slot slot;
   if (operand.omitted) return slot;
   slot.arg.dtype = operand.dtype;
-  set_arg_dims(slot.arg, operand.opt_dims, operand.opt_strides);
-  const Span span = span_of(operand.opt_dims, operand.opt_strides);
+  const Operand whole = operand.pages ? pool_of(operand) : operand;
+  set_arg_dims(slot.arg, whole.opt_dims, whole.opt_strides);
+  const Span span = span_of(whole.opt_dims, whole.opt_strides);
   slot.first = span.first;
   if (operand.weights && span.count <= operand.weights->volume()) {
     slot.memory = *operand.weights;
-  } else if (has_ids) {
+  } else if (ids) {
     LATHE_ASSIGN(slot.memory, Tensor::allocate(operand.dtype, {span.count}));
-    fill_with_ids(slot.memory, problem_.inputs[1].opt_dims[0], seed);
+    fill_with_ids(slot.memory, *ids, seed);
   } else if (!is_floating(operand.dtype) && !is_small_integer(operand.dtype) && !is_factor_float8(operand.dtype) &&
              seed != kOutputSeed) {
     // Larger integers are indices and sizes, which no random number can stand for.
@@ -219,7 +229,9 @@ Result<Tensor> TrialData::content_of(const Operand& operand) const {
   if (operand.is_scaled_by_blocks()) return dequantized(operand);
   LATHE_ASSIGN(const Tensor dense,
                gather(slot.memory, slot.first, slot.arg, is_floating(slot.arg.dtype) ? DType::f32 : slot.arg.dtype));
-  return dense.reshaped(opt_whole_dims(operand));
+  if (!operand.pages) return dense.reshaped(opt_whole_dims(operand));
+  LATHE_ASSIGN(const Tensor table, content_of(operand.operands[0]));
+  return in_order(dense, table, operand.opt_dims);
 }
 
 Result<Expected> TrialData::expected(double tolerance) const {

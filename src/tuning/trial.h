@@ -37,6 +37,7 @@ class TrialData {
     std::byte* start() const { return static_cast<std::byte*>(arg.data) - bytes_before(); }
   };
   // Of a tensor of the problem.
+  std::optional<int64_t> ids_of(const Operand& operand) const;
   Result<Slot> make_slot(const Operand& operand, uint32_t seed, Use use, Device& device, Queue& queue) const;
   const Slot& slot_of(const Operand& operand) const { return slots_.at(&operand); }
   const Slot& output_slot() const { return slot_of(problem_.outputs[0]); }

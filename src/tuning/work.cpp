@@ -15,7 +15,7 @@ double bytes_of(const Operand& operand) {
   if (is_packed(operand.dtype)) return static_cast<double>(operand.constant->bytes());
   double bytes = bits_of(operand.dtype) / 8.0;
   for (size_t d = 0; d < operand.opt_dims.size(); ++d)
-    if (d >= operand.opt_strides.size() || operand.opt_strides[d] != 0)
+    if (d >= operand.opt_strides.size() || operand.opt_strides[d] != 0 || operand.pages)
       bytes *= static_cast<double>(operand.opt_dims[d]);
   return bytes;
 }

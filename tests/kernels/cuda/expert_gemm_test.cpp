@@ -7,6 +7,7 @@
 #include "fixtures/ask_tactic.h"
 #include "kernels/cuda/convolution_problem.h"
 #include "kernels/cuda/emulated_device.h"
+#include "kernels/cuda/kernel_check.h"
 #include "ops/rules.h"
 
 namespace lathe::cuda {

@@ -11,6 +11,7 @@
 #include "kernels/cuda/compiled_ahead.h"
 #include "kernels/cuda/emulated_device.h"
 #include "ops/rules.h"
+#include "tuning/paged_content.h"
 
 namespace lathe::cuda {
 namespace {
@@ -162,12 +163,9 @@ struct Step {
 
 Result<> compile(const Backend& backend, const Problem& problem, const Emission& emission, Step& step) {
   for (const SourceLaunch& source : emission.launches) {
-    if (!source.launch.library.empty()) {
-      step.launches.push_back(source.launch);
-      continue;
-    }
-    LATHE_ASSIGN(step.objects.emplace_back(), backend.compiler.compile(source.source));
     step.launches.push_back(source.launch);
+    if (!source.launch.library.empty()) continue;
+    LATHE_ASSIGN(step.objects.emplace_back(), backend.compiler.compile(source.source));
     step.launches.back().code = static_cast<uint32_t>(step.objects.size() - 1);
   }
   for (const auto& object : step.objects) step.code.emplace_back(object);
@@ -196,6 +194,7 @@ Result<Placed> place_input(const Backend& backend, const Problem& problem, const
     return place(backend, cuda::operand(packed.dtype(), packed.dims()), &packed, queue);
   }
   Operand operand = operand_of(problem, input);
+  if (operand.pages) operand = pool_of(operand);
   const Tensor& content = input.kind == StepInput::input     ? inputs[input.index]
                           : input.kind == StepInput::operand ? operands[input.index]
                                                              : prologue_operands[prologue_operand_of(problem, input)];
@@ -227,6 +226,7 @@ Result<std::vector<Tensor>> contents_of(const std::vector<Operand>& operands, co
 
 // What the root reads instead of x, in f32.
 Result<Tensor> apply_prologue(const Operand& input, const Tensor& x, std::span<const Tensor> operands, bool round) {
+  if (input.pages) return in_order(x, operands[0], input.opt_dims);
   if (input.normalization) {  // rounded to its type
     std::vector<Tensor> read(operands.begin(), operands.end());
     read.insert(read.begin(), x);
@@ -362,7 +362,7 @@ Result<> check_kernel(const Backend& backend, const Tactic& tactic, const Proble
     else if (input.constant)
       inputs[i] = *input.constant;
     else if (!input.omitted)
-      inputs[i] = random_tensor(input.dtype, input.opt_dims, generator);
+      inputs[i] = random_tensor(input.dtype, (input.pages ? pool_of(input) : input).opt_dims, generator);
   }
   LATHE_ASSIGN(operands, contents_of(problem.operands, options.operands, generator));
   std::vector<Operand> prologue_operands;
@@ -373,7 +373,7 @@ Result<> check_kernel(const Backend& backend, const Tactic& tactic, const Proble
                run_kernel(backend, tactic, problem, config, inputs, operands, options.symbols, before));
   for (size_t i = 0, first = 0; i < problem.inputs.size(); first += problem.inputs[i++].operands.size()) {
     const Operand& input = problem.inputs[i];
-    if (!input.is_computed() && !input.normalization) continue;
+    if (!input.is_computed() && !input.normalization && !input.pages) continue;
     const auto own = std::span(before).subspan(first, input.operands.size());
     LATHE_ASSIGN(inputs[i], apply_prologue(input, inputs[i], own, options.round_prologues));
   }

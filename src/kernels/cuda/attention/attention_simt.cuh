@@ -5,6 +5,7 @@
 
 #include "attention/logits.cuh"
 #include "lib/computed.cuh"
+#include "lib/paged.cuh"
 #include "lib/reduce.cuh"
 
 struct LargestOf {

@@ -49,7 +49,7 @@ bool fits_tensor_cores(const Problem& problem) {
   if (!is_matrix_half(problem.target, dtype) && !(dtype == DType::f32 && problem.tf32)) return false;
   const auto vector = static_cast<int64_t>(16 / size_of(dtype));
   for (size_t i = 0; i < 3; ++i) {
-    const Operand& operand = problem.inputs[i];
+    const Operand operand = problem.inputs[i].pages ? pool_of(problem.inputs[i]) : problem.inputs[i];
     if (operand.dtype != dtype || head_size(problem, i) % vector != 0 || unit_dim(operand) != 3 ||
         vector_width(operand) < vector)
       return false;
@@ -69,6 +69,19 @@ std::string declare_program(Source& source, const Problem& problem, size_t input
   source.prologue(x.program, views, emission.inputs.size(), name);
   add_prologue_inputs(problem, input, emission);
   return fmt::format("Computed<{0}, {0}Prologue>{{{0}_, {0}Prologue_}}", name);
+}
+
+// The tables of blocks that keys and values lie in, which become inputs of the emission; gives the objects of what the
+// kernel reads so.
+std::string declare_tables(Source& source, const Problem& problem, Emission& emission) {
+  std::string objects;
+  for (const size_t i : {1, 2}) {
+    if (!problem.inputs[i].pages) continue;
+    source.input(emission.inputs.size(), problem.inputs[i].operands[0], fmt::format("{}Table", kNames[i]));
+    add_prologue_inputs(problem, i, emission);
+    objects += fmt::format("const Paged<{0}Pool, {0}Table> {0}_{{{0}Pool_, {0}Table_}}; ", kNames[i]);
+  }
+  return objects;
 }
 
 void add(const Problem& problem, const Heads& heads, const Blocking& shape, std::vector<Config>& configs) {
@@ -128,9 +141,12 @@ Result<Emission> emit(const Problem& problem, const Heads& heads, const Config& 
                 : shape.tensor_cores ? "attention/attention.cuh"
                                      : "attention/attention_simt.cuh");
   for (size_t i = 0; i < 3; ++i) {
-    source.input(i, problem.inputs[i], kNames[i]);
+    const bool paged = problem.inputs[i].pages.has_value();
+    source.input(i, paged ? pool_of(problem.inputs[i]) : problem.inputs[i],
+                 fmt::format("{}{}", kNames[i], paged ? "Pool" : ""));
     emission.inputs.push_back({StepInput::input, i});
   }
+  const std::string paged = declare_tables(source, problem, emission);
   const std::string logits = declare_logits(source, problem, emission);
   source.output(0, problem.outputs[0], "Y");
   source.fusion(problem, emission.inputs.size());
@@ -138,7 +154,7 @@ Result<Emission> emit(const Problem& problem, const Heads& heads, const Config& 
   std::string operands;
   for (size_t i = 0; i < 3; ++i) operands += declare_program(source, problem, i, emission) + ", ";
   if (few) {
-    emission.launches.push_back(decode::launch(source, problem, *few, operands + "Y_, " + logits));
+    emission.launches.push_back(decode::launch(source, problem, *few, operands + "Y_, " + logits, paged));
     return emission;
   }
   const std::string kernel =
@@ -147,7 +163,7 @@ Result<Emission> emit(const Problem& problem, const Heads& heads, const Config& 
                         shape.keys, shape.splits)
           : fmt::format("attend_simt<{}, {}, {}, {}>", heads.size, heads.value_size, shape.warps, shape.queries);
   const lathe::Shape& q = problem.inputs[0].dims;
-  emission.launches.push_back(source.finish(fmt::format("{}({}Y_, {}, fusion_);", kernel, operands, logits),
+  emission.launches.push_back(source.finish(fmt::format("{}{}({}Y_, {}, fusion_);", paged, kernel, operands, logits),
                                             {q[0] * q[1] * ceildiv(q[2], shape.rows()) * shape.splits, 1, 1},
                                             static_cast<uint32_t>(shape.warps * 32),
                                             static_cast<uint32_t>(shape.shared_bytes(heads))));
@@ -159,7 +175,7 @@ Result<Emission> emit(const Problem& problem, const Heads& heads, const Config& 
 
 Matched match_attention(const Problem& problem) {
   if (!problem.is(OpKind::attention)) return refuse("not an attention");
-  if (auto reason = unsupported_feature(problem, {.reassociated_inputs = 7, .prologues = 7}))
+  if (auto reason = unsupported_feature(problem, {.reassociated_inputs = 7, .prologues = 7, .pages = 6}))
     return refuse(*std::move(reason));
   const DType dtype = problem.inputs[0].dtype;
   if (!is_short_float(dtype)) return refuse(fmt::format("its input is {}", name_of(dtype)));

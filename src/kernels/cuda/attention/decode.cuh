@@ -35,6 +35,12 @@ LATHE_DEVICE Vec<uint32, 4> load_words(const Computed<Tensor, Program>& tensor, 
   for (int i = 0; i < kCount; ++i) rounded.at[i] = as_operand<T>(v[i]);
   return bit_cast<Vec<uint32, 4>>(rounded);
 }
+template <class Pool, class Table>
+LATHE_DEVICE Vec<uint32, 4> load_words(const Paged<Pool, Table>& tensor, const long (&c)[4]) {
+  long at[4];
+  if (!tensor.find(c, at)) return {};
+  return load_words(tensor.pool, at);
+}
 
 // Brings a key's row, or a value's, to the last cache: what lies there may still be written.
 template <class Tensor>
@@ -45,6 +51,9 @@ LATHE_DEVICE void prefetch_row(const Tensor& tensor, const long (&c)[4]) {
 }
 template <class Tensor, class Program>
 LATHE_DEVICE void prefetch_row(const Computed<Tensor, Program>&, const long (&)[4]) {}
+// Where it lies may be computed by a launch before.
+template <class Pool, class Table>
+LATHE_DEVICE void prefetch_row(const Paged<Pool, Table>&, const long (&)[4]) {}
 
 // Keys are passed over where no row of the tile sees them: by booleans, or where the mask, of numbers, does not exceed
 // `low`. They weigh nothing in a row whose largest logit exceeds `floor`. A tile with another row is computed again

@@ -108,11 +108,12 @@ void add_configs(const Problem& problem, std::vector<Config>& configs) {
     }
 }
 
-SourceLaunch launch(Source& source, const Problem& problem, const Blocks& blocks, const std::string& operands) {
+SourceLaunch launch(Source& source, const Problem& problem, const Blocks& blocks, const std::string& operands,
+                    const std::string& objects) {
   const lathe::Shape &q = problem.inputs[0].dims, &k = problem.inputs[1].dims;
   const Hiding hiding = hiding_of(problem);
-  const std::string call = fmt::format("decode::attend<{}, {}, {}, {}, {}, {}>({}, fusion_, decode::Skipping{});",
-                                       key_size(problem), value_size(problem), blocks.warps, blocks.row_tiles,
+  const std::string call = fmt::format("{}decode::attend<{}, {}, {}, {}, {}, {}>({}, fusion_, decode::Skipping{});",
+                                       objects, key_size(problem), value_size(problem), blocks.warps, blocks.row_tiles,
                                        blocks.splits, hiding.rechecks, operands, hiding.text);
   const Expr rows = q[2] * floordiv(q[1], k[1]);
   SourceLaunch launch =

@@ -17,7 +17,8 @@ struct Blocks {
 // Of a problem that tensor cores take: none where there are too many rows.
 void add_configs(const Problem& problem, std::vector<Config>& configs);
 
-// `operands`: the text of what is read and written, and of the logits.
-SourceLaunch launch(Source& source, const Problem& problem, const Blocks& blocks, const std::string& operands);
+// `operands`: the text of what is read and written, and of the logits; `objects`: of objects that are declared first.
+SourceLaunch launch(Source& source, const Problem& problem, const Blocks& blocks, const std::string& operands,
+                    const std::string& objects);
 
 }  // namespace lathe::cuda::decode

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "lib/computed.cuh"
+#include "lib/paged.cuh"
 
 // d += a b for 16 rows, 8 columns, and as much of K as 32 bytes hold.
 template <class T>
@@ -41,6 +42,19 @@ struct Tile {
       const int row = i / kChunks, column = i % kChunks * kVector;
       const bool inside = row < rows && column < tensor.dim(3);
       const T* from = inside ? base + (first + row) * tensor.stride(2) + column : base;
+      copy_async16(data + row * kPitch + column, from, inside ? 16 : 0);
+    }
+  }
+
+  template <int Threads, class Pool, class Table>
+  LATHE_DEVICE_MEMBER void copy_from(const Paged<Pool, Table>& tensor, const long (&c)[4], long first) const {
+    constexpr int kChunks = kColumns / kVector;
+    for (int i = thread_x(); i < kRows * kChunks; i += Threads) {
+      const int row = i / kChunks, column = i % kChunks * kVector;
+      const long wanted[4] = {c[0], c[1], first + row, column};
+      long at[4];
+      const bool inside = wanted[2] < tensor.dim(2) && column < tensor.dim(3) && tensor.find(wanted, at);
+      const T* from = tensor.pool.data + (inside ? offset_of(tensor.pool, at) : 0);
       copy_async16(data + row * kPitch + column, from, inside ? 16 : 0);
     }
   }

@@ -206,17 +206,27 @@ template <int kDepth, class Out>
 LATHE_DEVICE void scatter_nd_clear(const Out& out, int* winners) {
   for_each(count_subtensors(out, kDepth), [&](long i) { winners[i] = 0; });
 }
-template <int kDepth, class Indices, class Out>
-LATHE_DEVICE void scatter_nd_claim(const Indices& indices, const Out& out, int* winners) {
+// The tuple of that number, which is at c[0 .. rank of indices - 2]; false when it lies outside.
+template <int kDepth, class Indices, class Out, int N, int M>
+LATHE_DEVICE bool numbered_tuple(const Out& out, const Indices& indices, long number, long (&c)[N],
+                                 long (&position)[M]) {
+  for (int i = Indices::kRank - 2; i >= 0; --i) {
+    c[i] = number % indices.dim(i);
+    number /= indices.dim(i);
+  }
+  return read_tuple<0, kDepth>(out, indices, c, position);
+}
+template <class Indices>
+LATHE_DEVICE long count_tuples(const Indices& indices) {
   long tuples = 1;
   for (int i = 0; i + 1 < Indices::kRank; ++i) tuples *= indices.dim(i);
-  for_each(tuples, [&](long tuple) {
-    long c[kCoordinates<Indices>] = {}, position[kCoordinates<Out>] = {}, rest = tuple;
-    for (int i = Indices::kRank - 2; i >= 0; --i) {
-      c[i] = rest % indices.dim(i);
-      rest /= indices.dim(i);
-    }
-    if (!read_tuple<0, kDepth>(out, indices, c, position)) return;
+  return tuples;
+}
+template <int kDepth, class Indices, class Out>
+LATHE_DEVICE void scatter_nd_claim(const Indices& indices, const Out& out, int* winners) {
+  for_each(count_tuples(indices), [&](long tuple) {
+    long c[kCoordinates<Indices>] = {}, position[kCoordinates<Out>] = {};
+    if (!numbered_tuple<kDepth>(out, indices, tuple, c, position)) return;
     long flat = 0;
     for (int i = 0; i < kDepth; ++i) flat = flat * out.dim(i) + position[i];
     atomic_max(winners + flat, static_cast<int>(tuple) + 1);
@@ -240,4 +250,34 @@ LATHE_DEVICE void scatter_nd_write(const Data& data, const Indices& indices, con
     for (int i = kDepth; i < Out::kRank; ++i) from[Indices::kRank - 1 + i - kDepth] = c[i];
     element(out, c) = element(updates, from);
   });
+}
+
+// The same into what is there, a block for each tuple: those that a later tuple repeats write nothing.
+template <int kDepth, class Indices, class Updates, class Out>
+LATHE_DEVICE void scatter_nd_in_place(const Indices& indices, const Updates& updates, const Out& out) {
+  int* const repeated = reinterpret_cast<int*>(dynamic_shared());
+  if (thread_x() == 0) *repeated = 0;
+  dependency_wait();
+  barrier();
+  const long tuple = block_x(), tuples = count_tuples(indices);
+  long from[kCoordinates<Updates>] = {}, to[kCoordinates<Out>] = {};
+  if (!numbered_tuple<kDepth>(out, indices, tuple, from, to)) return;
+  for (long later = tuple + 1 + thread_x(); later < tuples; later += block_threads()) {
+    long c[kCoordinates<Indices>] = {}, position[kCoordinates<Out>] = {};
+    bool is_same = numbered_tuple<kDepth>(out, indices, later, c, position);
+    for (int i = 0; i < kDepth; ++i) is_same &= position[i] == to[i];
+    if (is_same) *repeated = 1;
+  }
+  barrier();
+  if (*repeated != 0) return;
+  long run = 1;
+  for (int i = kDepth; i < Out::kRank; ++i) run *= out.dim(i);
+  for (long index = thread_x(); index < run; index += block_threads()) {
+    long rest = index;
+    for (int i = Out::kRank - 1; i >= kDepth; --i) {
+      to[i] = from[Indices::kRank - 1 + i - kDepth] = rest % out.dim(i);
+      rest /= out.dim(i);
+    }
+    element(out, to) = element(updates, from);
+  }
 }

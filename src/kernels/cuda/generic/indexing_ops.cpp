@@ -111,6 +111,17 @@ Expr product(const Shape& dims, int64_t begin, int64_t end) {
   return volume(Shape(dims.begin() + begin, dims.begin() + end));
 }
 
+// Without a reduction, where all but the updates stays.
+Emission emit_overwriting_in_place(const Problem& problem, int64_t depth) {
+  constexpr uint32_t kThreads = 128;
+  Emission emission;
+  OpSource source(kHeader, problem, emission);
+  const std::string indices = source.input(1), updates = source.input(2, true), out = source.output(0, true);
+  source.finish_blocks(fmt::format("scatter_nd_in_place<{}>({}, {}, {});", depth, indices, updates, out),
+                       product(problem.inputs[1].dims, 0, problem.inputs[1].rank() - 1), kThreads, sizeof(int32_t));
+  return emission;
+}
+
 // Without a reduction: every sub-tensor's last tuple is found first.
 Emission emit_overwriting(const Problem& problem, int64_t depth) {
   Emission emission;
@@ -142,7 +153,8 @@ Emission emit_overwriting(const Problem& problem, int64_t depth) {
 Result<Emission> emit_scatter_nd(const Problem& problem) {
   LATHE_ASSIGN(const int64_t depth, tuple_depth(problem));
   const ScatterReduction reduction = problem.attrs<ScatterNdAttrs>().reduction;
-  if (reduction == ScatterReduction::none) return emit_overwriting(problem, depth);
+  if (reduction == ScatterReduction::none)
+    return problem.in_place ? emit_overwriting_in_place(problem, depth) : emit_overwriting(problem, depth);
   const Shape& dims = problem.outputs[0].dims;
   return Scatter(problem, reduction)
       .emit(fmt::format("scatter_nd<Attributes, {}>", depth), product(dims, depth, problem.outputs[0].rank()));

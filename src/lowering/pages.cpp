@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lowering/pages.h"
+
+#include "indexing/access.h"
+#include "lowering/expression_builder.h"
+#include "tuning/problem.h"
+
+namespace lathe {
+namespace {
+
+using ir::Node;
+using ir::Value;
+
+// Queries that share a head of keys, of all heads that do.
+double queries_of_keys(const Node& attention, const CostModel& costs) {
+  const Shape &q = attention.input(0)->shape(), &k = attention.input(1)->shape();
+  return costs.at_optimum(q[1]) * costs.at_optimum(q[2]) / std::max(costs.at_optimum(k[1]), 1.0);
+}
+
+// The pool and its table, in the place of the gather that `read` reads.
+void read_through(const Node& gather, Expression& read) {
+  Value *pool = gather.input(0), *table = gather.input(1);
+  const int64_t axis = gather.attrs<GatherAttrs>().axis;
+  const auto at = static_cast<size_t>(axis < 0 ? axis + pool->rank() : axis);
+  const Shape index = read.space.current(read.reads[0].map.index);
+  const auto begin = index.begin() + static_cast<ptrdiff_t>(at), end = begin + table->rank();
+  Shape of_pool(index.begin(), begin);
+  of_pool.push_back(0);
+  of_pool.insert(of_pool.end(), end, index.end());
+  read.operands = {pool, table};
+  read.reads = {{{std::move(of_pool), {}}, {}}, {{Shape(begin, end), {}}, {}}};
+  read.paged_dim = at;
+}
+
+// Whether memory can be read so along [batch, heads, blocks, keys of one, size]: the batch and the blocks choose from
+// the table alone, and the others from the pool alone.
+bool are_pages(const Expression& read) {
+  if (read.space.reassociation() != std::vector<size_t>{1, 1, 2, 1}) return false;
+  const auto moves = [&](size_t i, std::initializer_list<size_t> along) {
+    const Shape dense = dense_strides(read.operands[i]->shape(), Layout::linear);
+    const std::optional<Access> access = access_of(read.reads[i].map, dense, read.space);
+    if (!access) return true;
+    return std::ranges::any_of(along, [&](size_t axis) { return access->strides[axis] != Expr(0); });
+  };
+  return !moves(0, {0, 2}) && !moves(1, {1, 3, 4});
+}
+
+}  // namespace
+
+std::optional<Region> pages_before(const Node& root, size_t input, const NodeOrder& order, const MayJoin& may_join,
+                                   const CostModel& costs) {
+  constexpr double kMostQueries = 64;  // as kernels of few queries take
+  const Value* keys = root.input(input);
+  if (!root.is(OpKind::attention) || input == 0 || !is_factor(root.info(), input)) return std::nullopt;
+  if (!keys->has_single_use() || queries_of_keys(root, costs) > kMostQueries) return std::nullopt;
+  Node* last = keys->producer();
+  const auto joins = [&](const Node& node) { return permutes_elements(node) && may_join(node); };
+  if (!last || !joins(*last)) return std::nullopt;
+  ExpressionBuilder expression(last, order);
+  expression.grow(joins);
+  std::optional<Region> region = expression.is_known() ? expression.region() : std::nullopt;
+  if (!region || region->expression.operands.size() != 1) return std::nullopt;
+  const Value* blocks = region->expression.operands[0];
+  Node* gather = blocks->producer();
+  const bool is_gather = gather && gather->is(OpKind::gather) && blocks->has_single_use();
+  if (!is_gather || gather->input(0)->content() || gather->input(1)->content()) return std::nullopt;
+  read_through(*gather, region->expression);
+  if (!are_pages(region->expression)) return std::nullopt;
+  region->nodes.push_back(gather);
+  order.sort(region->nodes);
+  return region;
+}
+
+}  // namespace lathe
