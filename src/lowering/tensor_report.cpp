@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "ops/seen_keys_of.h"
+
 namespace lathe {
 namespace {
 
@@ -20,6 +22,16 @@ std::string names_of(const std::vector<Node*>& nodes) {
 std::string layout_of(const Value& value, const Shape& strides) {
   if (is_dense(value.shape(), strides, Layout::linear)) return "linear";
   return is_dense(value.shape(), strides, Layout::channels_last) ? "channels-last" : "strided";
+}
+
+// What an attention's queries see by their places; empty = all keys.
+std::string seen_text(const AttentionAttrs& attrs) {
+  const SeenKeys seen = seen_keys_of(attrs);
+  if (seen.is_all()) return {};
+  const std::string others = seen.window == 0 ? "those before it"
+                             : seen.causal    ? fmt::format("the {} before it", seen.window - 1)
+                                              : fmt::format("the {} on either side", seen.window - 1);
+  return fmt::format("a query sees its own key and {}: no others are multiplied\n", others);
 }
 
 class Describer {
@@ -45,6 +57,7 @@ class Describer {
     } else {
       report.why = fmt::format("computed within the step of {}: it is never in memory\n", names_of(region->nodes));
     }
+    if (producer && producer->is(OpKind::attention)) report.why += seen_text(producer->attrs<AttentionAttrs>());
     for (const CostModel::Decision& decision : costs_.decisions())
       if (decision.value == &value) report.why += decision.text + "\n";
     for (const RefusedFusions::Note& note : refused_.notes())

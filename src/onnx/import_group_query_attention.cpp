@@ -2,8 +2,10 @@
 // GroupQueryAttention of ONNX Runtime's domain: attention over a cache of keys and values, whose rows behind the tokens
 // of a sequence are free. New tokens are written behind those of their sequence, whether the cache has room for them,
 // as a buffer that past and present share, or grows by them.
+#include <algorithm>
 #include <cmath>
 
+#include "base/seen_keys.h"
 #include "compose/count_up.h"
 #include "onnx/heads.h"
 #include "onnx/importer.h"
@@ -142,9 +144,10 @@ class GroupQueryAttention {
 
   // [batch or 1, 1, queries, keys]
   ir::Value* seen() {
-    const bool is_triangle = causal_ && !c_.has(kPastKey) && window_ < 0;
-    attributes_.causal = is_triangle;
-    if (is_triangle) return nullptr;
+    const bool is_by_place = causal_ && !c_.has(kPastKey) && window_ != 0;
+    attributes_.causal = is_by_place;
+    attributes_.window = is_by_place ? std::clamp<int64_t>(window_, 0, SeenKeys::kMostWindow) : 0;
+    if (is_by_place) return nullptr;
     ir::Value* keys = count_up(c_, c_.shape_of(k_, 2, 3));
     if (!causal_) return c_.binary(Op::less, keys, c_.unsqueeze(lengths_, {1, 2, 3}));
     ir::Value* places = c_.unsqueeze(places_, {1, 3});

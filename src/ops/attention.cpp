@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "ops/rules.h"
+#include "ops/seen_keys_of.h"
 
 namespace lathe {
 namespace {
@@ -45,12 +46,20 @@ Result<> check_agreement(InferContext& context) {
               q[1].to_string(), k[1].to_string(), to_string(k));
 }
 
+Result<> check_seen(const AttentionAttrs& attrs) {
+  if (attrs.window < 0 || attrs.window > SeenKeys::kMostWindow)
+    return fail(ErrorCode::attribute_invalid, "window is {}, expected 0 to {}", attrs.window, SeenKeys::kMostWindow);
+  return {};
+}
+
 // One query: the weights of the keys, and last of the sink if there is one, from their scores. Taking off the largest
 // first keeps exp from overflowing.
 void to_weights(std::span<double> scores, const AttentionAttrs& attrs) {
   double largest = -HUGE_VAL, sum = 0;
   for (const double score : scores)
     if (!(score <= largest)) largest = score;
+  if (attrs.mean_for_none && largest == -HUGE_VAL)
+    return std::fill(scores.begin(), scores.end(), 1 / static_cast<double>(scores.size()));
   for (double& score : scores) sum += score = std::exp(score - largest);
   const bool is_zero = attrs.zeros_for_nan && std::isnan(sum);
   for (double& score : scores) score = is_zero ? 0 : score / sum;
@@ -82,7 +91,9 @@ class Evaluation {
       for (int64_t h = 0; h < dims_[1]; ++h)
         for (int64_t i = 0; i < dims_[2]; ++i, y += value_size_) {
           const int64_t head = b * kv_heads_ + h / (dims_[1] / kv_heads_);
-          for (int64_t j = 0; j < keys_; ++j) scores[j] = score(b, h, i, j, head);
+          const KeyRange seen = seen_keys_of(attrs_).of(i, dims_[2], keys_);
+          for (int64_t j = 0; j < keys_; ++j)
+            scores[j] = j >= seen.first && j < seen.end ? score(b, h, i, j, head) : -HUGE_VAL;
           if (!sinks_.empty()) scores[keys_] = sinks_[h];
           to_weights(scores, attrs_);
           for (int64_t j = 0; j < keys_; ++j)
@@ -94,7 +105,6 @@ class Evaluation {
 
  private:
   double score(int64_t b, int64_t h, int64_t i, int64_t j, int64_t head) const {
-    if (attrs_.causal && j > i + keys_ - dims_[2]) return -HUGE_VAL;
     const double* q = q_.data() + ((b * dims_[1] + h) * dims_[2] + i) * dims_[3];
     const double* k = k_.data() + (head * keys_ + j) * dims_[3];
     double product = 0;
@@ -119,7 +129,9 @@ class Evaluation {
 }  // namespace
 
 Result<> infer_attention(InferContext& context) {
-  LATHE_TRY(require_rounding(context.attrs<AttentionAttrs>().factors));
+  const auto& attrs = context.attrs<AttentionAttrs>();
+  LATHE_TRY(require_rounding(attrs.factors));
+  LATHE_TRY(check_seen(attrs));
   for (size_t i = 0; i < 3; ++i) {
     LATHE_TRY(require_floating(context, i));
     LATHE_TRY(require_rank(context, i, 4, 4));
@@ -128,6 +140,11 @@ Result<> infer_attention(InferContext& context) {
   LATHE_TRY(check_agreement(context));
   const Shape &q = context.shape(0), &k = context.shape(1), &v = context.shape(2);
   if (context.has(kMask)) LATHE_TRY(check_mask(context, {q[0], q[1], q[2], k[2]}));
+  if (attrs.mean_for_none && context.has(kSinks))
+    return fail(ErrorCode::attribute_invalid, "mean_for_none is for attention without sinks (input 4)");
+  if (attrs.mean_for_none && context.has(kMask) && context.dtype(kMask) != DType::boolean)
+    return fail(ErrorCode::type_mismatch, "mean_for_none is for masks (input 3) of booleans, this one is {}",
+                name_of(context.dtype(kMask)));
   if (context.has(kSinks)) LATHE_TRY(check_sinks(context, q[1]));
   context.set(0, context.dtype(0), {q[0], q[1], q[2], v[3]});
   return {};

@@ -6,7 +6,6 @@
 #include <limits>
 
 #include "passes/attention_shapes.h"
-#include "passes/causal_mask.h"
 #include "passes/magnitude.h"
 #include "passes/match.h"
 #include "passes/weights_math.h"
@@ -16,6 +15,7 @@ namespace {
 
 using ir::Value;
 using Kind = ScoreChange::Kind;
+using Op = ElementwiseOp;
 
 constexpr double kLow = -1e30;  // scores do not change what this or less is added to
 constexpr double kLowestHalf = -65504;
@@ -63,11 +63,18 @@ void add_terms(Value* condition, ElementwiseOp op, std::vector<Value*>& terms) {
 
 }  // namespace
 
-Value* AttentionMask::build(const std::vector<ScoreChange>& changes, AttentionAttrs& attrs) {
-  Value* mask = find(changes);
+Value* AttentionMask::build(const AttentionScores& scores, AttentionAttrs& attrs) {
+  Value* mask = find(scores);
+  const bool is_read_whole = mask && is_of_keys(mask) && !is_one(queries_) && !is_one(keys_);
+  if (!is_read_whole)
+    note_.clear();
+  else if (note_.empty())
+    note_ = fmt::format("no part of '{}' is known to follow from the places of queries and keys", mask->name());
   if (mask) mask = folded_heads(mask);
   attrs.causal = attrs_.causal;
+  attrs.window = attrs_.window;
   attrs.hidden = attrs_.hidden;
+  attrs.mean_for_none = attrs_.mean_for_none;
   return mask;
 }
 
@@ -77,11 +84,12 @@ std::nullptr_t AttentionMask::refuse(std::string reason) {
 }
 
 // What changes the scores, for scores with all leading dimensions: booleans, or what is added. Null = nothing.
-Value* AttentionMask::find(const std::vector<ScoreChange>& scores) {
+Value* AttentionMask::find(const AttentionScores& scores) {
   std::vector<ScoreChange> changes;
-  for (const ScoreChange& change : scores)
+  for (const ScoreChange& change : scores.changes)
     if (change.kind != Kind::multiply) changes.push_back(change);
-  take_causal(changes);
+  while (take_places(changes, scores.sinks)) {
+  }
   // Several masks stay additive: a key that two of them hide has a lower score than one that one hides.
   if (changes.size() == 1) {
     changes[0] = as_hiding(changes[0]);
@@ -97,35 +105,59 @@ Value* AttentionMask::find(const std::vector<ScoreChange>& scores) {
   return mask;
 }
 
-// Leaves later keys to the kernel, which gives them -inf.
-void AttentionMask::take_causal(std::vector<ScoreChange>& changes) {
+// Leaves keys that one of the changes hides by their places to the kernel, which gives them -inf.
+bool AttentionMask::take_places(std::vector<ScoreChange>& changes, const Value* sinks) {
   for (size_t i = 0; i < changes.size(); ++i) {
-    const std::optional<Causal> causal = causal_part(changes[i]);
-    if (!causal || !may_be_infinite(*causal, changes, i)) continue;
-    attrs_.causal = true;
-    if (causal->added)
-      changes[i] = {Kind::add, causal->added, changes[i].scores, changes[i].factor};
-    else if (causal->is_whole)
-      changes.erase(changes.begin() + static_cast<std::ptrdiff_t>(i--));  // the first wraps, and comes back to 0
+    const std::optional<Placed> placed = placed_part(changes[i]);
+    const bool is_infinite = placed && may_be_infinite(*placed, changes, i, sinks);
+    if (placed && !is_infinite && !may_be_mean(*placed, changes, sinks))
+      note_ = fmt::format("what '{}' hides by places has {}, and a query that sees no key is told apart by that",
+                          changes[i].value->name(), placed->number);
+    if (!placed || (!is_infinite && !may_be_mean(*placed, changes, sinks))) continue;
+    take_place(changes, i, *placed, is_infinite);
+    return true;
   }
+  return false;
 }
 
-// Whether later keys, which one of the changes hides, may have -inf: nothing that is added to that changes it. A finite
-// low number is as good where each query sees a key that nothing else brings near that number.
-bool AttentionMask::may_be_infinite(const Causal& causal, const std::vector<ScoreChange>& changes, size_t at) const {
+void AttentionMask::take_place(std::vector<ScoreChange>& changes, size_t at, const Placed& placed, bool is_infinite) {
+  attrs_.causal = attrs_.causal || placed.seen.causal;
+  if (placed.seen.window > 0)
+    attrs_.window = attrs_.window > 0 ? std::min(attrs_.window, placed.seen.window) : placed.seen.window;
+  attrs_.mean_for_none = attrs_.mean_for_none || !is_infinite;
+  if (placed.is_kept) return;
+  if (const std::optional<ScoreChange> rest = without_places(changes[at], placed))
+    changes[at] = *rest;
+  else
+    changes.erase(changes.begin() + static_cast<std::ptrdiff_t>(at));
+}
+
+// Whether keys that one of the changes hides by their places may have -inf: nothing that is added to that changes it. A
+// finite low number is as good where each query sees a key, or a sink, that nothing else brings near that number.
+bool AttentionMask::may_be_infinite(const Placed& placed, const std::vector<ScoreChange>& changes, size_t at,
+                                    const Value* sinks) const {
   if (std::any_of(changes.begin() + static_cast<std::ptrdiff_t>(at) + 1, changes.end(),
                   [](const ScoreChange& later) { return later.kind != Kind::add && later.hidden != kNothing; }))
     return false;
-  if (causal.number == kNothing) return true;
+  if (placed.number == kNothing) return true;
   const std::vector<Range>& ranges = r_.graph().symbol_ranges();
-  if (!(causal.number <= kLowestHalf) || !((keys_ - queries_).range(ranges).min >= 0)) return false;
+  const bool sees_own = placed.others.empty() && (keys_ - queries_).range(ranges).min >= 0;
+  if (!(placed.number <= kLowestHalf) || (!sinks && !sees_own)) return false;
   const auto distance = [&](const ScoreChange& change, const Value* added) {
-    return change.kind == Kind::add ? std::fabs(change.factor) * largest_magnitude(added) : HUGE_VAL;
+    if (change.kind != Kind::add) return sinks ? 0 : HUGE_VAL;
+    return std::fabs(change.factor) * largest_magnitude(added);
   };
-  double farthest = causal.nearest + (causal.added ? distance(changes[at], causal.added) : 0);
+  double farthest = sinks ? largest_magnitude(sinks) : placed.nearest;
+  if (placed.added) farthest += distance(changes[at], placed.added);
   for (size_t i = 0; i < changes.size(); ++i)
     if (i != at) farthest += distance(changes[i], changes[i].value);
-  return farthest <= -causal.number / 8;
+  return farthest <= -placed.number / 8;
+}
+
+// Whether all keys of a query that sees none have the same score, so that its result is the mean of all values.
+bool AttentionMask::may_be_mean(const Placed& placed, const std::vector<ScoreChange>& changes, const Value* sinks) {
+  return changes.size() == 1 && !sinks && !placed.added && !placed.is_kept &&
+         placed.number <= (changes[0].kind == Kind::add ? kLow : kLowestHalf);
 }
 
 // Whether the mask's last two dimensions count all queries and keys; else it is repeated along one of them.
@@ -134,56 +166,107 @@ bool AttentionMask::is_of_keys(const Value* mask) const {
   return shape.size() >= 2 && shape[shape.size() - 2] == queries_ && shape.back() == keys_;
 }
 
-bool AttentionMask::is_causal_condition(const Value* condition, bool hides_where_true) const {
-  if (!is_of_keys(condition)) return false;
-  const std::optional<Expr> d = diagonal_of(condition, hides_where_true, r_.graph().symbol_ranges());
-  return d && is_causal(*d);
+// nullopt where the attention has no words for the band.
+std::optional<SeenKeys> AttentionMask::seen_in(const Band& band) const {
+  const Expr own = keys_ - queries_;
+  SeenKeys seen;
+  seen.causal = band.last == own;
+  if (band.first) {
+    const std::optional<int64_t> before = (own - *band.first).as_constant();
+    if (!before || *before < 0 || *before >= SeenKeys::kMostWindow) return std::nullopt;
+    seen.window = *before + 1;
+  }
+  if (seen.causal || (attrs_.causal && !band.last)) return seen;
+  const bool is_even = band.first && band.last && *band.last - own == own - *band.first;
+  return is_even || (!band.first && !band.last) ? std::optional(seen) : std::nullopt;
 }
 
-// What a change does that hides later keys; nullopt where it is another change.
-std::optional<AttentionMask::Causal> AttentionMask::causal_part(const ScoreChange& change) const {
-  if (const std::optional<Causal> constant = causal_constant(change)) return constant;
+// nullopt where the change does nothing of the kind.
+std::optional<AttentionMask::Placed> AttentionMask::placed_part(const ScoreChange& change) const {
   if (change.kind == Kind::add && is_of_keys(change.value)) {
-    const std::optional<AdditiveTriangle> triangle = additive_triangle_of(change.value);
-    if (triangle && is_causal(triangle->diagonal)) return Causal{triangle->number * change.factor};
+    const std::optional<AdditiveBand> found = additive_band_of(change.value);
+    const std::optional<SeenKeys> seen = found ? seen_in(found->band) : std::nullopt;
+    if (seen && !seen->is_all()) return Placed{*seen, found->number * change.factor};
   }
+  const std::optional<Placed> condition = placed_condition(change);
+  return condition ? condition : placed_constant(change);
+}
+
+// Of a condition of several parts, those that are of places: together, or those of them that are such by themselves.
+std::optional<AttentionMask::Placed> AttentionMask::placed_condition(const ScoreChange& change) const {
   const std::optional<Hiding> hiding = hiding_of(change, kLowestHalf);
-  if (!hiding || !is_causal_condition(hiding->change.value, hiding->change.kind == Kind::hide_where_true))
-    return std::nullopt;
-  return Causal{hiding->change.hidden, hiding->added};
+  if (!hiding) return std::nullopt;
+  const bool hides_where_true = hiding->change.kind == Kind::hide_where_true;
+  std::vector<Value*> terms;
+  add_terms(hiding->change.value, hides_where_true ? Op::logical_or : Op::logical_and, terms);
+  for (const bool together : {true, false}) {
+    Placed placed{{}, hiding->change.hidden, 0, hiding->added};
+    Band all;
+    for (Value* term : terms) {
+      const std::optional<Band> band = band_of(term, hides_where_true, r_.graph().symbol_ranges());
+      const bool is_everywhere = band && !band->first && !band->last;
+      const bool is_placed = band && (is_everywhere || is_of_keys(term)) && (together || seen_in(*band));
+      if (const std::optional<Band> both = is_placed ? common(all, *band) : std::nullopt)
+        all = *both;
+      else
+        placed.others.push_back(term);
+    }
+    const std::optional<SeenKeys> seen = seen_in(all);
+    if (!seen || placed.others.size() == terms.size()) continue;
+    placed.seen = *seen;
+    return placed;
+  }
+  return std::nullopt;
 }
 
 // Of a mask of constants, which may hide others, too.
-std::optional<AttentionMask::Causal> AttentionMask::causal_constant(const ScoreChange& change) const {
+std::optional<AttentionMask::Placed> AttentionMask::placed_constant(const ScoreChange& change) const {
   const std::optional<int64_t> diagonal = (keys_ - queries_).as_constant();
-  if (!diagonal || is_one(queries_) || !is_of_keys(change.value)) return std::nullopt;
+  if (!diagonal || attrs_.causal || is_one(queries_) || !is_of_keys(change.value)) return std::nullopt;
   const auto number_of = [&](double x) {
     if (change.kind == Kind::add) return x * change.factor;
     return (x != 0) == (change.kind == Kind::hide_where_true) ? change.hidden : 0;
   };
   const std::optional<LaterKeys> later = later_keys_of(change.value, *diagonal, kLowestHalf, number_of);
-  return later ? std::optional(Causal{later->number, nullptr, later->nearest, later->is_triangle}) : std::nullopt;
+  if (!later) return std::nullopt;
+  Placed placed{{true}, later->number, later->nearest};
+  placed.is_kept = !later->is_triangle || *diagonal < 0;
+  return placed;
 }
 
-// Where keys are seen, apart from what a causal attention hides anyway.
+// What is left of the change; none = nothing.
+std::optional<ScoreChange> AttentionMask::without_places(const ScoreChange& change, const Placed& placed) {
+  if (placed.others.empty())
+    return placed.added ? std::optional(ScoreChange{Kind::add, placed.added, change.scores, change.factor})
+                        : std::nullopt;
+  ScoreChange rest = hiding_of(change, kLowestHalf)->change;
+  const bool hides_where_true = rest.kind == Kind::hide_where_true;
+  rest.value = all_of(placed.others, hides_where_true);
+  if (attrs_.mean_for_none) rest.hidden = kNothing;
+  if (!placed.added) return rest;
+  Value* number = r_.scalar_like(placed.number / change.factor, placed.added);
+  Value* sum =
+      hides_where_true ? r_.select(rest.value, number, placed.added) : r_.select(rest.value, placed.added, number);
+  return ScoreChange{Kind::add, sum, change.scores, change.factor};
+}
+
+// One condition of several, each of which is to be met for a key to be seen, or any for it to be hidden.
+Value* AttentionMask::all_of(const std::vector<Value*>& conditions, bool hide_where_true) {
+  Value* all = conditions[0];
+  for (size_t i = 1; i < conditions.size(); ++i)
+    all = r_.binary(hide_where_true ? Op::logical_or : Op::logical_and, all, conditions[i]);
+  return all;
+}
+
+// Where keys are seen.
 Value* AttentionMask::visible_keys(const ScoreChange& change) {
   const bool hides_where_true = change.kind == Kind::hide_where_true;
   std::vector<Value*> terms;
-  add_terms(change.value, hides_where_true ? ElementwiseOp::logical_or : ElementwiseOp::logical_and, terms);
-  std::vector<Value*> others;
-  for (Value* term : terms) {
-    const std::optional<Causal> causal =
-        change.hidden == kNothing ? causal_part({change.kind, term, change.scores, 1, kNothing}) : std::nullopt;
-    attrs_.causal = attrs_.causal || causal;
-    if ((!causal || !causal->is_whole) && !all_equal(term, hides_where_true ? 0 : 1)) others.push_back(term);
-  }
-  if (others.empty()) return nullptr;
-  Value* condition = others[0];
-  for (size_t i = 1; i < others.size(); ++i)
-    condition =
-        r_.binary(hides_where_true ? ElementwiseOp::logical_or : ElementwiseOp::logical_and, condition, others[i]);
+  add_terms(change.value, hides_where_true ? Op::logical_or : Op::logical_and, terms);
+  std::erase_if(terms, [&](const Value* term) { return all_equal(term, hides_where_true ? 0 : 1); });
+  if (terms.empty()) return nullptr;
   attrs_.hidden = change.hidden;
-  condition = aligned(condition, change.scores);
+  Value* condition = aligned(all_of(terms, hides_where_true), change.scores);
   return condition && hides_where_true ? r_.unary(UnaryOp::logical_not, condition) : condition;
 }
 

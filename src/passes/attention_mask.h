@@ -2,7 +2,9 @@
 // The mask of an attention.
 #pragma once
 
+#include "base/seen_keys.h"
 #include "passes/attention_scores.h"
+#include "passes/key_bands.h"
 #include "passes/rewrite.h"
 
 namespace lathe {
@@ -14,30 +16,39 @@ class AttentionMask {
   AttentionMask(Rewrite& r, Shape lead, Expr queries, Expr keys)
       : r_(r), lead_(std::move(lead)), queries_(std::move(queries)), keys_(std::move(keys)) {}
 
-  // The mask, and in `attrs` whether it is causal and what hidden keys have. Null = there is none, or a reason why it
-  // cannot be told.
-  ir::Value* build(const std::vector<ScoreChange>& changes, AttentionAttrs& attrs);
+  // The mask, and in `attrs` which keys are seen by their places and what hidden keys have. Null = there is none, or a
+  // reason why it cannot be told.
+  ir::Value* build(const AttentionScores& scores, AttentionAttrs& attrs);
 
   const std::string& reason() const { return reason_; }
+  // Why the mask has an element for each query and key, if it has; empty = it has not.
+  const std::string& note() const { return note_; }
 
  private:
-  // Later keys are hidden by a number, and others have something added; null = nothing.
-  struct Causal {
-    double number;
-    ir::Value* added = nullptr;
-    double nearest = 0;    // in each row an earlier key has a number that is at most so far from 0
-    bool is_whole = true;  // nothing else is hidden
+  // What a change does to keys by their places.
+  struct Placed {
+    SeenKeys seen;
+    double number;                        // that hides the others
+    double nearest = 0;                   // in each row a key that is seen has a number that is at most so far from 0
+    ir::Value* added = nullptr;           // to the scores of keys that are seen; null = nothing
+    std::vector<ir::Value*> others = {};  // conditions, besides, for a key to be seen, or to be hidden
+    bool is_kept = false;                 // the change stays as it is, for it does more
   };
 
   std::nullptr_t refuse(std::string reason);
-  ir::Value* find(const std::vector<ScoreChange>& scores);
-  void take_causal(std::vector<ScoreChange>& changes);
+  ir::Value* find(const AttentionScores& scores);
+  bool take_places(std::vector<ScoreChange>& changes, const ir::Value* sinks);
+  void take_place(std::vector<ScoreChange>& changes, size_t at, const Placed& placed, bool is_infinite);
   bool is_of_keys(const ir::Value* mask) const;
-  bool is_causal(const Expr& diagonal) const { return diagonal == keys_ - queries_; }
-  bool is_causal_condition(const ir::Value* condition, bool hides_where_true) const;
-  std::optional<Causal> causal_part(const ScoreChange& change) const;
-  std::optional<Causal> causal_constant(const ScoreChange& change) const;
-  bool may_be_infinite(const Causal& causal, const std::vector<ScoreChange>& changes, size_t at) const;
+  std::optional<SeenKeys> seen_in(const Band& band) const;
+  std::optional<Placed> placed_part(const ScoreChange& change) const;
+  std::optional<Placed> placed_condition(const ScoreChange& change) const;
+  std::optional<Placed> placed_constant(const ScoreChange& change) const;
+  std::optional<ScoreChange> without_places(const ScoreChange& change, const Placed& placed);
+  bool may_be_infinite(const Placed& placed, const std::vector<ScoreChange>& changes, size_t at,
+                       const ir::Value* sinks) const;
+  static bool may_be_mean(const Placed& placed, const std::vector<ScoreChange>& changes, const ir::Value* sinks);
+  ir::Value* all_of(const std::vector<ir::Value*>& conditions, bool hide_where_true);
   ir::Value* visible_keys(const ScoreChange& change);
   ir::Value* plus(ir::Value* mask, ir::Value* value);
   ir::Value* hiding(ir::Value* mask, ir::Value* condition, const ScoreChange& change);
@@ -48,7 +59,7 @@ class AttentionMask {
   Shape lead_;
   Expr queries_, keys_;
   AttentionAttrs attrs_;
-  std::string reason_;
+  std::string reason_, note_;
 };
 
 }  // namespace lathe

@@ -2,6 +2,7 @@
 #include "passes/cache_updates.h"
 
 #include "ops/rules.h"
+#include "passes/affine.h"
 #include "passes/match.h"
 
 namespace lathe {
@@ -35,10 +36,34 @@ Value* written_from(Rewrite& r, Value* x, Value* updates, Value* first, int64_t 
   return r.add(attrs, {x, updates, r.expand(first, r.shape_of(x, 0, 1))});
 }
 
-// The one index that an expand repeats for all elements; null = there are several.
-Value* repeated_index(const Value* indices) {
+bool is_one_number(const Value* value) { return volume(value->shape()) == Expr(1); }
+
+// Of numbers each of which is one more than the one before, the first; null = they are others.
+Value* first_of_count(const Value* numbers) {
+  const ir::Node* node = numbers->producer();
+  if (!node) return nullptr;
+  if (node->has_trait(kView)) return first_of_count(node->input(0));
+  if (node->is(OpKind::range) && known_integer(node->input(2)) == Expr(1)) return node->input(0);
+  if (!is(node, ElementwiseOp::add) || size_of(numbers->dtype()) < 4) return nullptr;  // narrow ones wrap
+  for (const size_t i : {0, 1}) {
+    Value* first = is_one_number(node->input(i)) ? first_of_count(node->input(1 - i)) : nullptr;
+    if (first && known_integer(first) == Expr(0)) return node->input(i);
+  }
+  return nullptr;
+}
+
+// The first index of rows along that axis, whose indices an expand repeats for all elements; null = they do not follow
+// each other.
+Value* first_row(const Value* indices, const Expr& rows, size_t axis) {
   const ir::Node* expand = made_by(indices, OpKind::expand);
-  return expand && volume(expand->input(0)->shape()) == Expr(1) ? expand->input(0) : nullptr;
+  if (!expand) return nullptr;
+  Value* each = expand->input(0);
+  if (rows == Expr(1)) return is_one_number(each) ? each : nullptr;
+  Shape shape = each->shape(), wanted(shape.size(), Expr(1));
+  const size_t left = indices->shape().size() - shape.size();  // dimensions that it lacks
+  if (axis < left) return nullptr;
+  wanted[axis - left] = rows;
+  return shape == wanted ? first_of_count(each) : nullptr;
 }
 
 }  // namespace
@@ -65,17 +90,18 @@ Result<bool> scatter_between_transposes(Rewrite& r) {
   return r.finish(r.add(attrs, {before->input(0), indices, updates}));
 }
 
-Result<bool> scatter_of_one_row(Rewrite& r) {
+Result<bool> scatter_of_rows(Rewrite& r) {
   const auto& attrs = r.node->attrs<ScatterElementsAttrs>();
-  Value *x = r.input(kTarget), *updates = r.input(kWritten), *one = repeated_index(r.input(kRows));
+  Value *x = r.input(kTarget), *updates = r.input(kWritten);
   const int64_t axis = attrs.axis < 0 ? attrs.axis + x->rank() : attrs.axis;
-  if (!one || axis == 0 || attrs.reduction != ScatterReduction::none) return false;
-  Shape row = x->shape();
-  row[static_cast<size_t>(axis)] = Expr(1);
-  if (updates->shape() != row) return false;
+  if (axis == 0 || attrs.reduction != ScatterReduction::none) return false;
+  Shape rows = x->shape();
+  rows[static_cast<size_t>(axis)] = updates->shape()[static_cast<size_t>(axis)];
+  Value* first = first_row(r.input(kRows), rows[static_cast<size_t>(axis)], static_cast<size_t>(axis));
+  if (!first || updates->shape() != rows) return false;
   // Indices may count from the end.
   Value* extent = r.shape_of(x, axis, axis + 1);
-  Value* index = r.cast(r.reshape(one, Ints{1}), DType::i64);
+  Value* index = r.cast(r.reshape(first, Ints{1}), DType::i64);
   index = r.select(r.binary(ElementwiseOp::less, index, 0.0), r.plus(index, extent), index);
   return r.finish(written_from(r, x, updates, index, axis));
 }

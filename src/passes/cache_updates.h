@@ -10,7 +10,7 @@ namespace lathe {
 // in place.
 Result<bool> scatter_between_transposes(Rewrite& r);
 
-// scatter_elements(x, one index for all) = tensor_scatter(x).
-Result<bool> scatter_of_one_row(Rewrite& r);
+// scatter_elements(x, one index, or indices that follow each other, repeated) = tensor_scatter(x).
+Result<bool> scatter_of_rows(Rewrite& r);
 
 }  // namespace lathe

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
+#include "ops/seen_keys_of.h"
 #include "passes/decompose.h"
 
 namespace lathe {
@@ -18,31 +19,34 @@ Value* with_heads(Rewrite& r, Value* x, int64_t heads) {
   return r.reshape(x, r.concat({r.shape_of(x, 0, 1), r.ints({heads, -1}), r.shape_of(x, 3, 4)}, 0));
 }
 
-// Which keys come after their query, [queries, keys]. The last query is the last key's.
-Value* later_keys(Rewrite& r) {
+// The scores [..., queries, keys] of the keys that queries see by their places, -inf of others. The last query is the
+// last key's.
+Value* seen(Rewrite& r, Value* scores) {
+  const auto& attrs = r.node->attrs<AttentionAttrs>();
+  if (seen_keys_of(attrs).is_all()) return scores;
   Value* queries = length_of(r, r.input(kQ));
   Value* keys = length_of(r, r.input(kK));
   Value* zero = r.integer_scalar(0);
   Value* one = r.integer_scalar(1);
   Value* first = r.minus(keys, queries);
   Value* columns = r.add(RangeAttrs(), {zero, keys, one});
-  Value* rows = r.reshape(r.add(RangeAttrs(), {first, keys, one}), {-1, 1});
-  return r.binary(Op::less, rows, columns);
+  Value* own = r.reshape(r.add(RangeAttrs(), {first, keys, one}), {-1, 1});
+  Value* hidden = attrs.causal ? r.binary(Op::less, own, columns) : nullptr;
+  if (attrs.window > 0) {
+    Value* distance = r.minus(own, columns);
+    if (!attrs.causal) distance = r.unary(UnaryOp::abs, distance);
+    Value* far = r.binary(Op::greater_equal, distance, r.integer_scalar(attrs.window));
+    hidden = hidden ? r.binary(Op::logical_or, hidden, far) : far;
+  }
+  return r.select(hidden, r.scalar_like(-HUGE_VAL, scores), scores);
 }
 
 Value* masked(Rewrite& r, Value* scores) {
-  const auto& attrs = r.node->attrs<AttentionAttrs>();
-  const auto causal = [&] {
-    return attrs.causal ? r.select(later_keys(r), r.scalar_like(-HUGE_VAL, scores), scores) : scores;
-  };
   Value* mask = r.input(kMask);
-  if (!mask) return causal();
-  if (mask->dtype() == DType::boolean) {
-    scores = r.select(mask, scores, r.scalar_like(attrs.hidden, scores));
-    return causal();
-  }
-  scores = causal();
-  return r.plus(scores, r.cast(mask, scores->dtype()));
+  if (!mask) return seen(r, scores);
+  if (mask->dtype() != DType::boolean) return r.plus(seen(r, scores), r.cast(mask, scores->dtype()));
+  const double hidden = r.node->attrs<AttentionAttrs>().hidden;
+  return seen(r, r.select(mask, scores, r.scalar_like(hidden, scores)));
 }
 
 // Of each query the scores, and the sink of its head as that of one more key.
@@ -57,6 +61,11 @@ Value* weights_of(Rewrite& r, Value* scores) {
   if (attrs.softcap != 0)
     scores = r.scaled(r.activation(ActivationOp::tanh, r.scaled(scores, 1 / attrs.softcap)), attrs.softcap);
   scores = masked(r, scores);
+  // Equal scores are weighed alike, whatever they are.
+  if (attrs.mean_for_none) {
+    Value* none = r.binary(Op::equal, r.reduce(ReduceOp::max, scores, {-1}), r.scalar_like(-HUGE_VAL, scores));
+    scores = r.select(none, r.scalar_like(0, scores), scores);
+  }
   Value* weights = r.softmax(r.input(kSinks) ? with_sinks(r, scores) : scores, -1);
   if (r.input(kSinks)) weights = r.slice(weights, 3, 0, -1);
   if (!attrs.zeros_for_nan) return weights;

@@ -89,8 +89,10 @@ class Recognition {
     if (reason_.empty()) spread_batches(inputs);
     if (!reason_.empty()) return cancel();
     AttentionMask masks(r_, lead_, rows_of(q_), rows_of(k_));
-    Value* mask = masks.build(scores_.changes, attrs_);
+    Value* mask = masks.build(scores_, attrs_);
     reason_ = masks.reason();
+    if (reason_.empty() && !masks.note().empty())
+      r_.context.notes[r_.output()->name()] = "its mask is read for each query and key: " + masks.note();
     if (scores_.sinks)
       inputs.insert(inputs.end(), {mask, sinks_of_heads()});
     else if (mask)

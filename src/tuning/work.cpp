@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 
+#include "ops/seen_keys_of.h"
 #include "ops/subscripts.h"
 
 namespace lathe {
@@ -36,10 +37,17 @@ double products_of_einsum(const Problem& problem) {
   return products;
 }
 
-// Scores of each query and key, and sums of values by them. A causal mask hides half of them.
+// Scores of each query and key that it sees, and sums of values by them.
 double products_of_attention(const Problem& problem, const Dims& q, double results) {
-  const double keys = static_cast<double>(opt_whole_dims(problem.inputs[1])[2]);
-  return keys * (volume_of(q) + results) * (problem.attrs<AttentionAttrs>().causal ? 0.5 : 1);
+  const int64_t queries = q[2], keys = opt_whole_dims(problem.inputs[1])[2];
+  const SeenKeys seen = seen_keys_of(problem.attrs<AttentionAttrs>());
+  double of_one = static_cast<double>(keys);  // on average
+  if (!seen.is_all() && queries > 0) {
+    double all = 0;
+    for (int64_t i = 0; i < queries; ++i) all += static_cast<double>(seen.of(i, queries, keys).count());
+    of_one = all / static_cast<double>(queries);
+  }
+  return of_one * (volume_of(q) + results);
 }
 
 double instructions_of(const Program& program, const Operand& operand) {

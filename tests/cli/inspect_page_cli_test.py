@@ -97,6 +97,36 @@ LOST = {  # by the softmax's name, which is that of its result: what stands arou
 }
 
 
+WHOLE_MASKS = {
+    "any_y": "no part of 'any' is known to follow from the places of queries and keys",
+    "half_y": "what 'half_mask' hides by places has -65504, and a query that sees no key is told apart by that",
+}
+
+
+def write_masks(path):
+    size = ["batch", 2, "length", 8]
+    inputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, size) for name in "qkv"]
+    inputs += [helper.make_tensor_value_info("any", TensorProto.FLOAT, ["batch", 1, "length", "length"]),
+               helper.make_tensor_value_info("padding", TensorProto.BOOL, ["batch", 1, 1, "length"])]
+    nodes = [helper.make_node(kind, names.split(), [name], name) for name, kind, names in (
+        ("sizes", "Shape", "q"), ("length_", "Gather", "sizes two"), ("keys", "Range", "zero length_ one"),
+        ("queries", "Reshape", "keys column"), ("earlier", "LessOrEqual", "keys queries"), ("first", "Sub", "queries three"),
+        ("near", "Greater", "keys first"), ("band", "And", "earlier near"), ("shown", "And", "earlier padding"),
+        ("half_mask", "Where", "shown none low"), ("window_mask", "Where", "band none lowest"))]
+    nodes.append(helper.make_node("Transpose", ["k"], ["turned"], "turned", perm=[0, 1, 3, 2]))
+    nodes.append(helper.make_node("MatMul", ["q", "turned"], ["scores"], "scores"))
+    for name, mask in (("any", "any"), ("half", "half_mask"), ("window", "window_mask")):
+        for kind, words, result in (("Add", ["scores", mask], "sums"), ("Softmax", [f"{name}_sums"], "weights"),
+                                    ("MatMul", [f"{name}_weights", "v"], "y")):
+            nodes.append(helper.make_node(kind, words, [f"{name}_{result}"], f"{name}_{result}"))
+    numbers = {"zero": np.int64(0), "one": np.int64(1), "two": np.int64(2), "three": np.int64(3), "column": np.array([-1, 1]),
+               "none": np.float32(0), "low": np.float32(-65504), "lowest": np.finfo(np.float32).min}
+    outputs = [helper.make_tensor_value_info(f"{name}_y", TensorProto.FLOAT, size) for name in ("any", "half", "window")]
+    graph = helper.make_graph(nodes, "masks", inputs, outputs,
+                              [numpy_helper.from_array(np.array(value), name) for name, value in numbers.items()])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+
+
 def write_lost_attentions(path):
     """A softmax between products for each reason, and an attention that is recognised."""
     nodes, outputs, shapes = [], [], {"of_each": [2, 1, 5, 5]}
@@ -205,6 +235,18 @@ class InspectPage(unittest.TestCase):
         text, page, report = self.inspect(self.folder / "chain.onnx", "--buildBudget=0", "--target=cpu")
         self.assertEqual(report["lost_attentions"], [])
         self.assertNotIn("lost_attentions", text)
+
+    def test_masks_of_attentions(self):
+        """A window, and masks of all queries and keys: of an input, and of a triangle of -65504 beside padding."""
+        file = self.folder / "masks.onnx"
+        write_masks(file)
+        text, page, report = self.inspect(file, "--buildBudget=0", "--target=cpu")
+        self.assertEqual({each["tensor"]: each["why"] for each in report["whole_masks"]}, WHOLE_MASKS)
+        shown = lathe("inspect", file, "--buildBudget=0", "--target=cpu")
+        for name, why in WHOLE_MASKS.items():
+            self.assertRegex(shown, rf"(?m)^{name} +{re.escape(why)}$")
+        self.assertIn("a query sees its own key and the 2 before it: no others are multiplied",
+                      lathe("inspect", file, "--buildBudget=0", "--target=cpu", "--why=window_y"))
 
     def test_engine_and_profile(self):
         engine = self.folder / "digits.engine"

@@ -40,7 +40,10 @@ TEST(Work, Products) {
   const std::vector<Operand> heads = {tensor({2, 4, 10, 16}), tensor({2, 4, 12, 16}), tensor({2, 4, 12, 8})};
   EXPECT_EQ(operations_of(problem_of(&attention, heads, {2, 4, 10, 8})), 2.0 * 2 * 4 * 10 * 12 * (16 + 8));
   attention.causal = true;
-  EXPECT_EQ(operations_of(problem_of(&attention, heads, {2, 4, 10, 8})), 2.0 * 2 * 4 * 10 * 6 * (16 + 8));
+  constexpr int64_t kSeen = 3 + 4 + 5 + 6 + 7 + 8 + 9 + 10 + 11 + 12;  // by all queries
+  EXPECT_EQ(operations_of(problem_of(&attention, heads, {2, 4, 10, 8})), 2.0 * 2 * 4 * kSeen * (16 + 8));
+  attention.window = 4;
+  EXPECT_EQ(operations_of(problem_of(&attention, heads, {2, 4, 10, 8})), 2.0 * 2 * 4 * (3 + 9 * 4) * (16 + 8));
 }
 
 TEST(Work, ProductsWhoseRowsAreCollapsed) {

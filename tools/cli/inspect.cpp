@@ -126,6 +126,9 @@ struct NoteTable {
 const NoteTable kNoteTables[] = {
     {"float_products", "multiplies floats: ", {"result of", "multiplies floats, for"}},
     {"lost_attentions", "no attention is made of it: ", {"softmax", "is part of no attention, for"}},
+    {"whole_masks",
+     "its mask is read for each query and key: ",
+     {"attention", "reads a mask of all queries and keys, for"}},
 };
 
 // [{"tensor", "why"}]

@@ -31,6 +31,7 @@ class Model(NamedTuple):
     attentions: str = ""  # that become the op: "2", or "2 dynamo-open=1" where an export has another number
     shared: int = 0  # heads of keys and values in each of them, where they serve several of the queries
     causal: str = ""  # those of them whose later keys are left to the kernel
+    windows: str = ""  # those whose keys that are far away are left to the kernel, too
     caches: str = ""  # past keys and values that are updated in place, or copied once to be appended to
     traced: str = ""  # a set of values that the open sizes are traced with
 
@@ -167,13 +168,21 @@ MODELS = [
     Model("bloom", transformers("BloomModel", "BloomConfig", hidden_size=64, n_layer=2, n_head=4, vocab_size=100), TOKENS,
           LENGTHS, attentions="2"),
     Model("llama", transformers("LlamaForCausalLM", "LlamaConfig", **DECODER), TOKENS, LENGTHS, True, attentions="2", shared=2),
-    Model("mistral", transformers("MistralModel", "MistralConfig", **DECODER, sliding_window=8), TOKENS, LENGTHS, attentions="2", shared=2),
+    Model("mistral", transformers("MistralModel", "MistralConfig", **DECODER, sliding_window=8), TOKENS, LENGTHS, attentions="2", shared=2,
+          causal="2", windows="2"),
+    Model("phi3", transformers("Phi3Model", "Phi3Config", **DECODER, sliding_window=8, pad_token_id=0), TOKENS, LENGTHS,
+          attentions="2", shared=2, causal="2", windows="2"),
     Model("qwen2", transformers("Qwen2Model", "Qwen2Config", **DECODER), TOKENS, LENGTHS, attentions="2", shared=2),
     Model("qwen3", transformers("Qwen3Model", "Qwen3Config", **DECODER, head_dim=16), TOKENS, LENGTHS, attentions="2", shared=2),
     Model("gemma", transformers("GemmaModel", "GemmaConfig", **DECODER, head_dim=16), TOKENS, LENGTHS, attentions="2", shared=2),
+    Model("gemma3", transformers("Gemma3TextModel", "Gemma3TextConfig", **DECODER, head_dim=16, sliding_window=8,
+                                 layer_types=["sliding_attention", "full_attention"]), TOKENS, LENGTHS,
+          attentions="2", shared=2, causal="2", windows="1"),
+    Model("modernbert", transformers("ModernBertModel", "ModernBertConfig", **NARROW, max_position_embeddings=64, local_attention=8,
+                                     pad_token_id=0, cls_token_id=0, sep_token_id=0), TOKENS, LENGTHS, attentions="2", windows="1"),
     Model("gpt_oss", transformers("GptOssModel", "GptOssConfig", **DECODER, head_dim=16, num_local_experts=4,
                                   num_experts_per_tok=2, sliding_window=8, experts_implementation="batched_mm"), TOKENS,
-          LENGTHS, attentions="2", shared=2),
+          LENGTHS, attentions="2", shared=2, causal="2", windows="1"),
     Model("mixtral", transformers("MixtralModel", "MixtralConfig", **DECODER, num_local_experts=4, num_experts_per_tok=2,
                                   experts_implementation="batched_mm"), TOKENS, LENGTHS, attentions="2", shared=2),
     Model("qwen3_moe", transformers("Qwen3MoeModel", "Qwen3MoeConfig", **DECODER, head_dim=16, num_experts=4, num_experts_per_tok=2,

@@ -21,7 +21,7 @@ def rows(cases, devices):
                *(cell(found.get(device)) for device in devices if "failure" not in case)]
 
 
-WORDS = {"attentions": "attentions are recognised", "causal": "attentions are causal",
+WORDS = {"attentions": "attentions are recognised", "causal": "attentions are causal", "windows": "attentions have windows",
          "caches": "caches are updated in place, or copied once to be appended to"}
 
 

@@ -42,7 +42,9 @@ AttentionParams params_of(const Case& c) {
           c.attrs.zeros_for_nan,
           !c.mask.empty(),
           c.attrs.factors == DType::bf16,
-          c.has_sinks};
+          c.has_sinks,
+          c.attrs.window,
+          c.attrs.mean_for_none};
 }
 
 // Factors that are bf16 already are not rounded: the weights alone are, by half a bit of eight.
@@ -166,6 +168,66 @@ TEST(Attention, KeysThatMasksHideAtEitherEnd) {
     c.hides = i % 3 == 0 ? kLowest : i % 3 == 1 ? -kInfinite : -6e29f;
     c.has_sinks = i % 7 == 0;
     expect_right(c, random);
+  }
+}
+
+// Windows that begin anywhere in a block of keys, on one side or both, beside padding that may hide all of them.
+TEST(Attention, Windows) {
+  std::mt19937 random(10);
+  for (int i = 0; i < 60; ++i) {
+    const bool is_long = i % 9 == 0;
+    const int64_t keys = is_long ? 1100 : pick_between(random, 1, 400), shared = pick_between(random, 1, 2);
+    Case c{pick_between(random, 1, 2),
+           shared * pick_between(random, 1, 2),
+           shared,
+           is_long ? 150 : pick_between(random, 1, keys + 20),
+           keys,
+           24,
+           40};
+    c.attrs.scale = i % 6 == 0 ? -0.3 : 0.3;
+    c.attrs.causal = i % 3 != 0;
+    c.attrs.window = pick_between(random, 1, 200);
+    c.attrs.factors = i % 4 < 2 ? DType::bf16 : DType::f32;
+    c.attrs.softcap = i % 11 == 0 ? 2 : 0;
+    c.attrs.mean_for_none = i % 2 == 0;
+    if (i % 5 != 0) {
+      c.mask = {c.batch, 1, c.queries, c.keys};
+      c.mask_type = i % 2 == 0 || i % 7 == 0 ? DType::boolean : DType::f32;
+      c.window = pick_between(random, 1, 200), c.hides = -6e29f;
+    }
+    c.has_sinks = !c.attrs.mean_for_none && i % 7 == 0;
+    expect_right(c, random);
+  }
+}
+
+// A mask of one number for all keys, and of none in a row.
+TEST(Attention, MeansOfAllValues) {
+  std::mt19937 random(11);
+  for (const Dims& mask : {Dims{2, 4, 9, 37}, Dims{2, 1, 1, 37}, Dims{9, 1}, Dims{1}, Dims{}})
+    for (const DType factors : {DType::f32, DType::bf16}) {
+      Case c{2, 4, 2, 9, 37, 16, 24};
+      c.attrs.causal = c.attrs.mean_for_none = true;
+      c.attrs.window = 1;
+      c.attrs.factors = factors;
+      c.mask = mask, c.mask_type = DType::boolean;
+      expect_right(c, random);
+      c.attrs.window = 0;
+      if (mask.empty()) c.keys = 4;
+      expect_right(c, random);
+    }
+}
+
+TEST(Attention, WhatIsOutsideOfWindowsIsNotRead) {
+  for (const bool bf16 : {false, true}) {
+    TestTensor q({1, 1, 40, 16}), k({1, 1, 300, 16}), v({1, 1, 300, 16}), out({1, 1, 40, 16});
+    std::mt19937 random(7);
+    for (TestTensor* tensor : {&q, &k, &v}) tensor->fill(random, 1);
+    for (TestTensor* tensor : {&k, &v})
+      tensor->for_each([&](const Dims& at, float& x) { x = at[2] < 192 ? std::nanf("") : x; });
+    const AttentionParams params{
+        .scale = 0.5f, .causal = true, .bf16 = bf16, .window = 60};  // from 300 - 40 - 60 + 1 on
+    run_kernel(*make_kernel("attention", params), {q.arg, k.arg, v.arg}, {out.arg}, 1);
+    out.for_each([&](const Dims&, float& x) { EXPECT_FALSE(std::isnan(x)); });
   }
 }
 
@@ -315,6 +377,17 @@ TEST(Attention, RefusesWhatItCannotRun) {
     return static_cast<bool>(make_kernel("attention", AttentionParams{.has_sinks = true})
                                  ->check(std::vector{q.arg, k.arg, v.arg, x.arg}, std::vector{out.arg}));
   };
+  const auto sees = [&](const AttentionParams& params, const std::vector<TensorArg>& more) {
+    std::vector<TensorArg> inputs = {q.arg, k.arg, v.arg};
+    inputs.insert(inputs.end(), more.begin(), more.end());
+    return static_cast<bool>(make_kernel("attention", params)->check(inputs, std::vector{out.arg}));
+  };
+  TestTensor numbers({5, 7});
+  EXPECT_TRUE(sees({.window = 3, .mean_for_none = true}, {}));
+  EXPECT_FALSE(sees({.window = -1}, {}));
+  EXPECT_FALSE(sees({.window = int64_t{1} << 40}, {}));
+  EXPECT_FALSE(sees({.masked = true, .mean_for_none = true}, {numbers.arg}));
+  EXPECT_FALSE(sees({.has_sinks = true, .mean_for_none = true}, {sinks.arg}));
   EXPECT_TRUE(takes(sinks));
   EXPECT_FALSE(takes(others));
   EXPECT_FALSE(takes(mask));

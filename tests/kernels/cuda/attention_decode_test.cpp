@@ -117,6 +117,30 @@ TEST_F(DecodeAttentions, WhatHidesKeys) {
     }
 }
 
+// What is before a window may be anything.
+TEST_F(DecodeAttentions, Windows) {
+  for (const int64_t queries : {1, 3}) {
+    AttentionAttrs attrs = attributes();
+    attrs.causal = true, attrs.window = 130;
+    const Sizes s = {2, 4, 2, queries, 300};
+    CheckOptions options;
+    options.inputs = {Tensor(), numbers_from(160, DType::f16, {2, 2, 300, 64}),
+                      numbers_from(160, DType::f16, {2, 2, 300, 64})};
+    check(problem(attrs, DType::f16, s), options);
+  }
+}
+
+TEST_F(DecodeAttentions, TextsThatSeeNoKeyHaveTheMeanOfAllValues) {
+  const Sizes s = {2, 4, 2, 2, 140};
+  AttentionAttrs attrs = attributes();
+  attrs.causal = attrs.mean_for_none = true;
+  CheckOptions options;
+  options.inputs = {Tensor(), Tensor(), Tensor(), lengths_mask(DType::boolean, s, {0, 77}, 1, 0)};
+  check(problem(attrs, DType::bf16, s, {operand(DType::boolean, {2, 1, 2, 140})}), options);
+  attrs.window = 10;
+  check(problem(attrs, DType::f16, s, {operand(DType::boolean, {2, 1, 2, 140})}), options, 1);
+}
+
 TEST_F(DecodeAttentions, NumbersAsMasks) {
   const Sizes s = {2, 4, 2, 1, 140};
   CheckOptions options;

@@ -81,6 +81,53 @@ TEST_F(AttentionPipeline, QueriesThatSeeNoKeyAreZeros) {
   check_one(problem(attrs, DType::f16, {1, 2, 1, 150, 10, 64, 64}));
 }
 
+TEST_F(AttentionPipeline, EveryTileOfWindows) {
+  const AttentionAttrs attrs = window_attributes(0.125, true, 90);
+  check_all(problem(attrs, DType::f16, {1, 2, 1, 200, 420, 64, 64}));
+}
+
+TEST_F(AttentionPipeline, WindowsOfFewerAndMoreKeysThanQueries) {
+  for (const bool causal : {false, true})
+    for (const int64_t keys : {60, 330}) {
+      const AttentionAttrs attrs = window_attributes(0.25, causal, 33);
+      check_one(problem(attrs, DType::bf16, {1, 2, 1, 150, keys, 64, 64}));
+    }
+}
+
+// From key 400 - 70 - 20 + 1 on; tiles of 160 keys begin at 160, and others behind.
+TEST_F(AttentionPipeline, TilesOutsideOfWindowsAreNotLoaded) {
+  const AttentionAttrs attrs = window_attributes(0.25, true, 20);
+  CheckOptions options;
+  options.inputs = {Tensor(), numbers_from(160, DType::f16, {1, 2, 400, 64}),
+                    numbers_from(160, DType::f16, {1, 2, 400, 64})};
+  check_all(problem(attrs, DType::f16, {1, 2, 2, 70, 400, 64, 64}), options);
+}
+
+// Padding hides the first 70 keys, which are all that some queries see by their places.
+TEST_F(AttentionPipeline, QueriesThatSeeNoKeyHaveTheMeanOfAllValues) {
+  AttentionAttrs attrs = window_attributes(0.25, true, 40);
+  attrs.mean_for_none = true;
+  CheckOptions options;
+  Tensor mask = *Tensor::allocate(DType::boolean, {2, 1, 1, 150});
+  for (int64_t i = 0; i < mask.volume(); ++i) mask.mutable_as<bool>()[i] = i % 150 >= 70 * (i / 150);
+  options.inputs = {Tensor(), Tensor(), Tensor(), mask};
+  check_one(problem(attrs, DType::f16, {2, 4, 2, 150, 150, 64, 40}, {operand(DType::boolean, {2, 1, 1, 150})}),
+            options);
+  check_one(problem(attrs, DType::f16, {1, 2, 1, 150, 10, 64, 64}));
+}
+
+// A mask of keys alone leaves logits linear.
+TEST_F(AttentionPipeline, PaddingInEveryTile) {
+  const AttentionAttrs attrs = attention_attributes(0.125, true);
+  CheckOptions options;
+  Tensor mask = *Tensor::allocate(DType::boolean, {2, 1, 1, 210});
+  for (int64_t i = 0; i < mask.volume(); ++i)
+    mask.mutable_as<bool>()[i] = i % 210 == 0 || i % 210 > 150 * (i / 210) || i % 7 == 0;
+  options.inputs = {Tensor(), Tensor(), Tensor(), mask};
+  check_all(problem(attrs, DType::f16, {2, 1, 1, 70, 210, 64, 64}, {operand(DType::boolean, {2, 1, 1, 210})}),
+            options);
+}
+
 TEST_F(AttentionPipeline, Sinks) {
   const AttentionAttrs plain = attention_attributes(0.25), causal = attention_attributes(0.25, true);
   const AttentionAttrs capped = attention_attributes(0.5, false, 3.0);

@@ -2,7 +2,10 @@
 // Attentions as the tests of their tactics ask for them.
 #pragma once
 
+#include <cmath>
+
 #include "kernels/cuda/kernel_check.h"
+#include "ops/rules.h"
 
 namespace lathe::cuda {
 
@@ -12,6 +15,22 @@ inline AttentionAttrs attention_attributes(double scale, bool causal = false, do
   attrs.causal = causal;
   attrs.softcap = softcap;
   return attrs;
+}
+
+inline AttentionAttrs window_attributes(double scale, bool causal, int64_t window) {
+  AttentionAttrs attrs = attention_attributes(scale, causal);
+  attrs.window = window;
+  return attrs;
+}
+
+// Keys or values [batch, heads, rows, size], of which those before `first` are not numbers.
+inline Tensor numbers_from(int64_t first, DType dtype, const Dims& dims) {
+  Tensor tensor = *Tensor::allocate(dtype, dims);
+  std::vector<double> values(static_cast<size_t>(tensor.volume()));
+  for (int64_t i = 0; i < tensor.volume(); ++i)
+    values[i] = i / dims[3] % dims[2] < first ? std::nan("") : std::sin(static_cast<double>(i * 7 % 1013));
+  from_doubles(values, tensor);
+  return tensor;
 }
 
 // Sizes: batch, heads, kv_heads, queries, keys, size and value_size of a head; each test has its own usual ones.

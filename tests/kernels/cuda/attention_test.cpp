@@ -47,6 +47,16 @@ TEST_F(Attentions, LargeHeads) {
   check(problem(attrs, DType::f16, {1, 1, 1, 20, 40, 256, 256}));
 }
 
+// Of all forms: on tensor cores and in f32, with and without clusters.
+TEST_F(Attentions, TilesOutsideOfWindowsAreNotLoaded) {
+  const AttentionAttrs attrs = window_attributes(0.25, true, 20);
+  CheckOptions options;
+  for (const DType dtype : {DType::f16, DType::f32}) {
+    options.inputs = {Tensor(), numbers_from(128, dtype, {1, 2, 320, 16}), numbers_from(128, dtype, {1, 2, 320, 16})};
+    check(problem(attrs, dtype, {1, 2, 2, 40, 320}), options);  // from key 320 - 40 - 20 + 1 on
+  }
+}
+
 // f32, whose products are those of TF32: sizes that no tile is, heads in the tiles' registers and not.
 TEST_F(Attentions, Tf32) {
   const AttentionAttrs attrs = attention_attributes(0.25), causal = attention_attributes(0.25, true, 5.0);

@@ -14,6 +14,7 @@
 
 #include <cstdint>
 
+#include "base/seen_keys.h"
 #include "device/params.h"
 #include "kernels/cpu/isa.h"
 
@@ -22,11 +23,14 @@ namespace lathe::cpu::attention {
 struct AttentionParams {
   float scale = 1, softcap = 0, hidden = 0;
   bool causal = false, zeros_for_nan = false, masked = false, bf16 = false, has_sinks = false;
-  static constexpr size_t kAddedMembers = 1;  // since 0.2.0
+  int64_t window = 0;
+  bool mean_for_none = false;
+  static constexpr size_t kAddedMembers = 3;  // since 0.2.0
+  SeenKeys seen() const { return {causal, window}; }
   static constexpr auto members() {
     using P = AttentionParams;
     return std::tuple(&P::scale, &P::softcap, &P::hidden, &P::causal, &P::zeros_for_nan, &P::masked, &P::bf16,
-                      &P::has_sinks);
+                      &P::has_sinks, &P::window, &P::mean_for_none);
   }
 };
 
@@ -39,6 +43,7 @@ struct ScoreRow {
   const float* added = nullptr;
   const uint8_t* shown = nullptr;
   const float* sink = nullptr;  // one more score, whose weight is in the sum only
+  bool is_second = false;       // of a pair of weights, whose first one is none
 };
 
 }  // namespace lathe::cpu::attention
@@ -46,8 +51,8 @@ struct ScoreRow {
 namespace lathe::cpu {
 // Makes weights of scores, which are still to be divided by their sum: the result.
 LATHE_ISA_DECLARE(float weigh_scores(const attention::ScoreRow& row))
-// The same, of weights in pairs of bf16 (gemm/pairs.h), which lie where the scores did: those of the row's keys, and
-// zeros up to `most` and a whole vector's worth.
+// The same, of weights in pairs of bf16 (gemm/pairs.h), which lie where the scores did, from the place before them on
+// if the row `is_second`: those of the row's keys, and zeros up to `most` and a whole vector's worth.
 LATHE_ISA_DECLARE(float weigh_scores_in_pairs(const attention::ScoreRow& row, int64_t most))
 // data[r][c] *= factors[r]
 LATHE_ISA_DECLARE(void scale_rows(float* data, int64_t stride, int rows, int columns, const float* factors))

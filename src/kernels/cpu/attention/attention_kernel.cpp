@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -46,7 +47,7 @@ class Worker {
         q_rows_(reinterpret_cast<const float**>(scratch + layout.q_rows)),
         places_(reinterpret_cast<Place*>(scratch + layout.places)),
         keys_of_rows_(params, sizes, params.masked ? &launch.inputs[kMask] : nullptr,
-                      reinterpret_cast<KeyRange*>(scratch + layout.keys_of_queries)) {}
+                      reinterpret_cast<RowKeys*>(scratch + layout.keys_of_queries)) {}
 
   // Runs units from that one on, as many as are done together; gives the first that is not done.
   int64_t run(int64_t unit, int64_t end) {
@@ -86,7 +87,7 @@ class Worker {
       find_places(count_, rows);
       const KeyRange seen = seen_by(0, count_ + rows);
       const int64_t whole = std::min(round_up<int64_t>(seen.end, kWidth), sizes_.keys);  // panels are multiplied whole
-      const int64_t pitch = pitch_of(whole - seen.first, sizes_.bf16);
+      const int64_t pitch = pitch_of(whole - seen.first, sizes_.bf16, sizes_.has_window);
       if (count_ > 0 && (count_ + rows) * pitch > sizes_.block * sizes_.pitch) break;
       count_ += rows, seen_ = seen, pitch_ = pitch;
     }
@@ -106,13 +107,14 @@ class Worker {
   // Of the row with the score of a key.
   float* score(int64_t row, int64_t key) const { return scores_ + row * pitch_ + key - seen_.first; }
 
-  // All that these rows see.
+  // All that these rows see, from the first one's panel on.
   KeyRange seen_by(int64_t begin, int64_t rows) const {
     KeyRange seen = places_[begin].keys;
     for (int64_t r = begin + 1; r < begin + rows; ++r) {
       seen.first = std::min(seen.first, places_[r].keys.first);
       seen.end = std::max(seen.end, places_[r].keys.end);
     }
+    seen.first -= seen.first % kWidth;
     return seen;
   }
 
@@ -224,21 +226,33 @@ class Worker {
   Weights weigh(int64_t row, KeyRange tile, int64_t steps) {
     static const auto weigh = LATHE_ISA_SELECT(weigh_scores);
     static const auto weigh_in_pairs = LATHE_ISA_SELECT(weigh_scores_in_pairs);
-    const KeyRange keys = places_[row].keys;
-    const int64_t before = sizes_.steps(keys.first - tile.first);
-    float *scores = score(row, keys.first), *weights = scores - before;
+    const RowKeys keys = places_[row].keys;
+    const bool is_second = sizes_.bf16 && (keys.first - tile.first) % 2 != 0;
+    const int64_t before = sizes_.steps(keys.first - tile.first - (is_second ? 1 : 0));
+    float *scores = score(row, keys.first), *weights = scores - (is_second ? 1 : 0) - before;
+    if (keys.is_mean) return weigh_alike(weights, steps);
     const float* sink = params_.has_sinks ? sink_of(row) : nullptr;
     if (keys.count() == 0) {
       std::fill_n(weights, steps, 0.0f);
       const bool is_number = sizes_.keys == 0 || (sink && std::isfinite(*sink));
       return {weights, is_number ? 1 : std::numeric_limits<float>::quiet_NaN()};
     }
-    std::fill(weights, scores, 0.0f);
+    std::fill_n(weights, before, 0.0f);
     if (!sizes_.bf16) std::fill(scores + keys.count(), scores + (tile.end - keys.first), 0.0f);
     ScoreRow scored{scores, keys.count(), params_.scale, params_.softcap, params_.hidden};
-    scored.sink = sink;
+    scored.sink = sink, scored.is_second = is_second;
     if (params_.masked) read_mask(row, scored);
     return {weights, 1 / (sizes_.bf16 ? weigh_in_pairs(scored, 2 * (steps - before)) : weigh(scored))};
+  }
+
+  // All keys.
+  Weights weigh_alike(float* weights, int64_t steps) const {
+    constexpr uint32_t kOne = 0x3f80, kPair = kOne << 16 | kOne;  // as bf16
+    const int64_t count = sizes_.bf16 ? sizes_.keys / 2 : sizes_.keys;
+    std::fill_n(weights, steps, 0.0f);
+    std::fill_n(weights, count, sizes_.bf16 ? std::bit_cast<float>(kPair) : 1.0f);
+    if (sizes_.bf16 && sizes_.keys % 2 != 0) weights[count] = std::bit_cast<float>(kOne);
+    return {weights, 1 / static_cast<float>(sizes_.keys)};
   }
 
   const float* sink_of(int64_t row) const {
@@ -327,7 +341,7 @@ class AttentionKernel final : public Kernel {
 
   Result<> check(std::span<const TensorArg> inputs, std::span<const TensorArg> outputs) const override;
   size_t workspace_bytes(std::span<const TensorArg> inputs, std::span<const TensorArg>, int threads) const override {
-    const Sizes sizes(inputs[kQ], inputs[kK], inputs[kV], params_.bf16);
+    const Sizes sizes(inputs[kQ], inputs[kK], inputs[kV], params_);
     return AttentionScratch(sizes, params_).total * static_cast<size_t>(threads);
   }
   void run(const Launch& launch) const override;
@@ -366,13 +380,17 @@ Result<> AttentionKernel::check(std::span<const TensorArg> inputs, std::span<con
     if (sinks.dtype != DType::f32 || sinks.rank != 1 || sinks.dims[0] != q.dims[1])
       return fail(ErrorCode::shape_mismatch, "attention: the sinks are not one f32 of each head");
   }
+  const bool is_of_booleans = !params_.masked || inputs[kMask].dtype == DType::boolean;
+  if (params_.window < 0 || params_.window > SeenKeys::kMostWindow ||
+      (params_.mean_for_none && (params_.has_sinks || !is_of_booleans)))
+    return fail(ErrorCode::plan_malformed, "attention: what its queries see is not valid");
   return check_epilogue(epilogue_, inputs.subspan(own_inputs(params_)), out);
 }
 
 void AttentionKernel::run(const Launch& launch) const {
   const TensorArg& out = launch.outputs[0];
   if (out.volume() == 0) return;
-  const Sizes sizes(launch.inputs[kQ], launch.inputs[kK], launch.inputs[kV], params_.bf16);
+  const Sizes sizes(launch.inputs[kQ], launch.inputs[kK], launch.inputs[kV], params_);
   const AttentionScratch layout(sizes, params_);
   const BoundEpilogue epilogue = bind_epilogue(epilogue_, launch.inputs.subspan(own_inputs(params_)), out, 3);
   const auto grain = static_cast<int64_t>(std::max(1.0, gemm::kMinParallelFlops / (sizes.flops_of_unit() + 1)));

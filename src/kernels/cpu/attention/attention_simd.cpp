@@ -90,7 +90,8 @@ LATHE_INLINE Vec power_of_2(Vec x) {
 
 // Weights are 2^((x - largest) * factor) of what lies in the row. The difference comes first: scores of keys that are
 // all hidden may be as large as floats are.
-float write_pairs(const ScoreRow row, int64_t most, float largest, float factor) {
+float write_pairs(ScoreRow row, int64_t most, float largest, float factor) {
+  if (row.is_second) *--row.scores = -kInfinity, ++row.keys;
   Vec sums[2] = {zero(), zero()};
   const auto weigh = [&](int64_t i, int v) {
     return power_of_2((load(row.scores + i + v * kLanes) - largest) * factor);

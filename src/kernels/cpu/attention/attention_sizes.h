@@ -23,14 +23,15 @@ inline constexpr int64_t kMostRows = 96, kScores = 40 << 10;
 inline constexpr int kUsualVectors = 2;  // of a tile: every table has such
 
 // From one row of so many scores to the next. Weights in pairs begin where the first key's score is, which may be one
-// of the last, and are whole matrix registers. Rows a multiple of 4 KiB apart would share few lines of the first cache.
-inline int64_t pitch_of(int64_t keys, bool bf16) {
-  const int64_t floats = round_up<int64_t>(keys, 16) + (bf16 ? 48 : 0);
+// of the last, and are whole matrix registers; in a window any key may be the first of its row's vectors. Rows a
+// multiple of 4 KiB apart would share few lines of the first cache.
+inline int64_t pitch_of(int64_t keys, bool bf16, bool has_window) {
+  const int64_t floats = round_up<int64_t>(keys, 16) + (bf16 ? 48 : has_window ? 16 : 0);
   return floats + (floats % 1024 == 0 ? 16 : 0);
 }
 
 struct Sizes {
-  Sizes(const TensorArg& q, const TensorArg& k, const TensorArg& v, bool bf16)
+  Sizes(const TensorArg& q, const TensorArg& k, const TensorArg& v, const AttentionParams& params)
       : depth(q.dims[3]),
         heads(q.dims[1]),
         shared(k.dims[1]),
@@ -38,10 +39,11 @@ struct Sizes {
         keys(k.dims[2]),
         groups(q.dims[0] * shared),
         rows(shared == 0 ? 0 : heads / shared * queries),
-        bf16(bf16 && rows > kFewRows && multiplies_bf16()),
+        bf16(params.bf16 && rows > kFewRows && multiplies_bf16()),
+        has_window(params.window > 0),
         by_key{steps(depth), keys, kWidth},
         values{steps_of_weights(keys), v.dims[3], kWidth},
-        pitch(pitch_of(keys, this->bf16)),
+        pitch(pitch_of(keys, bf16, has_window)),
         block(block_of(rows)),
         copies_q(q.strides[3] != 1 && depth != 1),
         // For few rows values are read where they lie, if whole vectors of them are side by side.
@@ -76,7 +78,7 @@ struct Sizes {
   int64_t depth, heads, shared, queries, keys;
   int64_t groups;  // heads of keys and values, of all batches
   int64_t rows;    // of a group: the queries of its heads
-  bool bf16;
+  bool bf16, has_window;
   Panels by_key, values;
   int64_t pitch;  // from one row of scores of all keys to the next
   int64_t block;  // rows that are done together, at least
@@ -86,7 +88,7 @@ struct Sizes {
 // Where a row of a group is, and which keys it sees.
 struct Place {
   int64_t batch, head, query;
-  KeyRange keys;
+  RowKeys keys;
 };
 
 // A thread's memory, as offsets.
@@ -104,7 +106,7 @@ struct AttentionScratch {
     queries = take(sizes.copies_q || sizes.bf16 ? sizes.most_rows() * sizes.depth * kFloat : 0);
     mask = take(params.masked ? sizes.pitch * kFloat : 0);
     q_rows = take(sizes.most_rows() * static_cast<int64_t>(sizeof(float*)));
-    keys_of_queries = take(params.masked ? sizes.queries * static_cast<int64_t>(sizeof(KeyRange)) : 0);
+    keys_of_queries = take(params.masked ? sizes.queries * static_cast<int64_t>(sizeof(RowKeys)) : 0);
     places = take(sizes.most_rows() * static_cast<int64_t>(sizeof(Place)));
   }
   size_t keys, values, scores, queries, mask, q_rows, places, keys_of_queries, total = 0;

@@ -41,7 +41,9 @@ Matched match_attention(const Problem& problem) {
                                           attrs.zeros_for_nan,
                                           masked,
                                           attrs.factors == DType::bf16,
-                                          has_sinks};
+                                          has_sinks,
+                                          attrs.window,
+                                          attrs.mean_for_none};
   std::vector<size_t> inputs = {0, 1, 2};
   if (masked) inputs.push_back(kMask);
   if (has_sinks) inputs.push_back(kSinks);

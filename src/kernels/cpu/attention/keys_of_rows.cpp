@@ -7,25 +7,33 @@
 namespace lathe::cpu::attention {
 namespace {
 
-constexpr KeyRange kUnknown{0, -1};
+constexpr RowKeys kUnknown{{0, -1}};
+
+bool sees_none(const uint8_t* mask, int64_t stride, KeyRange keys) {
+  while (keys.count() > 0 && mask[keys.first * stride] == 0) ++keys.first;
+  return keys.count() == 0;
+}
 
 }  // namespace
 
-KeyRange KeysOfRows::at(const Place& place) {
+RowKeys KeysOfRows::at(const Place& place) {
   if (!mask_ || broadcast_stride_at(*mask_, 1, 4) != 0) return find(place);
   if (std::exchange(batch_, place.batch) != place.batch) std::fill_n(of_queries_, sizes_.queries, kUnknown);
-  KeyRange& keys = of_queries_[place.query];
+  RowKeys& keys = of_queries_[place.query];
   if (keys.end == kUnknown.end) keys = find(place);
   return keys;
 }
 
-KeyRange KeysOfRows::find(const Place& place) const {
-  KeyRange keys{0, sizes_.keys};
-  if (params_.causal) keys.end = std::clamp<int64_t>(place.query + sizes_.keys - sizes_.queries + 1, 0, sizes_.keys);
-  if (!mask_ || broadcast_stride_at(*mask_, 3, 4) != 1) return keys;
-  const int64_t row = broadcast_offset_in(*mask_, place);
-  if (mask_->dtype == DType::f32) return shown_keys(mask_->as<float>() + row, keys);
-  return params_.hidden <= kLow ? shown_keys(mask_->as<uint8_t>() + row, keys) : keys;
+RowKeys KeysOfRows::find(const Place& place) const {
+  const KeyRange keys = params_.seen().of(place.query, sizes_.queries, sizes_.keys);
+  const int64_t stride = mask_ ? broadcast_stride_at(*mask_, 3, 4) : 0,
+                row = mask_ ? broadcast_offset_in(*mask_, place) : 0;
+  const bool may_be_mean = params_.mean_for_none && sizes_.keys > 0;
+  if (may_be_mean && (mask_ ? sees_none(mask_->as<uint8_t>() + row, stride, keys) : keys.count() == 0))
+    return {{0, sizes_.keys}, true};
+  if (!mask_ || stride != 1) return {keys};
+  if (mask_->dtype == DType::f32) return {shown_keys(mask_->as<float>() + row, keys)};
+  return {params_.hidden <= kLow ? shown_keys(mask_->as<uint8_t>() + row, keys) : keys};
 }
 
 }  // namespace lathe::cpu::attention

@@ -17,18 +17,18 @@ inline int64_t broadcast_offset_in(const TensorArg& tensor, const Place& place) 
 class KeysOfRows {
  public:
   // `mask`: null = there is none. `of_queries`: room for as many as there are queries, if there is a mask.
-  KeysOfRows(const AttentionParams& params, const Sizes& sizes, const TensorArg* mask, KeyRange* of_queries)
+  KeysOfRows(const AttentionParams& params, const Sizes& sizes, const TensorArg* mask, RowKeys* of_queries)
       : params_(params), sizes_(sizes), mask_(mask), of_queries_(of_queries) {}
 
-  KeyRange at(const Place& place);
+  RowKeys at(const Place& place);
 
  private:
-  KeyRange find(const Place& place) const;
+  RowKeys find(const Place& place) const;
 
   const AttentionParams& params_;
   const Sizes& sizes_;
   const TensorArg* const mask_;
-  KeyRange* const of_queries_;
+  RowKeys* const of_queries_;
   int64_t batch_ = -1;  // whose they are
 };
 

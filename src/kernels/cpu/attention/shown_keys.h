@@ -2,7 +2,7 @@
 // Which keys a row of a mask leaves out at either end.
 #pragma once
 
-#include <cstdint>
+#include "base/seen_keys.h"
 
 namespace lathe::cpu::attention {
 
@@ -10,9 +10,9 @@ namespace lathe::cpu::attention {
 inline constexpr float kLow = -1e30f;
 inline constexpr int64_t kKeyBlock = 64;
 
-struct KeyRange {
-  int64_t first = 0, end = 0;
-  int64_t count() const { return end - first; }
+// Those of a row. If it `is_mean`, it sees none, and all have the same weight.
+struct RowKeys : KeyRange {
+  bool is_mean = false;
 };
 
 // The keys without the blocks at either end that the mask, which has an element for each key, hides whole: by zeros, or

@@ -83,7 +83,7 @@ struct AttentionTiles {
   template <class Logits>
   LATHE_DEVICE_MEMBER void transform(const Logits& logits, float (&s)[Keys / 8][4], long (&c)[4], long query,
                                      long first) const {
-    if (logits.is_plain(query, first + Keys)) {
+    if (logits.is_plain(query, 16, first, Keys)) {
       LATHE_UNROLL
       for (int n = 0; n < Keys / 8; ++n) LATHE_UNROLL
       for (int e = 0; e < 4; ++e) s[n][e] = logits.plain(s[n][e]);
@@ -199,8 +199,9 @@ struct AttentionTiles {
     return Splits == 1 || n % Splits == cluster_rank();
   }
 
-  template <int Splits, class Out, class Logits, class Fusion>
-  LATHE_DEVICE_MEMBER void write(const Out& y, const Logits& logits, const Fusion& fusion, long (&c)[4], long query) {
+  template <int Splits, class Out, class V, class Logits, class Fusion>
+  LATHE_DEVICE_MEMBER void write(const Out& y, const V& v, const long (&kv)[4], const Logits& logits,
+                                 const Fusion& fusion, long (&c)[4], long query) {
     LATHE_UNROLL
     for (int half = 0; half < 2; ++half) {
       const ToMeans mean = logits.to_means(rows[half], c[1]);
@@ -211,6 +212,8 @@ struct AttentionTiles {
         c[3] = n * 8 + lane() % 4 * 2;
         if (!owns<Splits>(n) || c[3] >= y.dim(3)) continue;
         float pair[2] = {mean(out[n][2 * half]), mean(out[n][2 * half + 1])};
+        if constexpr (Logits::kMeanForNone)
+          if (mean.is_of_all) mean_of_values(pair, v, kv, c[3]);
         fusion.template apply<3, 2>(pair, c, 2);
         store<3, 2>(y, c, pair, 2);
       }
@@ -231,9 +234,10 @@ LATHE_DEVICE void attend(const Q& q, const K& k, const V& v, const Out& y, const
   const long query = first_query + warp() * 16, last_query = first_query + Tiles::kQueries - 1;
   long c[4] = {at.batch, at.head, 0, 0};
   const long kv[4] = {c[0], c[1] / (heads / k.dim(1)), 0, 0};
-  const long end = logits.end_of_keys(last_query);
+  const long end = logits.seen.end_of(last_query);
   const int all = end <= 0 ? 0 : static_cast<int>((end + Keys - 1) / Keys);
-  const int share = (all + Splits - 1) / Splits, begin = Splits == 1 ? 0 : at.block % Splits * share;
+  const int none = static_cast<int>(logits.seen.first_of(first_query) / Keys);  // of the first tiles is seen
+  const int share = (all - none + Splits - 1) / Splits, begin = none + (Splits == 1 ? 0 : at.block % Splits * share);
   const int tiles = begin + share < all ? begin + share : all;
   dependency_wait();
   Tiles work;
@@ -270,5 +274,5 @@ LATHE_DEVICE void attend(const Q& q, const K& k, const V& v, const Out& y, const
     barrier();
     work.template merge<Splits>();
   }
-  work.template write<Splits>(y, logits, fusion, c, query);
+  work.template write<Splits>(y, v, kv, logits, fusion, c, query);
 }

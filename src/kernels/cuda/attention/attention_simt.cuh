@@ -89,8 +89,9 @@ struct WarpAttention {
     }
   }
 
-  template <class Out, class Logits, class Fusion>
-  LATHE_DEVICE_MEMBER void write(const Out& y, const Logits& logits, const Fusion& fusion, long (&c)[4], long query) {
+  template <class Out, class V, class Logits, class Fusion>
+  LATHE_DEVICE_MEMBER void write(const Out& y, const V& values, const long (&kv)[4], const Logits& logits,
+                                 const Fusion& fusion, long (&c)[4], long query) {
     LATHE_UNROLL
     for (int r = 0; r < Queries; ++r) {
       float sum = rows[r].sum;
@@ -103,6 +104,8 @@ struct WarpAttention {
         c[3] = i * 32 + lane();
         if (c[3] >= DV) continue;
         float v[1] = {mean(out[r][i])};
+        if constexpr (Logits::kMeanForNone)
+          if (mean.is_of_all) mean_of_values(v, values, kv, c[3]);
         fusion.template apply<3, 1>(v, c, 1);
         store<3, 1>(y, c, v, 1);
       }
@@ -121,7 +124,7 @@ LATHE_DEVICE void attend_simt(const Q& q, const K& k, const V& v, const Out& y, 
   const long first_query = static_cast<long>(at.block) * kRows;
   long c[4] = {at.batch, at.head, 0, 0};
   const long own[4] = {c[0], c[1], 0, 0}, kv[4] = {c[0], c[1] / (heads / k.dim(1)), 0, 0};
-  const long end = logits.end_of_keys(first_query + kRows - 1), query = first_query + warp() * Queries;
+  const long end = logits.seen.end_of(first_query + kRows - 1), query = first_query + warp() * Queries;
   float* queries = reinterpret_cast<float*>(dynamic_shared());
   float* keys = queries + kRows * D;
   float* values = keys + 32 * Work::kKeyPitch;
@@ -129,7 +132,7 @@ LATHE_DEVICE void attend_simt(const Q& q, const K& k, const V& v, const Out& y, 
   copy_rows<kThreads, kRows, D, D>(queries, q, own, first_query);
   Work work;
   work.clear();
-  for (long first = 0; first < end; first += 32) {
+  for (long first = logits.seen.first_of(first_query) / 32 * 32; first < end; first += 32) {
     copy_rows<kThreads, 32, D, Work::kKeyPitch>(keys, k, kv, first);
     copy_rows<kThreads, 32, DV, DV>(values, v, kv, first);
     barrier();
@@ -138,5 +141,5 @@ LATHE_DEVICE void attend_simt(const Q& q, const K& k, const V& v, const Out& y, 
     work.add_values(values, weights);
     barrier();
   }
-  work.write(y, logits, fusion, c, query);
+  work.write(y, v, kv, logits, fusion, c, query);
 }

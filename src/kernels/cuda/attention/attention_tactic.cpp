@@ -91,16 +91,16 @@ void add(const Problem& problem, const Heads& heads, const Blocking& shape, std:
   if (shared_bytes > target.limits.shared_bytes) return;
   const int64_t most = heads.dtype == DType::f32 ? 64 * 64 : 64 * 128;  // that registers hold
   if (shape.tensor_cores && shape.keys * size > most && shape.keys > 32) return;
-  const Dims &q = problem.inputs[0].opt_dims, &k = problem.inputs[1].opt_dims;
-  const auto count = static_cast<double>(q[0] * q[1]), keys = static_cast<double>(k[2]);
+  const Dims& q = problem.inputs[0].opt_dims;
+  const auto count = static_cast<double>(q[0] * q[1]);
+  const double seen = seen_tiles(problem, shape.rows(), shape.keys).mean;
   const auto splits = static_cast<double>(shape.splits);
   const double blocks = splits * count * std::ceil(static_cast<double>(q[2]) / static_cast<double>(shape.rows()));
-  const bool is_worth_splitting =
-      blocks / splits < target.cores && keys >= 2 * splits * static_cast<double>(shape.keys);
+  const bool is_worth_splitting = blocks / splits < target.cores && seen >= 2 * splits;
   if (shape.splits > 1 && (shape.splits > target.limits.cluster || !is_worth_splitting)) return;
   // Of one block: operations in a clock, of which half are multiplications, and a fixed time for each tile.
   constexpr double kTileClocks = 850, kMergeClocks = 2500;
-  const double tiles = std::ceil(keys / static_cast<double>(shape.keys) / splits);
+  const double tiles = std::ceil(seen / splits);
   const double flops = 4.0 * static_cast<double>(shape.rows() * shape.keys * size);
   const double rate = shape.tensor_cores ? 2.01 * target.matrix_products(heads.dtype) *
                                                std::min(1.0, static_cast<double>(shape.warps) / 4)

@@ -128,7 +128,7 @@ struct WarpTile {
       LATHE_UNROLL
       for (int n = 0; n < 2; ++n) {
         c[3] = first + n * 8 + lane() % 4 * 2;
-        logits.read_mask(mask[r][n], c, logits.end_of_keys(c[2]) - c[3]);
+        logits.read_mask(mask[r][n], c);
       }
     }
   }
@@ -145,7 +145,7 @@ struct WarpTile {
       LATHE_UNROLL
       for (int i = 0; i < 4; ++i) {
         const long key = first + i / 2 * 8 + lane() % 4 * 2 + i % 2;
-        if (key < logits.end_of_keys(c[2]) && logits.is_seen(mask[r][i / 2][i % 2], low)) seen |= 1u << i;
+        if (logits.seen.sees(c[2], key) && logits.is_seen(mask[r][i / 2][i % 2], low)) seen |= 1u << i;
       }
     }
     LATHE_UNROLL
@@ -192,7 +192,8 @@ struct WarpTile {
     for (int n = 0; n < 2; ++n) {
       LATHE_UNROLL
       for (int e = 0; e < 2; ++e) pairs[n][e] = s[n][r % 2 * 2 + e];
-      logits.apply(pairs[n], mask[n], logits.end_of_keys(c[2]) - (first + n * 8 + lane() % 4 * 2));
+      c[3] = first + n * 8 + lane() % 4 * 2;
+      logits.apply(pairs[n], mask[n], c);
     }
     float largest = fmaxf(fmaxf(pairs[0][0], pairs[0][1]), fmaxf(pairs[1][0], pairs[1][1]));
     largest = fmaxf(largest, shuffle_xor(largest, 1));
@@ -305,8 +306,8 @@ struct WarpTile {
 };
 
 // Four columns of a row to the result.
-template <class Out, class Logits, class Fusion>
-LATHE_DEVICE void write(const Merged& merged, const Out& y, const Logits& logits, const Fusion& fusion,
+template <class Out, class V, class Logits, class Fusion>
+LATHE_DEVICE void write(const Merged& merged, const Out& y, const V& values, const Logits& logits, const Fusion& fusion,
                         const RowSpace& space, int row, int column) {
   const long left = y.dim(3) - column;
   if (space.first + row >= space.rows || left <= 0) return;
@@ -317,6 +318,8 @@ LATHE_DEVICE void write(const Merged& merged, const Out& y, const Logits& logits
   float v[4];
   LATHE_UNROLL
   for (int j = 0; j < 4; ++j) v[j] = mean(merged.sums.at[j]);
+  if constexpr (Logits::kMeanForNone)
+    if (mean.is_of_all) mean_of_values(v, values, {space.batch, space.shared_head, 0, 0}, column);
   const int count = left < 4 ? static_cast<int>(left) : 4;
   fusion.template apply<3, 4>(v, c, count);
   store<3, 4>(y, c, v, count);
@@ -337,16 +340,17 @@ LATHE_DEVICE void attend(const Q& q, const K& k, const V& v, const Out& y, const
   const long kv[4] = {at.batch, at.head, 0, 0};
   const RowSpace space{kv[0], kv[1], group, rows, static_cast<long>(at.block / Splits) * kRows};
   const int split = at.block % Splits;
-  long last[4];
+  long last[4], nearest[4];
+  space.place(0, nearest);
   space.place(kRows - 1, last);
-  const long end = logits.end_of_keys(last[2]);
+  const long end = logits.seen.end_of(last[2]), begin = logits.seen.first_of(nearest[2]) / kKeys * kKeys;
   float* const shared = reinterpret_cast<float*>(dynamic_shared());
   const auto of_warp = [&](int i) { return Part{shared + i * Part::kSize}; };
   const Part own{shared + Warps * Part::kSize};
   const auto of_block = [&](int i) { return Part{cluster_peer(own.data, i)}; };
   // Of caches, all but the last keys have been there for long: the first that each warp reads are on their way while
   // the launches before compute them.
-  const long first = (warp() * Splits + split) * kKeys;
+  const long first = begin + (warp() * Splits + split) * kKeys;
   let_next_begin();
   const long near[4] = {kv[0], kv[1], first + lane() % kKeys, 0};
   if (near[2] < end) {
@@ -377,7 +381,7 @@ LATHE_DEVICE void attend(const Q& q, const K& k, const V& v, const Out& y, const
     if (!again) {
       for (int i = split * kThreads + thread_x(); i < kRows * DV / 4; i += Splits * kThreads) {
         const int row = i / (DV / 4), column = i % (DV / 4) * 4;
-        write(merge<Splits>(of_block, row, column), y, logits, fusion, space, row, column);
+        write(merge<Splits>(of_block, row, column), y, v, logits, fusion, space, row, column);
       }
     }
     if constexpr (Splits > 1) {  // until the others have read what is here

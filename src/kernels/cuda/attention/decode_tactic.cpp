@@ -41,13 +41,19 @@ int64_t row_tiles_of(const Problem& problem, int64_t rows) {
   return tiles;
 }
 
+// By all queries together, in whole steps.
+int64_t seen_keys(const Problem& problem) {
+  const int64_t queries = std::max<int64_t>(problem.inputs[0].opt_dims[2], 1);
+  return std::llround(kKeys * seen_tiles(problem, queries, kKeys).most);
+}
+
 double predicted_us(const Problem& problem, const Blocks& blocks, int64_t rows) {
   constexpr double kStartClocks = 1200, kStepClocks = 1100, kMergeClocks = 400, kClusterClocks = 1500;
   constexpr double kMemoryShare = 0.85, kBytesInFlight = 32 * 1024;  // that keep memory busy, of each multiprocessor
   const Target& target = problem.target;
   const Dims& k = problem.inputs[1].opt_dims;
   const auto tiles = static_cast<double>(k[0] * k[1] * ceil_div(rows, 8 * blocks.row_tiles));
-  const auto keys = static_cast<double>(k[2]), warps = static_cast<double>(blocks.warps);
+  const auto keys = static_cast<double>(seen_keys(problem)), warps = static_cast<double>(blocks.warps);
   const auto splits = static_cast<double>(blocks.splits);
   const auto key_bytes = static_cast<double>(element_bytes(problem) * (key_size(problem) + value_size(problem)));
   const double resident = std::max(1.0, std::floor(16 / warps)), each = tiles * splits / target.cores;
@@ -89,15 +95,15 @@ void add_configs(const Problem& problem, std::vector<Config>& configs) {
   const Dims &q = problem.inputs[0].opt_dims, &k = problem.inputs[1].opt_dims;
   if (k[1] == 0 || widest_bytes(problem) > kMostBytes) return;
   const int64_t rows = std::max<int64_t>(q[2] * (q[1] / k[1]), 1), row_tiles = row_tiles_of(problem, rows);
-  const int64_t tiles = ceil_div(rows, 8 * row_tiles);
+  const int64_t tiles = ceil_div(rows, 8 * row_tiles), keys = seen_keys(problem);
   if (tiles > kMostTiles) return;
   for (const int64_t warps : {4, 8, 16})
     for (const int64_t splits : {1, 2, 4, 8}) {
       const Blocks blocks{warps, row_tiles, splits};
       const bool is_worth_splitting =
-          k[0] * k[1] * tiles * splits <= 4 * problem.target.cores && 2 * k[2] > splits * warps * kKeys;
+          k[0] * k[1] * tiles * splits <= 4 * problem.target.cores && 2 * keys > splits * warps * kKeys;
       if (splits > 1 && (splits > problem.target.limits.cluster || !is_worth_splitting)) continue;
-      if (warps > 4 && k[2] <= warps * kKeys / 2) continue;
+      if (warps > 4 && keys <= warps * kKeys / 2) continue;
       if (warps > 8 && (row_tiles * value_size(problem) + key_size(problem)) * element_bytes(problem) > 256)
         continue;  // registers
       if (shared_bytes(problem, blocks) > problem.target.limits.shared_bytes) continue;

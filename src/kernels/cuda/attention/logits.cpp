@@ -6,6 +6,9 @@
 #include <limits>
 #include <numbers>
 
+#include "base/divide.h"
+#include "ops/seen_keys_of.h"
+
 namespace lathe::cuda {
 namespace {
 
@@ -50,6 +53,23 @@ std::optional<std::string> refuse_doubles(const Problem& problem) {
   return std::nullopt;
 }
 
+TileCounts seen_tiles(const Problem& problem, int64_t queries, int64_t keys) {
+  const int64_t rows = problem.inputs[0].opt_dims[2], columns = problem.inputs[1].opt_dims[2];
+  const SeenKeys seen = seen_keys_of(problem.attrs<AttentionAttrs>());
+  const auto all = static_cast<double>(ceil_div(columns, keys));
+  if (seen.is_all() || rows == 0) return {all, all};
+  TileCounts counts;
+  const int64_t tiles = ceil_div(rows, queries);
+  for (int64_t i = 0; i < tiles; ++i) {
+    const int64_t first = seen.of(i * queries, rows, columns).first;
+    const int64_t end = seen.of(std::min((i + 1) * queries, rows) - 1, rows, columns).end;
+    const auto here = static_cast<double>(ceil_div(end, keys) - first / keys);
+    counts.mean += here / static_cast<double>(tiles);
+    counts.most = std::max(counts.most, here);
+  }
+  return counts;
+}
+
 std::string declare_logits(Source& source, const Problem& problem, Emission& emission) {
   const auto& attrs = problem.attrs<AttentionAttrs>();
   const bool masked = problem.has_input(kMaskInput);
@@ -62,10 +82,10 @@ std::string declare_logits(Source& source, const Problem& problem, Emission& emi
     source.input(emission.inputs.size(), problem.inputs[kSinksInput], "Sinks");
     emission.inputs.push_back({StepInput::input, kSinksInput});
   }
-  return fmt::format("Logits<{}, {}, {}, {}{}>{{{}, {}, {}, {}, Q_.dim(2), K_.dim(2){}}}", masked ? "Mask" : "Unmasked",
-                     attrs.causal, attrs.softcap != 0, attrs.zeros_for_nan, has_sinks ? ", Sinks" : "",
-                     masked ? "Mask_" : "{}", literal(attrs.scale), literal(attrs.softcap),
-                     literal_of_hidden(attrs.hidden), has_sinks ? ", Sinks_" : "");
+  return fmt::format("Logits<{}, SeenKeys<{}, {}>, {}, {}, {}{}>{{{}, {}, {}, {}, {{Q_.dim(2), K_.dim(2)}}{}}}",
+                     masked ? "Mask" : "Unmasked", attrs.causal, attrs.window, attrs.softcap != 0, attrs.mean_for_none,
+                     attrs.zeros_for_nan, has_sinks ? ", Sinks" : "", masked ? "Mask_" : "{}", literal(attrs.scale),
+                     literal(attrs.softcap), literal_of_hidden(attrs.hidden), has_sinks ? ", Sinks_" : "");
 }
 
 }  // namespace lathe::cuda

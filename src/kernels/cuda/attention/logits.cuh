@@ -3,6 +3,7 @@
 // gives the weights. Keys that booleans hide have `hidden`, finite unless it is minus infinity.
 #pragma once
 
+#include "attention/seen_keys.cuh"
 #include "lib/intrinsics.cuh"
 #include "lib/math.cuh"
 #include "lib/tensor.cuh"
@@ -28,47 +29,60 @@ struct RunningSoftmax {
   LATHE_DEVICE_MEMBER float base() const { return largest == -infinity() ? 0.0f : largest; }
 };
 
-// Makes the means of a row's values of their sums by weights.
+// Makes the means of a row's values of their sums by weights, unless it `is_of_all`: see mean_of_values().
 struct ToMeans {
   float factor;
-  bool is_zero;
+  bool is_zero, is_of_all = false;
   LATHE_DEVICE_MEMBER float operator()(float sum) const { return is_zero ? 0.0f : sum * factor; }
 };
 
-template <class Mask, bool Causal, bool Capped, bool ZerosForNan, class Sinks = Unsunk>
+// All values' means: of columns from `column` on of the head of keys at kv.
+template <int W, class Values>
+LATHE_DEVICE void mean_of_values(float (&v)[W], const Values& values, const long (&kv)[4], long column) {
+  const long keys = values.dim(2), left = values.dim(3) - column;
+  LATHE_UNROLL
+  for (float& sum : v) sum = 0.0f;
+  for (long key = 0; key < keys; ++key) {
+    const long at[4] = {kv[0], kv[1], key, column};
+    float add[W] = {};
+    load<3, W>(values, at, add, left < W ? static_cast<int>(left) : W);
+    LATHE_UNROLL
+    for (int j = 0; j < W; ++j) v[j] += add[j];
+  }
+  LATHE_UNROLL
+  for (float& sum : v) sum = sum / static_cast<float>(keys);
+}
+
+template <class Mask, class Seen_, bool Capped, bool MeanForNone, bool ZerosForNan, class Sinks = Unsunk>
 struct Logits {
+  using Seen = Seen_;
+  static constexpr bool kMeanForNone = MeanForNone;
   Mask mask;  // broadcast to [b, h, queries, keys]
   float scale, cap, hidden;
-  long queries, keys;
+  Seen seen;      // by places alone
   Sinks sinks{};  // of each head a logit that has weight, and no value
 
-  // The keys from here on are hidden from `query` and those before it.
-  LATHE_DEVICE_MEMBER long end_of_keys(long query) const {
-    if (!Causal) return keys;
-    const long end = query + keys - queries + 1;
-    return end < keys ? end : keys;
-  }
   // Products of the query c[2] with the keys c[3], c[3] + 1, ...
   template <int W>
   LATHE_DEVICE_MEMBER void transform(float (&v)[W], const long (&c)[4]) const {
-    const long left = end_of_keys(c[2]) - c[3];
     float add[W];
-    read_mask(add, c, left);
-    apply(v, add, left);
+    read_mask(add, c);
+    apply(v, add, c);
   }
-  // What the mask has for the first `left` of these keys; 0 for the others, and where there is none.
+  // What the mask has for those of these keys that have an end; 0 for the others, and where there is none.
   template <int W>
-  LATHE_DEVICE_MEMBER void read_mask(float (&add)[W], const long (&c)[4], long left) const {
+  LATHE_DEVICE_MEMBER void read_mask(float (&add)[W], const long (&c)[4]) const {
     LATHE_UNROLL
     for (int j = 0; j < W; ++j) add[j] = 0.0f;
     if constexpr (!is_same<Mask, Unmasked>) {
-      const long at[4] = {c[0], c[1], c[2] < queries ? c[2] : queries - 1, c[3]};
+      const long left = seen.end_of(c[2]) - c[3];
+      const long at[4] = {c[0], c[1], c[2] < seen.queries ? c[2] : seen.queries - 1, c[3]};
       load<3>(mask, at, add, left < 0 ? 0 : left < W ? static_cast<int>(left) : W);
     }
   }
-  // The products of which the mask has that to logits; the first `left` keys are seen.
+  // The products of which the mask has that to logits.
   template <int W>
-  LATHE_DEVICE_MEMBER void apply(float (&v)[W], const float (&add)[W], long left) const {
+  LATHE_DEVICE_MEMBER void apply(float (&v)[W], const float (&add)[W], const long (&c)[4]) const {
     LATHE_UNROLL
     for (int j = 0; j < W; ++j) v[j] = Capped ? cap * kLog2E * tanhf(v[j] * (scale / cap)) : v[j] * (scale * kLog2E);
     if constexpr (!is_same<Mask, Unmasked>) {
@@ -80,9 +94,27 @@ struct Logits {
           v[j] = plus_mask(v[j], add[j]);
       }
     }
+    const long first = Seen::kIsWindow ? seen.first_of(c[2]) - c[3] : 0, end = seen.end_of(c[2]) - c[3];
     LATHE_UNROLL
     for (int j = 0; j < W; ++j)
-      if (j >= left) v[j] = -infinity();
+      if (j < first || j >= end) v[j] = -infinity();
+  }
+  // Whether a mask that is the same for all queries shows all of so many keys; of a warp.
+  template <int kKeys>
+  LATHE_DEVICE_MEMBER bool shows_all(long batch, long head, long key) const {
+    if constexpr (is_same<Mask, Unmasked>) return true;
+    bool is_hidden = false;
+    LATHE_UNROLL
+    for (int i = 0; i < kKeys; i += 32) is_hidden |= hides(batch, head, key + i + lane());
+    return ballot(is_hidden) == 0;
+  }
+  LATHE_DEVICE_MEMBER bool hides(long batch, long head, long key) const {
+    if constexpr (is_same<Mask, Unmasked>) {
+      return false;
+    } else {
+      const long at[4] = {batch, head, 0, key};
+      return key < seen.keys && to_float(mask.data[offset_of(mask, at)]) == 0.0f;
+    }
   }
   // Whether a key of which the mask has that is seen; of numbers, those up to `low` hide it.
   LATHE_DEVICE_MEMBER static bool is_seen(float add, float low) {
@@ -98,9 +130,9 @@ struct Logits {
     const float sum = v + mask * kLog2E;
     return sum == -infinity() && mask != -infinity() ? -0x1.fffffep127f : sum;
   }
-  // Whether plain() does what transform() does, for all keys before `end` and all queries from `query` on.
-  LATHE_DEVICE_MEMBER bool is_plain(long query, long end) const {
-    return is_same<Mask, Unmasked> && end <= end_of_keys(query);
+  // Whether plain() does what transform() does, for so many queries and keys from these on.
+  LATHE_DEVICE_MEMBER bool is_plain(long query, int count, long key, int keys) const {
+    return is_same<Mask, Unmasked> && seen.sees_all(query, count, key, keys);
   }
   LATHE_DEVICE_MEMBER float plain(float v) const {
     return Capped ? cap * kLog2E * tanhf(v * (scale / cap)) : v * (scale * kLog2E);
@@ -108,14 +140,15 @@ struct Logits {
   // Of a row of that head that has taken in the keys of all who share it: the sink counts here, once.
   LATHE_DEVICE_MEMBER ToMeans to_means(RunningSoftmax row, long head) const {
     if constexpr (is_same<Sinks, Unsunk>) {
-      return {1.0f / row.sum, keys == 0 || (ZerosForNan && !(row.sum > 0.0f))};
+      const bool is_none = MeanForNone && row.largest == -infinity() && row.sum == 0.0f && seen.keys > 0;
+      return {1.0f / row.sum, seen.keys == 0 || (ZerosForNan && !(row.sum > 0.0f)), is_none};
     } else {
       const long at[1] = {head};
       float sink[1];
       load<0>(sinks, at, sink, 1);
       const float logit = plus_mask(0.0f, sink[0]), own = row.raise(logit);
       const float factor = own / (row.sum + exp2_fast(logit - row.base()));
-      return {factor, keys == 0 || (ZerosForNan && !(factor >= 0.0f))};
+      return {factor, seen.keys == 0 || (ZerosForNan && !(factor >= 0.0f))};
     }
   }
 };

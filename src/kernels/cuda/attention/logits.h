@@ -14,6 +14,12 @@ std::optional<std::string> refuse_order(const Problem& problem);
 // Masks and sinks are floats when they are read.
 std::optional<std::string> refuse_doubles(const Problem& problem);
 
+// How many tiles of so many keys a tile of so many queries sees.
+struct TileCounts {
+  double mean = 0, most = 0;
+};
+TileCounts seen_tiles(const Problem& problem, int64_t queries, int64_t keys);
+
 // Declares the mask and the sinks, if there are such, which become the emission's next inputs; gives the object of
 // logits.cuh. The tensors are Q_ and K_.
 std::string declare_logits(Source& source, const Problem& problem, Emission& emission);

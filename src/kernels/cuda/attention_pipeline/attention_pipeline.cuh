@@ -11,9 +11,10 @@
 
 namespace attention_pipeline {
 
-// Which queries a number stands for, and how many tiles of keys they see.
+// Which queries a number stands for, and which tiles of keys they see.
 struct Work {
-  int batch, head, query, tiles;
+  int batch, head, query, first, end;
+  LATHE_DEVICE_MEMBER int tiles() const { return end - first; }
 };
 
 // Numbers go through all tiles of queries of `section` heads, whose keys and values stay in the last cache, before
@@ -27,8 +28,9 @@ LATHE_DEVICE Work work_of(unsigned number, unsigned section, const Q& q, const L
   const unsigned here = all - first < section ? all - first : section;
   const unsigned head = first + rest % here, tile = kLongestFirst ? tiles - 1 - rest / here : rest / here;
   const int query = static_cast<int>(tile) * Shape::kQueries;
-  const long end = logits.end_of_keys(query + Shape::kQueries - 1);
+  const long end = logits.seen.end_of(query + Shape::kQueries - 1);
   return {static_cast<int>(head / heads), static_cast<int>(head % heads), query,
+          static_cast<int>(logits.seen.first_of(query) / Shape::kKeys),
           end <= 0 ? 0 : static_cast<int>((end + Shape::kKeys - 1) / Shape::kKeys)};
 }
 
@@ -72,14 +74,14 @@ LATHE_DEVICE void produce(const Memory<Shape>& memory, unsigned works, const Wor
   dependency_wait();
   for (unsigned number = static_cast<unsigned>(block_x()); number < works; number += static_cast<unsigned>(grid_x())) {
     const Work work = work_at(number);
-    if (work.tiles == 0) continue;
+    if (work.tiles() == 0) continue;
     phase_barrier_wait(memory.queries_empty(), parity);
     parity ^= 1;
     copy_rows<Shape::kQueries, Shape::kPanels>(memory.queries(), queries, work.batch, work.head, work.query,
                                                memory.queries_filled());
     const int head = work.head / shared_heads;
     LATHE_NO_UNROLL
-    for (int tile = work.tiles; tile-- > 0; ring.next()) {
+    for (int tile = work.end; tile-- > work.first; ring.next()) {
       const int key = tile * Shape::kKeys;
       phase_barrier_wait(memory.keys_empty(ring.at), ring.parity ^ 1);
       copy_rows<Shape::kKeys, Shape::kPanels>(memory.keys(ring.at), keys, work.batch, head, key,
@@ -98,18 +100,19 @@ template <bool kLinear, class Shape, class Logits>
 LATHE_DEVICE void attend(Group<Shape>& group, const Memory<Shape>& memory, Ring<Shape>& ring, Turns<Shape>& turns,
                          const Logits& logits, const Work& work) {
   float s[Shape::kKeys / 8][4], factors[2];
-  long key = static_cast<long>(work.tiles - 1) * Shape::kKeys;
+  long key = static_cast<long>(work.end - 1) * Shape::kKeys;
+  bool is_shown = !kLinear || logits.template shows_all<Shape::kKeys>(work.batch, work.head, key);
   Ring<Shape> before = ring;
   phase_barrier_wait(memory.keys_filled(ring.at), ring.parity);
   group.multiply_keys(s, memory, ring.at);
   wgmma_wait<0>();
   pin_sums(s);
   release(memory.keys_empty(ring.at));
-  group.template weigh<kLinear>(s, factors, logits, work.batch, work.head, work.query, key);
+  group.template weigh<kLinear>(s, factors, logits, work.batch, work.head, work.query, key, is_shown);
   group.keep_weights(s);
   ring.next();
-  if (work.tiles > 1) phase_barrier_wait(memory.keys_filled(ring.at), ring.parity);
-  for (int left = work.tiles - 1; left > 0; --left) {
+  if (work.tiles() > 1) phase_barrier_wait(memory.keys_filled(ring.at), ring.parity);
+  for (int left = work.tiles() - 1; left > 0; --left) {
     key -= Shape::kKeys;
     const int at = ring.at;
     turns.wait(memory);
@@ -117,10 +120,11 @@ LATHE_DEVICE void attend(Group<Shape>& group, const Memory<Shape>& memory, Ring<
     phase_barrier_wait(memory.values_filled(before.at), before.parity);
     group.multiply_values(memory, before.at);
     turns.pass(memory);
+    if constexpr (kLinear) is_shown = logits.template shows_all<Shape::kKeys>(work.batch, work.head, key);
     wgmma_wait<1>();
     pin_sums(s);
     release(memory.keys_empty(at));
-    group.template weigh<kLinear>(s, factors, logits, work.batch, work.head, work.query, key);
+    group.template weigh<kLinear>(s, factors, logits, work.batch, work.head, work.query, key, is_shown);
     const int used = before.at;
     before = ring;
     ring.next();
@@ -168,11 +172,12 @@ LATHE_DEVICE void free_share() {
   if constexpr (Shape::kGroups == 3) free_registers<32>();
 }
 
-// kLinear: logits are products times a positive number, but for those that are hidden.
-template <class Shape, bool kLinear, class Works, class Queries, class Keys, class Values, class Out, class Logits,
-          class Fusion>
+// kLinear: logits are products times a positive number, but for those of hidden keys, which a mask hides from all
+// queries alike.
+template <class Shape, bool kLinear, class Works, class Queries, class Keys, class Values, class V, class Out,
+          class Logits, class Fusion>
 LATHE_DEVICE void run(long works, const Works& work_at, int shared_heads, const Queries& queries, const Keys& keys,
-                      const Values& values, const Out& y, const Logits& logits, const Fusion& fusion) {
+                      const Values& values, const V& v, const Out& y, const Logits& logits, const Fusion& fusion) {
   const Memory<Shape> memory{reinterpret_cast<char*>(dynamic_shared())};
   init_barriers(memory);
   if (warp() < Shape::kWarps) {
@@ -186,12 +191,12 @@ LATHE_DEVICE void run(long works, const Works& work_at, int shared_heads, const 
          number += static_cast<unsigned>(grid_x())) {
       const Work work = work_at(number);
       group.clear();
-      if (work.tiles > 0) {
+      if (work.tiles() > 0) {
         phase_barrier_wait(memory.queries_filled(), parity);
         parity ^= 1;
         attend<kLinear>(group, memory, ring, turns, logits, work);
       }
-      group.finish(logits, work.head);
+      group.finish(logits, work.head, v, {work.batch, work.head / shared_heads, 0, 0});
       const long row = work.query + (Shape::kGroups > 1 ? warp() / 4 * 64 : 0);
       gemm::store_quads<8, true, Fusion::kShort>(group, HeadSink<Out, Fusion>{y, fusion, work.batch, work.head}, row,
                                                  y.dim(2), 0, y.dim(3));

@@ -19,7 +19,7 @@ struct Heads {
   DType dtype;
   int64_t size;           // elements of a key, in whole steps of 16
   int64_t value_columns;  // of a value, as many as the instruction has
-  bool linear;            // whether logits are products times a positive number
+  bool linear;            // whether logits are products times a positive number, or -inf
   bool has_sinks;
 };
 
@@ -79,19 +79,17 @@ double tile_clocks(const Problem& problem, const Heads& heads, const Tiles& tile
 double predicted_us(const Problem& problem, const Heads& heads, const Tiles& tiles) {
   constexpr double kStartClocks = 1500, kEndClocks = 1000, kEndStayingClocks = 1000, kUneven = 1.15;
   const Target& target = problem.target;
-  const Dims &q = problem.inputs[0].opt_dims, &k = problem.inputs[1].opt_dims;
+  const Dims& q = problem.inputs[0].opt_dims;
   const auto blocks_at_once = static_cast<double>(target.cores * tiles.resident);
   const double rows = std::ceil(static_cast<double>(q[2]) / static_cast<double>(tiles.queries()));
   const auto works = static_cast<double>(q[0] * q[1]) * rows;
-  double steps = std::ceil(static_cast<double>(k[2]) / static_cast<double>(tiles.keys));
+  const TileCounts steps = seen_tiles(problem, tiles.queries(), tiles.keys);
   double rounds = std::ceil(works / blocks_at_once);
-  if (problem.attrs<AttentionAttrs>().causal) {
-    steps = (steps + std::ceil(static_cast<double>(tiles.queries()) / static_cast<double>(tiles.keys))) / 2;
-    rounds = rounds > 1 ? works / blocks_at_once * (tiles.stays ? kUneven : 1) : 2;
-  }
+  if (steps.mean < steps.most)
+    rounds = rounds > 1 ? works / blocks_at_once * (tiles.stays ? kUneven : 1) : steps.most / steps.mean;
   const double shared = works > target.cores ? static_cast<double>(tiles.resident) : 1;
   const double end = tiles.stays ? kEndStayingClocks : kEndClocks + (rounds > 1 ? kStartClocks : 0);
-  const double clocks = kStartClocks + rounds * (steps * shared * tile_clocks(problem, heads, tiles) + end);
+  const double clocks = kStartClocks + rounds * (steps.mean * shared * tile_clocks(problem, heads, tiles) + end);
   return target.launch_us + clocks / target.clock_mhz;
 }
 
@@ -156,6 +154,7 @@ Result<Emission> emit(const Problem& problem, const Heads& heads, const Config& 
   for (size_t i = 0; i < 3; ++i) emission.inputs.push_back({StepInput::input, i});
   source.input(0, problem.inputs[0], "Q");
   source.input(1, problem.inputs[1], "K");
+  source.input(2, problem.inputs[2], "V");
   const std::string logits = declare_logits(source, problem, emission);
   source.output(0, problem.outputs[0], "Y");
   source.fusion(problem, emission.inputs.size());
@@ -171,7 +170,7 @@ Result<Emission> emit(const Problem& problem, const Heads& heads, const Config& 
       "  using Tiles = Shape<{}, {}, {}, {}, {}, {}>;\n"
       "  const auto logits = {};\n"
       "  const auto work = [&](unsigned i) {{ return work_of<Tiles, {}>(i, {}, Q_, logits); }};\n"
-      "  run<Tiles, {}>({}, work, static_cast<int>(Q_.dim(1) / K_.dim(1)),\n      {}Y_, logits, fusion_);",
+      "  run<Tiles, {}>({}, work, static_cast<int>(Q_.dim(1) / K_.dim(1)),\n      {}V_, Y_, logits, fusion_);",
       device_type(heads.dtype), heads.size, heads.value_columns, tiles.groups, tiles.keys, tiles.stages, logits, causal,
       heads_of_section(problem), heads.linear, source.number(works), copies);
   const Expr blocks = tiles.stays ? min(works, Expr(problem.target.cores * tiles.resident)) : works;
@@ -194,6 +193,14 @@ std::optional<std::string> refuse_heads(const Problem& problem) {
   return std::nullopt;
 }
 
+// Whether a mask does more than hide keys from all queries.
+bool changes_scores(const Problem& problem) {
+  if (!problem.has_input(kMaskInput)) return false;
+  const Operand& mask = problem.inputs[kMaskInput];
+  const bool is_of_keys = mask.rank() < 2 || mask.dims[static_cast<size_t>(mask.rank()) - 2] == Expr(1);
+  return mask.dtype != DType::boolean || !is_of_keys || !std::isinf(problem.attrs<AttentionAttrs>().hidden);
+}
+
 }  // namespace
 
 Matched match_attention_pipeline(const Problem& problem) {
@@ -211,8 +218,7 @@ Matched match_attention_pipeline(const Problem& problem) {
   const int64_t value_size = *problem.inputs[2].dims[3].as_constant();
   const Heads heads{dtype, round_up(*problem.inputs[0].dims[3].as_constant(), 16),
                     *std::lower_bound(std::begin(kInstructionColumns), std::end(kInstructionColumns), value_size),
-                    !problem.has_input(kMaskInput) && attrs.softcap == 0 && attrs.scale > 0,
-                    problem.has_input(kSinksInput)};
+                    !changes_scores(problem) && attrs.softcap == 0 && attrs.scale > 0, problem.has_input(kSinksInput)};
   return match_form(problem, heads, configs, emit);
 }
 

@@ -135,13 +135,14 @@ struct Group {
   }
 
   // Products to weights, relative to the largest logit by now; `factors` make what was summed before fit. `query`: the
-  // block's first; `key`: the tile's.
+  // block's first; `key`: the tile's. is_shown: whether the mask shows all of its keys, if logits are linear.
   template <bool kLinear, class Logits>
   LATHE_DEVICE_MEMBER void weigh(float (&s)[kKeys / 8][4], float (&factors)[2], const Logits& logits, long batch,
-                                 long head, long query, long key) {
+                                 long head, long query, long key, bool is_shown) {
     query += warp() * 16;
     if constexpr (kLinear) {
-      if (key + kKeys > logits.end_of_keys(query)) hide(s, logits, query, key);
+      if (!logits.seen.sees_all(query, 16, key, kKeys)) hide(s, logits, query, key);
+      if (!is_shown) hide_by_mask(s, logits, batch, head, key);
       exponentiate(s, factors, logits.scale * kLog2E);
     } else {
       transform(s, logits, batch, head, query, key);
@@ -149,24 +150,37 @@ struct Group {
     }
   }
 
-  // Keys beyond the end of a row's.
+  // Keys that a row does not see by its place.
   template <class Logits>
   LATHE_DEVICE_MEMBER void hide(float (&s)[kKeys / 8][4], const Logits& logits, long query, long key) const {
     LATHE_UNROLL
     for (int half = 0; half < 2; ++half) {
-      const long left = logits.end_of_keys(query + lane() / 4 + half * 8) - key - lane() % 4 * 2;
-      const int visible = left < 0 ? 0 : left > kKeys ? kKeys : static_cast<int>(left);
+      const long row = query + lane() / 4 + half * 8, own = key + lane() % 4 * 2;  // the lane's first key
+      const int first = Logits::Seen::kIsWindow ? within(logits.seen.first_of(row) - own) : 0;
+      const int end = within(logits.seen.end_of(row) - own);
       LATHE_UNROLL
       for (int n = 0; n < kKeys / 8; ++n) LATHE_UNROLL
       for (int e = 0; e < 2; ++e)
-        if (n * 8 + e >= visible) s[n][2 * half + e] = -infinity();
+        if (n * 8 + e < first || n * 8 + e >= end) s[n][2 * half + e] = -infinity();
     }
+  }
+  // Keys that a mask hides from all queries.
+  template <class Logits>
+  LATHE_DEVICE_MEMBER void hide_by_mask(float (&s)[kKeys / 8][4], const Logits& logits, long batch, long head,
+                                        long key) const {
+    LATHE_UNROLL
+    for (int n = 0; n < kKeys / 8; ++n) LATHE_UNROLL
+    for (int e = 0; e < 2; ++e)
+      if (logits.hides(batch, head, key + n * 8 + lane() % 4 * 2 + e)) s[n][e] = s[n][2 + e] = -infinity();
+  }
+  LATHE_DEVICE_MEMBER static int within(long keys) {
+    return keys < 0 ? 0 : keys > kKeys ? kKeys : static_cast<int>(keys);
   }
 
   template <class Logits>
   LATHE_DEVICE_MEMBER void transform(float (&s)[kKeys / 8][4], const Logits& logits, long batch, long head, long query,
                                      long key) const {
-    if (logits.is_plain(query, key + kKeys)) {
+    if (logits.is_plain(query, 16, key, kKeys)) {
       LATHE_UNROLL
       for (int n = 0; n < kKeys / 8; ++n) LATHE_UNROLL
       for (int e = 0; e < 4; ++e) s[n][e] = logits.plain(s[n][e]);
@@ -224,9 +238,9 @@ struct Group {
     }
   }
 
-  // Sums to means.
-  template <class Logits>
-  LATHE_DEVICE_MEMBER void finish(const Logits& logits, long head) {
+  // Sums to means, of the head of values at kv.
+  template <class Logits, class V>
+  LATHE_DEVICE_MEMBER void finish(const Logits& logits, long head, const V& values, const long (&kv)[4]) {
     LATHE_UNROLL
     for (int half = 0; half < 2; ++half) {
       float sum = rows[half].sum;
@@ -236,6 +250,23 @@ struct Group {
       LATHE_UNROLL
       for (int n = 0; n < kN / 8; ++n) LATHE_UNROLL
       for (int e = 2 * half; e < 2 * half + 2; ++e) acc[0][n][e] = mean(acc[0][n][e]);
+      if constexpr (Logits::kMeanForNone)
+        if (mean.is_of_all) all_values(half, values, kv);
+    }
+  }
+
+  // The means of all values to the rows of a half.
+  template <class V>
+  LATHE_DEVICE_MEMBER void all_values(int half, const V& values, const long (&kv)[4]) {
+    LATHE_UNROLL
+    for (int n = 0; n < kN / 8; ++n) {
+      const long column = n * 8 + lane() % 4 * 2;
+      if (column >= values.dim(3)) continue;
+      float pair[2];
+      mean_of_values(pair, values, kv, column);
+      LATHE_UNROLL
+      for (int e = 0; e < 4; ++e)
+        if (e / 2 == half) acc[0][n][e] = pair[e % 2];
     }
   }
 };

@@ -2,6 +2,7 @@
 // Attention as its plain evaluation has it, a thread per output element.
 #pragma once
 
+#include "attention/seen_keys.cuh"
 #include "generic/element.cuh"
 
 struct Unmasked {};  // stands for a mask that there is none of
@@ -10,7 +11,7 @@ struct Unsunk {};    // and for sinks
 // The score of a query and a key before the softmax: c = (batch, head, query, key), `head` of k.
 template <class A, class Q, class K, class Mask>
 LATHE_DEVICE double attention_score(const Q& q, const K& k, const Mask& mask, const long (&c)[4], long head) {
-  if (A::causal && c[3] > c[2] + k.dim(2) - q.dim(2)) return -infinite();
+  if (!SeenKeys<A::causal, A::window>{q.dim(2), k.dim(2)}.sees(c[2], c[3])) return -infinite();
   if constexpr (!is_same<Mask, Unmasked>) {
     if constexpr (is_same<typename Mask::Type, bool>)
       if (!element(mask, c)) return A::hidden();
@@ -45,8 +46,9 @@ LATHE_DEVICE void attention(const Fusion& fusion, const Q& q, const K& k, const 
       if (!(sink <= largest)) largest = sink;
       sum = exp(sink - largest);
     }
+    const bool is_mean = A::mean_for_none && largest == -infinite();
     for (at[3] = 0; at[3] < k.dim(2); ++at[3]) {
-      const double weight = exp(attention_score<A>(q, k, mask, at, head) - largest);
+      const double weight = is_mean ? 1.0 : exp(attention_score<A>(q, k, mask, at, head) - largest);
       const long value[4] = {c[0], head, at[3], c[3]};
       sum += weight;
       if (weight != 0) total += weight * widen(element(v, value));
