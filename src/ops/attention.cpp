@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
+#include <numbers>
 
+#include "ops/float8_weights.h"
 #include "ops/rules.h"
 #include "ops/seen_keys_of.h"
 
@@ -54,13 +56,19 @@ Result<> check_seen(const AttentionAttrs& attrs) {
 
 // One query: the weights of the keys, and last of the sink if there is one, from their scores. Taking off the largest
 // first keeps exp from overflowing.
-void to_weights(std::span<double> scores, const AttentionAttrs& attrs) {
+void to_weights(std::span<double> scores, size_t keys, const AttentionAttrs& attrs) {
+  const bool rounds = attrs.factors == DType::f8e4m3fn;
   double largest = -HUGE_VAL, sum = 0;
   for (const double score : scores)
     if (!(score <= largest)) largest = score;
   if (attrs.mean_for_none && largest == -HUGE_VAL)
     return std::fill(scores.begin(), scores.end(), 1 / static_cast<double>(scores.size()));
-  for (double& score : scores) sum += score = std::exp(score - largest);
+  if (rounds) largest = float8_reference(largest * std::numbers::log2e) / std::numbers::log2e;
+  for (size_t i = 0; i < scores.size(); ++i) {
+    scores[i] = std::exp(scores[i] - largest);
+    if (rounds && i < keys) scores[i] = to_float8_weight(scores[i]);
+    sum += scores[i];
+  }
   const bool is_zero = attrs.zeros_for_nan && std::isnan(sum);
   for (double& score : scores) score = is_zero ? 0 : score / sum;
 }
@@ -95,7 +103,7 @@ class Evaluation {
           for (int64_t j = 0; j < keys_; ++j)
             scores[j] = j >= seen.first && j < seen.end ? score(b, h, i, j, head) : -HUGE_VAL;
           if (!sinks_.empty()) scores[keys_] = sinks_[h];
-          to_weights(scores, attrs_);
+          to_weights(scores, static_cast<size_t>(keys_), attrs_);
           for (int64_t j = 0; j < keys_; ++j)
             if (scores[j] != 0)
               for (int64_t c = 0; c < value_size_; ++c) y[c] += scores[j] * v_[(head * keys_ + j) * value_size_ + c];
@@ -130,10 +138,10 @@ class Evaluation {
 
 Result<> infer_attention(InferContext& context) {
   const auto& attrs = context.attrs<AttentionAttrs>();
-  LATHE_TRY(require_rounding(attrs.factors));
+  if (attrs.factors != DType::f8e4m3fn) LATHE_TRY(require_rounding(attrs.factors));
   LATHE_TRY(check_seen(attrs));
   for (size_t i = 0; i < 3; ++i) {
-    LATHE_TRY(require_floating(context, i));
+    if (context.dtype(i) != DType::f8e4m3fn) LATHE_TRY(require_floating(context, i));
     LATHE_TRY(require_rank(context, i, 4, 4));
     LATHE_TRY(require_same_dtype(context, 0, i));
   }
@@ -146,7 +154,7 @@ Result<> infer_attention(InferContext& context) {
     return fail(ErrorCode::type_mismatch, "mean_for_none is for masks (input 3) of booleans, this one is {}",
                 name_of(context.dtype(kMask)));
   if (context.has(kSinks)) LATHE_TRY(check_sinks(context, q[1]));
-  context.set(0, context.dtype(0), {q[0], q[1], q[2], v[3]});
+  context.set(0, sum_dtype(context.dtype(0)), {q[0], q[1], q[2], v[3]});
   return {};
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "passes/match.h"
+#include "passes/quantization.h"
 
 namespace lathe {
 namespace {
@@ -123,11 +124,56 @@ class Matcher {
     if (found_.forms.empty() || !same_shape(found_.forms.back(), value)) found_.forms.push_back(value);
   }
 
-  // From the matmul's left operand to the softmax: casts, other leading dimensions, and zeros where it is not a number.
+  bool refuse_rounding(const Node& node, std::string reason) {
+    const Value* value = node.input(0);
+    while (value->producer() && may_pass(*value->producer(), 0)) value = value->producer()->input(0);
+    refusal_ = {made_by(value, OpKind::softmax), std::move(reason)};
+    return false;
+  }
+
+  // Probabilities that are rounded to 8-bit floats: levels, what is dequantised of them, or what targets without such
+  // levels compute. The largest number must reach 1, or nearly, so that no more is cut off than is rounded off.
+  bool pass_rounding(const Node& node, double scale) {
+    constexpr double kLargest = 448, kRounding = 1.0 / 16;
+    if (found_.rounds_to_float8 || !(scale > 0)) return refuse_rounding(node, "its probabilities are rounded twice");
+    if (kLargest * scale < 1 - kRounding)
+      return refuse_rounding(node, fmt::format("its probabilities are cut off at {:.3g}", kLargest * scale));
+    found_.rounds_to_float8 = true;
+    found_.factor /= scale;
+    return true;
+  }
+  bool pass_levels(const Node& node) {
+    const auto& attrs = node.attrs<QuantizeAttrs>();
+    const std::optional<double> scale = scalar_of(node.input(1));
+    if (attrs.to != DType::f8e4m3fn || !attrs.saturate || node.input(2) || !scale)
+      return refuse_rounding(node, fmt::format("its probabilities are quantised to {}, or not by one known scale",
+                                               name_of(node.output()->dtype())));
+    at_ = node.input(0);
+    return pass_rounding(node, *scale);
+  }
+  bool pass_rounded(const Node& node) {
+    const std::optional<WithScalar> scaled = match_scaled(node.input(0));
+    if (!scaled) return false;
+    at_ = scaled->x;
+    return pass_rounding(node, 1 / scaled->c);
+  }
+  bool pass_factor(const Value* x, double factor) {
+    found_.factor *= factor;
+    at_ = x;
+    return true;
+  }
+
+  // From the matmul's left operand to the softmax: casts, other leading dimensions, rounding, and zeros where it is not
+  // a number.
   bool pass_probabilities() {
     const Node* node = at_->producer();
     if (!node) return false;
     add_form(at_);
+    if (node->is(OpKind::quantize)) return pass_levels(*node);
+    if (is(node, UnaryOp::round_e4m3)) return pass_rounded(*node);
+    if (const auto numbers = dequantized(at_); numbers && numbers->is_uniform())
+      return pass_factor(numbers->integers, numbers->scale->at_double(0));
+    if (const auto scaled = match_scaled(at_); scaled && scaled->c != 0) return pass_factor(scaled->x, scaled->c);
     if (node->is(OpKind::cast) || keeps_rows(*node)) {
       at_ = node->input(0);
       return is_floating(at_->dtype());

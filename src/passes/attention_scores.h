@@ -27,7 +27,9 @@ struct AttentionScores {
   const ir::Node* product = nullptr;  // matmul(q, k^T)
   const ir::Node* softmax = nullptr;
   double scale = 1, softcap = 0;
-  bool zeros_for_nan = false;  // probabilities that are not numbers become zeros
+  bool zeros_for_nan = false;     // probabilities that are not numbers become zeros
+  bool rounds_to_float8 = false;  // probabilities are rounded to f8e4m3fn, of some scale
+  double factor = 1;              // of probabilities before they multiply values
   ir::Value* sinks = nullptr;
   std::vector<ScoreChange> changes;  // multiplications stand before the cap; the others are in order
   // Scores and probabilities, wherever a reshape gives them other leading dimensions: [batch * heads, queries, keys]

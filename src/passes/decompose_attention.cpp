@@ -79,6 +79,7 @@ Value* weights_of(Rewrite& r, Value* scores) {
 Result<bool> decompose_attention(Rewrite& r) {
   Value *const q = r.input(kQ), *const k = r.input(kK), *const mask = r.input(kMask), *const sinks = r.input(kSinks);
   const auto is_f32 = [](const Value* x) { return x->dtype() == DType::f32; };
+  if (r.node->attrs<AttentionAttrs>().factors == DType::f8e4m3fn) return false;  // weights are not rounded one by one
   if (is_f32(q) && (!mask || is_f32(mask) || mask->dtype() == DType::boolean) && (!sinks || is_f32(sinks)))
     return false;
   const bool is_grouped = q->shape()[1] != k->shape()[1];

@@ -84,7 +84,8 @@ class PrecisionLowering {
   bool rounds_factors(const Node& node) {
     const Arithmetic& arithmetic = context_.arithmetic;
     if (arithmetic.narrow_floats || !arithmetic.bf16_factors) return false;
-    return node.output()->dtype() == DType::f32 && factors_of(node.attributes()) &&
+    const std::optional<DType> factors = factors_of(node.attributes());
+    return node.output()->dtype() == DType::f32 && factors && *factors != DType::f8e4m3fn &&
            pinned_precision(node, context_).value_or(context_.precision) == DType::bf16;
   }
 

@@ -8,6 +8,7 @@
 #include "passes/lost_attention.h"
 #include "passes/match.h"
 #include "passes/pins.h"
+#include "passes/quantization.h"
 
 namespace lathe {
 namespace {
@@ -99,9 +100,12 @@ class Recognition {
       inputs.push_back(mask);
     if (!reason_.empty()) return cancel();
     Value* y = reshaped(r_, r_.add(attrs_, std::move(inputs)), r_.output()->shape());
-    if (y) return r_.finish(y);
-    refuse("its leading dimensions are not known");
-    return cancel();
+    if (!y) {
+      refuse("its leading dimensions are not known");
+      return cancel();
+    }
+    note_floats();
+    return r_.finish(r_.cast(factor_ == 1 ? y : r_.scaled(y, factor_), r_.output()->dtype()));
   }
 
   const std::string& reason() const { return reason_; }
@@ -136,6 +140,8 @@ class Recognition {
       return deny("the types that its two matmuls are to compute in differ");
     attrs_.scale = scores_.scale;
     if (first.factors == second.factors) attrs_.factors = first.factors;
+    if (scores_.rounds_to_float8) attrs_.factors = DType::f8e4m3fn;
+    factor_ = scores_.factor;
     q_ = transposed_if(unscaled(scores_.product->input(0)), first.transpose_a);
     k_ = transposed_if(unscaled(scores_.product->input(1)), !first.transpose_b);
     v_ = transposed_if(r_.input(1), second.transpose_b);
@@ -143,10 +149,10 @@ class Recognition {
       if (change.kind == Kind::multiply) q_ = multiplied(q_, change);
     if (!q_) return false;
     const DType dtype = r_.output()->dtype();
+    const bool are_float8 = multiplies_float8();
     for (Value** x : {&q_, &k_, &v_}) {
-      const ir::Node* cast = made_by(*x, OpKind::cast);
-      if ((*x)->dtype() != dtype && cast && cast->input(0)->dtype() == dtype) *x = cast->input(0);
-      if ((*x)->dtype() != dtype || !is_floating(dtype) || dtype == DType::f64)
+      if (!are_float8) *x = as_floats(*x, dtype);
+      if ((!are_float8 && (*x)->dtype() != dtype) || !is_floating(dtype) || dtype == DType::f64)
         return deny(fmt::format("'{}' is {}, and its result {}", (*x)->name(), name_of((*x)->dtype()), name_of(dtype)));
       const std::optional<int64_t> size = (*x)->shape().back().as_constant();
       if (!size || *size < 1 || *size > kMaxHeadSize)
@@ -158,6 +164,59 @@ class Recognition {
     const Value* scores = scores_.product->output();
     if (has_one_head(k_) && has_one_head(v_)) return broadcast_lead(q_, scores);
     return broadcast_lead(q_, scores) && broadcast_lead(k_, scores) && broadcast_lead(v_, r_.input(0));
+  }
+
+  // What is rounded to 8-bit floats and one factor of it: levels themselves, or what is dequantised of them, and perhaps
+  // transposed.
+  struct Float8 {
+    Value* levels = nullptr;
+    double scale = 1;
+  };
+  Float8 float8_of(Value* x) {
+    if (x->dtype() == DType::f8e4m3fn) return {x, 1};
+    if (const ir::Node* cast = made_by(x, OpKind::cast)) x = cast->input(0);
+    const ir::Node* transpose = made_by(x, OpKind::transpose);
+    const std::optional<Dequantized> numbers = dequantized(transpose ? transpose->input(0) : x);
+    if (!numbers || !numbers->is_uniform() || numbers->integers->dtype() != DType::f8e4m3fn) return {};
+    Value* levels = numbers->integers;
+    return {transpose ? r_.add(transpose->attributes(), {levels}) : levels, numbers->scale->at_double(0)};
+  }
+
+  // Whether kernels multiply 8-bit floats: queries, keys, values and their weights all are such. Their scales are taken
+  // out then.
+  bool multiplies_float8() {
+    const Float8 q = float8_of(q_), k = float8_of(k_), v = float8_of(v_);
+    if (!q.levels && !k.levels && !v.levels && !scores_.rounds_to_float8) return false;
+    const auto is_multiplied = [](const ScoreChange& change) { return change.kind == Kind::multiply; };
+    if (!r_.context.arithmetic.float8_products)
+      floats_for_ = "the target multiplies no 8-bit floats";
+    else if (!scores_.rounds_to_float8)
+      floats_for_ = "its probabilities are not rounded to 8-bit floats";
+    else if (!q.levels || !k.levels || !v.levels)
+      floats_for_ = "its queries, keys and values are not all f8e4m3fn of one scale";
+    else if (std::ranges::any_of(scores_.changes, is_multiplied))
+      floats_for_ = "its scores are multiplied by a value of each head";
+    if (!floats_for_.empty()) return false;
+    q_ = q.levels, k_ = k.levels, v_ = v.levels;
+    attrs_.scale *= q.scale * k.scale;
+    factor_ *= v.scale;
+    return true;
+  }
+
+  // Why an attention of 8-bit floats computes with others, for `inspect`.
+  void note_floats() const {
+    r_.context.notes.erase(r_.output()->name());
+    if (!floats_for_.empty()) r_.context.notes[r_.output()->name()] = "multiplies floats: " + floats_for_;
+  }
+
+  // What other passes have made levels of is dequantised again.
+  Value* as_floats(Value* x, DType dtype) {
+    const ir::Node* cast = made_by(x, OpKind::cast);
+    if (x->dtype() != dtype && cast && cast->input(0)->dtype() == dtype) return cast->input(0);
+    if (!is_factor_float8(x->dtype())) return x;
+    DequantizeAttrs numbers;
+    numbers.to = dtype;
+    return r_.add(numbers, {x, r_.constant(Tensor::of<float>({}, {1.0f}))});
   }
 
   // Lengths may be equal that look different: products take as many values as scores have keys, unless that is one key.
@@ -245,6 +304,8 @@ class Recognition {
   Shape product_lead_;  // of products
   Shape lead_;          // of scores
   AttentionAttrs attrs_;
+  double factor_ = 1;       // of the op's result
+  std::string floats_for_;  // why 8-bit floats are not multiplied as such; empty = they are, or there are none
   Value *q_ = nullptr, *k_ = nullptr, *v_ = nullptr;
   std::string reason_;
 };

@@ -150,6 +150,62 @@ class Quantized(unittest.TestCase):
         self.assertEqual([product["why"] for product in json.loads(report.read_text())["float_products"]],
                          ["it is told to compute in floats"], shown)
 
+    def save_attention(self, of_weights):
+        """An attention of f8e4m3fn, as ModelOpt writes it; `of_weights`: the scale of what multiplies the values."""
+        nodes = []
+
+        def op(kind, inputs, name, **attributes):
+            nodes.append(helper.make_node(kind, inputs, [name], name, **attributes))
+            return name
+
+        def quantized(x, name, scale="scale"):
+            return op("DequantizeLinear", [op("QuantizeLinear", [x, scale], name + "_q",
+                                              output_dtype=TensorProto.FLOAT8E4M3FN), scale], name)
+
+        constants = [numpy_helper.from_array(np.float32(value), name)
+                     for name, value in (("scale", 0.0625), ("of_weights", of_weights or 1), ("factor", 0.125))]
+        keys = op("Transpose", [quantized("k", "keys")], "turned", perm=[0, 1, 3, 2])
+        scores = op("Mul", [op("MatMul", [quantized("q", "queries"), keys], "product"), "factor"], "scores")
+        weights = op("Softmax", [scores], "weights")
+        if of_weights:
+            weights = quantized(weights, "rounded", "of_weights")
+        op("MatMul", [weights, quantized("v", "values")], "y")
+        graph = helper.make_graph(
+            nodes, "attention", [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 2, 40, 64]) for name in "qkv"],
+            [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 2, 40, 64])], constants)
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+        onnx.save(model, self.path)
+        return model
+
+    def test_attention_of_8_bit_floats(self):
+        inputs = {name: random.normal(0, 1, (1, 2, 40, 64)).astype(np.float32) for name in "qkv"}
+        files = []
+        for name, tensor in inputs.items():
+            np.save(self.folder / f"{name}.npy", tensor)
+            files.append(f"{name}:{self.folder / name}.npy")
+        why = {("cpu", 1 / 448): "the target multiplies no 8-bit floats",
+               ("cpu", None): "the target multiplies no 8-bit floats",
+               ("cuda", None): "its probabilities are not rounded to 8-bit floats"}
+        unrounded = ReferenceEvaluator(self.save_attention(None)).run(None, inputs)[0]
+        for of_weights in (1 / 448, None):
+            wanted = ReferenceEvaluator(self.save_attention(of_weights)).run(None, inputs)[0]
+            rounding = np.linalg.norm(wanted - unrounded)
+            for target in ("cpu", "cuda"):
+                shown, products = self.float_products(f"--target={target}")
+                reason = why.get((target, of_weights))
+                if reason and (target == "cuda" or MULTIPLIES_BYTES):
+                    self.assertEqual(products, {"y": reason}, shown)
+                self.assertRegex(shown, r" attention +attention")
+                self.assertNotRegex(shown, "softmax|plain evaluation ")
+                engine = self.folder / "e.engine"
+                self.checked("build", self.path, "-o", engine, f"--target={target}", "--buildBudget=0")
+                self.checked("run", engine, f"--loadInputs={','.join(files)}", "--exportOutput", self.folder / "out")
+                # Weights are rounded relative to another number than in the network, and no more of them is lost.
+                error = np.linalg.norm(np.load(self.folder / "out/y.npy") - unrounded)
+                self.assertLess(error, 1.1 * rounding if of_weights else 1e-3 * np.linalg.norm(unrounded), target)
+                if of_weights:
+                    self.assertGreater(error, 0.5 * rounding, target)
+
     def save_float8(self):
         """Two layers of f8e4m3fn, of which the second multiplies computed operands that do not run along K."""
         nodes, constants = [], []

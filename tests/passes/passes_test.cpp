@@ -8,6 +8,7 @@
 //   pairs                 (optional: there are kernels that finish neighbouring columns together)
 //   packed                (optional: there are kernels that read weights of 4 and 8 bits)
 //   float8                (optional: there are kernels that multiply 8-bit floats)
+//   coarse                (optional: weights of attention become 8-bit floats; results agree to such roundings of them)
 //   pin <layer> f16       (optional, any number of times: what a layer computes in)
 //   precision f16         (optional: what f32 may be narrowed to; results then agree to its rounding)
 //   before graph g { ... }
@@ -38,6 +39,7 @@ struct Block {
   bool unchanged = false;
   bool integers = false;
   bool float8 = false;
+  bool coarse = false;
   bool weights = false;  // products of integers are those of CPUs
   bool wide = false;
   bool bf16 = false;
@@ -69,6 +71,7 @@ struct Block {
   }
   // The types whose rounding the result may show.
   DType coarsest() const {
+    if (coarse) return DType::f8e4m3fn;
     DType coarsest = wide ? DType::bf16 : precision;
     for (const PrecisionPin& pin : pins)
       if (pin.precision == DType::f16 && coarsest == DType::f32)
@@ -97,6 +100,8 @@ std::vector<Block> read_blocks(const std::string& path) {
       next.integers = true;
     } else if (word == "float8") {
       next.float8 = true;
+    } else if (word == "coarse") {
+      next.coarse = true;
     } else if (word == "weights") {
       next.weights = true;
     } else if (word == "pairs") {
@@ -187,7 +192,9 @@ std::vector<Tensor> random_inputs(const ir::Graph& graph, std::mt19937& generato
   return inputs;
 }
 
-double rounding_of(DType type) { return type == DType::f16 ? 4e-3 : type == DType::bf16 ? 3e-2 : 2e-4; }
+double rounding_of(DType type) {
+  return type == DType::f16 ? 4e-3 : type == DType::bf16 ? 3e-2 : type == DType::f8e4m3fn ? 0x1p-4 : 2e-4;
+}
 
 void expect_near(const Tensor& got, const Tensor& want, DType precision, const std::string& name) {
   ASSERT_EQ(got.dtype(), want.dtype()) << name;
@@ -265,7 +272,7 @@ TEST(Recipe, KeepsEveryGraph) {
         EXPECT_EQ(graph->inputs()[i]->name(), before.inputs()[i]->name());
       for (size_t i = 0; i < before.outputs().size(); ++i)
         EXPECT_EQ(graph->outputs()[i].name, before.outputs()[i].name);
-      expect_equivalent(before, *graph, block.precision);
+      expect_equivalent(before, *graph, block.coarse ? block.coarsest() : block.precision);
       for (std::string_view pass : pass_names()) {
         const Result<bool> again = run_pass(pass, *graph, context);
         ASSERT_TRUE(again) << again.error().message;

@@ -199,10 +199,11 @@ LATHE_DEVICE void wgmma(Sum (&d)[N / 8][4], const void* a, const void* b, T) {
                                                      : "tf32";
   lathe_emulated_wgmma(kType, N, kKeep, d, nullptr, {a, kMnMajorA, kPanelBytesA}, {b, kMnMajorB, kPanelBytesB});
 }
-template <int N, bool kMnMajorB, int kPanelBytesB, class T>
+template <int N, bool kMnMajorB, int kPanelBytesB, bool kKeep = true, class T>
 LATHE_DEVICE void wgmma_registers(float (&d)[N / 8][4], const unsigned (&a)[4], const void* b, T) {
-  constexpr bool kKeep = true;
-  lathe_emulated_wgmma(is_same<T, f16> ? "f16" : "bf16", N, kKeep, d, a, {nullptr, 0, 0}, {b, kMnMajorB, kPanelBytesB});
+  static_assert(!is_float8<T> || !kMnMajorB, "what the matrix units read");
+  constexpr const char* kType = is_same<T, f16> ? "f16" : is_same<T, bf16> ? "bf16" : "e4m3";
+  lathe_emulated_wgmma(kType, N, kKeep, d, a, {nullptr, 0, 0}, {b, kMnMajorB, kPanelBytesB});
 }
 template <int N>
 LATHE_DEVICE void pin_sums(float (&)[N][4]) {}
@@ -214,6 +215,15 @@ LATHE_DEVICE void ldmatrix_x4(unsigned (&r)[4], const void* row) { lathe_emulate
 LATHE_DEVICE void ldmatrix_x4_trans(unsigned (&r)[4], const void* row) { lathe_emulated_ldmatrix(r, 4, true, row); }
 LATHE_DEVICE void ldmatrix_x2(unsigned (&r)[2], const void* row) { lathe_emulated_ldmatrix(r, 2, false, row); }
 LATHE_DEVICE void ldmatrix_x2_trans(unsigned (&r)[2], const void* row) { lathe_emulated_ldmatrix(r, 2, true, row); }
+
+template <unsigned kSelector>
+LATHE_DEVICE unsigned permute_bytes(unsigned a, unsigned b) {
+  const uint64 bytes = static_cast<uint64>(b) << 32 | a;
+  unsigned result = 0;
+  for (unsigned i = 0; i < 4; ++i)
+    result |= static_cast<unsigned>(bytes >> (kSelector >> 4 * i & 7) * 8 & 0xff) << 8 * i;
+  return result;
+}
 
 LATHE_DEVICE void copy_async16(void* shared, const void* global, int bytes_valid) {
   lathe_emulated_copy_async(shared, global, 16, bytes_valid);

@@ -70,6 +70,29 @@ TEST_F(AttentionPipeline, LargeHeadsInEveryTile) {
   check_all(problem(attrs, DType::f16, {1, 1, 1, 140, 270, 128, 128}));
 }
 
+// Values are turned by warps of their own; heads of sizes between tiles', shared heads, masks, sinks, few cores.
+TEST_F(AttentionPipeline, EightBitFloats) {
+  const auto attributes = [](double scale, bool causal = false, double softcap = 0) {
+    AttentionAttrs attrs = attention_attributes(scale, causal, softcap);
+    attrs.factors = DType::f8e4m3fn;
+    return attrs;
+  };
+  const auto of = [](const AttentionAttrs& attrs, const Sizes& sizes, const std::vector<Operand>& mask = {}) {
+    Problem made = problem(attrs, DType::f8e4m3fn, sizes, mask);
+    made.outputs[0].dtype = DType::f16;
+    return made;
+  };
+  check_all(of(attributes(0.125), {1, 2, 2, 200, 400, 64, 64}));
+  check_all(of(attributes(0.125, true), {1, 2, 1, 150, 330, 128, 128}));
+  for (const auto& [size, value_size] : {std::pair{32, 16}, {48, 80}, {128, 64}})
+    check_one(of(attributes(0.1), {2, 2, 1, 70, 100, size, value_size}));
+  check_one(of(attributes(0.5, false, 3.0), {2, 2, 2, 70, 100, 64, 64}, {operand(DType::f16, {2, 1, 70, 100})}));
+  const AttentionAttrs causal = attributes(0.25, true);
+  Problem sinks = with_sinks(causal, DType::f8e4m3fn, Sizes{1, 4, 2, 150, 10}, {}, DType::f32);
+  sinks.outputs[0].dtype = DType::f32;
+  check_one(sinks);
+}
+
 TEST_F(AttentionPipeline, CausalWithFewerAndMoreKeysThanQueries) {
   const AttentionAttrs attrs = attention_attributes(0.25, true);
   for (const int64_t keys : {60, 330}) check_one(problem(attrs, DType::f16, {1, 2, 1, 150, keys, 64, 64}));
@@ -188,6 +211,10 @@ TEST_F(AttentionPipeline, WhatIsRefused) {
   };
   EXPECT_EQ(refusal(problem(attrs, DType::f32, {})), "its input is f32");
   EXPECT_EQ(refusal(problem(attrs, DType::f16, {1, 1, 1, 4, 4, 264, 16})), "heads of 264 elements, 256 are handled");
+  EXPECT_EQ(refusal(problem(attrs, DType::f8e4m3fn, {1, 1, 1, 4, 4, 144, 16})),
+            "heads of 144 elements, 128 are handled");
+  EXPECT_EQ(refusal(problem(attrs, DType::f8e4m3fn, {1, 1, 1, 4, 4, 40, 16})),
+            "heads that do not lie in rows of whole 16 bytes, as the copy engine reads them");
   EXPECT_EQ(refusal(problem(attrs, DType::f16, {1, 1, 1, 4, 4, 12, 16})),
             "heads that do not lie in rows of whole 16 bytes, as the copy engine reads them");
   EXPECT_EQ(refusal(problem(attrs, DType::f16, {}, {operand(DType::f64, {210})})), "its mask is f64");

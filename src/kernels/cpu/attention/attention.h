@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernel "attention": program(softmax(cap(Q K^T * scale) + mask) V, operands...) of each head, f32, as ops.def says.
 // With `bf16`, Q, K, V and the weights of V are rounded to bf16 as they are multiplied, where the CPU has instructions
-// for that, unless there are few queries.
+// for that, unless there are few queries. With `float8`, weights are rounded to f8e4m3fn (ops/float8_weights.h).
 //
 // Inputs: 0 = Q[b, hq, s, d], 1 = K[b, h, t, d], 2 = V[b, h, t, dv], f32 of any strides; with `masked`, the mask, f32
 // or booleans of any strides, that broadcasts to [b, hq, s, t]; with `has_sinks`, the sinks, f32 [hq] of any stride;
@@ -24,13 +24,13 @@ struct AttentionParams {
   float scale = 1, softcap = 0, hidden = 0;
   bool causal = false, zeros_for_nan = false, masked = false, bf16 = false, has_sinks = false;
   int64_t window = 0;
-  bool mean_for_none = false;
-  static constexpr size_t kAddedMembers = 3;  // since 0.2.0
+  bool mean_for_none = false, float8 = false;
+  static constexpr size_t kAddedMembers = 4;  // since 0.2.0
   SeenKeys seen() const { return {causal, window}; }
   static constexpr auto members() {
     using P = AttentionParams;
     return std::tuple(&P::scale, &P::softcap, &P::hidden, &P::causal, &P::zeros_for_nan, &P::masked, &P::bf16,
-                      &P::has_sinks, &P::window, &P::mean_for_none);
+                      &P::has_sinks, &P::window, &P::mean_for_none, &P::float8);
   }
 };
 
@@ -44,6 +44,7 @@ struct ScoreRow {
   const uint8_t* shown = nullptr;
   const float* sink = nullptr;  // one more score, whose weight is in the sum only
   bool is_second = false;       // of a pair of weights, whose first one is none
+  bool float8 = false;
 };
 
 }  // namespace lathe::cpu::attention

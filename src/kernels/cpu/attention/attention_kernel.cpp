@@ -240,6 +240,7 @@ class Worker {
     std::fill_n(weights, before, 0.0f);
     if (!sizes_.bf16) std::fill(scores + keys.count(), scores + (tile.end - keys.first), 0.0f);
     ScoreRow scored{scores, keys.count(), params_.scale, params_.softcap, params_.hidden};
+    scored.float8 = params_.float8;
     scored.sink = sink, scored.is_second = is_second;
     if (params_.masked) read_mask(row, scored);
     return {weights, 1 / (sizes_.bf16 ? weigh_in_pairs(scored, 2 * (steps - before)) : weigh(scored))};

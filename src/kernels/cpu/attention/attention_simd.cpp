@@ -5,6 +5,7 @@
 #include "kernels/cpu/gemm/pair_lanes.h"
 #include "kernels/cpu/simd_levels.h"
 #include "kernels/cpu/simd_math.h"
+#include "kernels/cpu/simd_scalars.h"
 
 namespace lathe::cpu::LATHE_ISA {
 namespace {
@@ -121,20 +122,25 @@ float write_pairs(ScoreRow row, int64_t most, float largest, float factor) {
 
 float weigh_scores(const ScoreRow& scored) {
   const ScoreRow row = scored;
-  const float most = largest_with_sink(row, write_scores(row));
+  float most = largest_with_sink(row, write_scores(row));
+  if (row.float8) most = (std::ceil(most * kLog2E) - 8) / kLog2E;
   const Vec largest = broadcast(most);
+  const auto weight_at = [&](int64_t i) {
+    const Vec weight = exp(load(row.scores + i) - largest);
+    return row.float8 ? math::nearest_multiple(weight, 0x1p-3f, 0x1p-9f) : weight;
+  };
   Vec sums[2] = {zero(), zero()};
   int64_t i = 0;
   for (; i + 2 * kLanes <= row.keys; i += 2 * kLanes)
 #pragma GCC unroll 2
     for (int v = 0; v < 2; ++v) {
-      const Vec weight = exp(load(row.scores + i + v * kLanes) - largest);
+      const Vec weight = weight_at(i + v * kLanes);
       store(row.scores + i + v * kLanes, weight);
       sums[v] += weight;
     }
   for (; i < row.keys; i += kLanes) {
     const int rest = row.keys - i < kLanes ? static_cast<int>(row.keys - i) : kLanes;
-    const Vec weight = exp(load(row.scores + i) - largest);
+    const Vec weight = weight_at(i);
     store(row.scores + i, weight);
     sums[0] += select(iota() < rest, weight, zero());
   }

@@ -43,7 +43,8 @@ Matched match_attention(const Problem& problem) {
                                           attrs.factors == DType::bf16,
                                           has_sinks,
                                           attrs.window,
-                                          attrs.mean_for_none};
+                                          attrs.mean_for_none,
+                                          attrs.factors == DType::f8e4m3fn};
   std::vector<size_t> inputs = {0, 1, 2};
   if (masked) inputs.push_back(kMask);
   if (has_sinks) inputs.push_back(kSinks);

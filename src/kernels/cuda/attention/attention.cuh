@@ -1,19 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention on tensor cores, keys in tiles with a running softmax. Each warp has 16 queries; Warps of them share the
 // tiles of keys and values, of which the next pair is copied while one is worked on. D and DV are the sizes of keys and
-// values, rounded up to multiples of 16.
+// values, rounded up to multiples of 16, keys of 8-bit floats of 32.
 #pragma once
 
 #include "attention/logits.cuh"
 #include "attention/tiles.cuh"
 
 // The k-th fragment of operand a of weights that a lane has as results of products: of each eight keys, two neighbours
-// of two rows. Of f32, the neighbours 2k and 2k + 1 stand for k and k + 4, so that no lane needs those of another.
+// of two rows. Of f32, the neighbours 2k and 2k + 1 stand for k and k + 4, so that no lane needs those of another; of
+// 8-bit floats, those of 16 keys stand for four neighbours.
 template <class T, int Blocks>
 LATHE_DEVICE void weights_of(unsigned (&a)[4], const float (&s)[Blocks][4], int k) {
   if constexpr (is_same<T, float>) {
     a[0] = tf32_bits(s[k][0]), a[1] = tf32_bits(s[k][2]);
     a[2] = tf32_bits(s[k][1]), a[3] = tf32_bits(s[k][3]);
+  } else if constexpr (is_float8<T>) {
+    LATHE_UNROLL
+    for (int e = 0; e < 4; ++e) {
+      const float(&even)[4] = s[4 * k + e / 2 * 2], (&odd)[4] = s[4 * k + e / 2 * 2 + 1];
+      a[e] = pack_float8<T>(even[e % 2 * 2], even[e % 2 * 2 + 1], odd[e % 2 * 2], odd[e % 2 * 2 + 1]);
+    }
   } else {
     a[0] = pack_floats<T>(s[2 * k][0], s[2 * k][1]), a[1] = pack_floats<T>(s[2 * k][2], s[2 * k][3]);
     a[2] = pack_floats<T>(s[2 * k + 1][0], s[2 * k + 1][1]), a[3] = pack_floats<T>(s[2 * k + 1][2], s[2 * k + 1][3]);
@@ -29,9 +36,13 @@ struct AttentionTiles {
   using ValueTile = Tile<T, Keys, DV>;
 
   static constexpr int kDepth = KeyTile::kDepth;
+  // Weights of 8-bit floats are rounded as they are packed: the matrix units sum them up, as values of 1 would be. Of
+  // each 16 columns of values, the even ones are eight of the sums' columns, and the odd ones the next.
+  static constexpr bool kFloat8 = is_float8<T>;
+  static constexpr int kBlocks = DV / 8 + (kFloat8 ? 1 : 0);
 
   unsigned queries[kKeepsQueries ? D / kDepth : 1][4];
-  float out[DV / 8][4];
+  float out[kBlocks][4];
   RunningSoftmax rows[2];  // of the fragments' rows lane / 4 and lane / 4 + 8
 
   LATHE_DEVICE_MEMBER static QueryTile query_tile() { return {reinterpret_cast<T*>(dynamic_shared())}; }
@@ -42,7 +53,7 @@ struct AttentionTiles {
 
   LATHE_DEVICE_MEMBER void clear() {
     LATHE_UNROLL
-    for (int i = 0; i < DV / 8; ++i) LATHE_UNROLL
+    for (int i = 0; i < kBlocks; ++i) LATHE_UNROLL
     for (int e = 0; e < 4; ++e) out[i][e] = 0.0f;
     LATHE_UNROLL
     for (RunningSoftmax& row : rows) row = {-infinity(), 0.0f};
@@ -103,7 +114,8 @@ struct AttentionTiles {
   }
 
   // Logits to weights, relative to the largest so far; what was summed before is made to fit.
-  LATHE_DEVICE_MEMBER void exponentiate(float (&s)[Keys / 8][4]) {
+  template <class Logits>
+  LATHE_DEVICE_MEMBER void exponentiate(const Logits& logits, float (&s)[Keys / 8][4]) {
     LATHE_UNROLL
     for (int half = 0; half < 2; ++half) {
       float largest = s[0][2 * half];
@@ -112,17 +124,19 @@ struct AttentionTiles {
       largest = fmaxf(largest, shuffle_xor(largest, 1));
       largest = fmaxf(largest, shuffle_xor(largest, 2));
       RunningSoftmax& row = rows[half];
-      const float factor = row.raise(largest), base = row.base();
+      const float factor = row.raise(logits.reference(largest)), base = row.base();
       LATHE_UNROLL
       for (int n = 0; n < Keys / 8; ++n) {
         LATHE_UNROLL
         for (int e = 2 * half; e < 2 * half + 2; ++e) {
           s[n][e] = exp2_fast(s[n][e] - base);
+          if constexpr (kFloat8) continue;
+          s[n][e] = logits.rounded(s[n][e]);
           row.sum += s[n][e];
         }
       }
       LATHE_UNROLL
-      for (int n = 0; n < DV / 8; ++n) out[n][2 * half] *= factor, out[n][2 * half + 1] *= factor;
+      for (int n = 0; n < kBlocks; ++n) out[n][2 * half] *= factor, out[n][2 * half + 1] *= factor;
     }
   }
 
@@ -138,13 +152,22 @@ struct AttentionTiles {
         multiply<T>(out[2 * n], a, b0);
         multiply<T>(out[2 * n + 1], a, b1);
       }
+      if constexpr (kFloat8) {
+        constexpr unsigned kOnes[2] = {0x38383838u, 0x38383838u};
+        multiply<T>(out[DV / 8], a, kOnes);
+      }
     }
   }
 
   // Rows' sums of weights, of all lanes that share them.
   LATHE_DEVICE_MEMBER void add_up() {
     LATHE_UNROLL
-    for (RunningSoftmax& row : rows) {
+    for (int half = 0; half < 2; ++half) {
+      RunningSoftmax& row = rows[half];
+      if constexpr (kFloat8) {
+        row.sum = out[DV / 8][2 * half];
+        continue;
+      }
       row.sum += shuffle_xor(row.sum, 1);
       row.sum += shuffle_xor(row.sum, 2);
     }
@@ -193,10 +216,10 @@ struct AttentionTiles {
     cluster_wait();  // until the others have read what lies here
   }
 
-  // Whether the block writes these eight columns.
+  // Whether the block writes these eight columns, of 8-bit floats also those beside them.
   template <int Splits>
   LATHE_DEVICE_MEMBER static bool owns(int n) {
-    return Splits == 1 || n % Splits == cluster_rank();
+    return Splits == 1 || n / (kFloat8 ? 2 : 1) % Splits == cluster_rank();
   }
 
   template <int Splits, class Out, class V, class Logits, class Fusion>
@@ -207,15 +230,19 @@ struct AttentionTiles {
       const ToMeans mean = logits.to_means(rows[half], c[1]);
       c[2] = query + lane() / 4 + half * 8;
       if (c[2] >= y.dim(2)) continue;
+      constexpr int kWidth = kFloat8 ? 4 : 2;
       LATHE_UNROLL
-      for (int n = 0; n < DV / 8; ++n) {
-        c[3] = n * 8 + lane() % 4 * 2;
+      for (int n = 0; n < DV / 8; n += kWidth / 2) {
+        c[3] = n * 8 + lane() % 4 * kWidth;
         if (!owns<Splits>(n) || c[3] >= y.dim(3)) continue;
-        float pair[2] = {mean(out[n][2 * half]), mean(out[n][2 * half + 1])};
+        float means[kWidth];
+        LATHE_UNROLL
+        for (int i = 0; i < kWidth; ++i)
+          means[i] = mean(kFloat8 ? out[n + i % 2][2 * half + i / 2] : out[n][2 * half + i]);
         if constexpr (Logits::kMeanForNone)
-          if (mean.is_of_all) mean_of_values(pair, v, kv, c[3]);
-        fusion.template apply<3, 2>(pair, c, 2);
-        store<3, 2>(y, c, pair, 2);
+          if (mean.is_of_all) mean_of_values(means, v, kv, c[3]);
+        fusion.template apply<3, kWidth>(means, c, kWidth);
+        store<3, kWidth>(y, c, means, kWidth);
       }
     }
   }
@@ -264,7 +291,7 @@ LATHE_DEVICE void attend(const Q& q, const K& k, const V& v, const Out& y, const
     float s[Keys / 8][4];
     work.multiply_keys(Tiles::key_tile(stage), s);
     work.transform(logits, s, c, query, static_cast<long>(tile) * Keys);
-    work.exponentiate(s);
+    work.exponentiate(logits, s);
     work.multiply_values(Tiles::value_tile(stage), s);
     barrier();
   }

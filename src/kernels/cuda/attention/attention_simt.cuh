@@ -67,8 +67,8 @@ struct WarpAttention {
       logits.transform(logit, c);
       float largest = logit[0];
       reduce_lanes<32>(LargestOf{}, largest);
-      const float factor = rows[r].raise(largest);
-      weights[r] = exp2_fast(logit[0] - rows[r].base());
+      const float factor = rows[r].raise(logits.reference(largest));
+      weights[r] = logits.rounded(exp2_fast(logit[0] - rows[r].base()));
       rows[r].sum += weights[r];
       LATHE_UNROLL
       for (int i = 0; i < kGroups; ++i) out[r][i] *= factor;

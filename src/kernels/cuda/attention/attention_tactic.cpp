@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention: on tensor cores for 16-bit floats, and f32 as TF32, in aligned rows; else in f32.
+// Attention: on tensor cores for 8-bit and 16-bit floats, and f32 as TF32, in aligned rows; else in f32.
 #include <algorithm>
 #include <cmath>
 
@@ -23,6 +23,8 @@ int64_t padded(int64_t size) { return round_up(size, 16); }
 struct Heads {
   int64_t size, value_size;  // elements of one
   DType dtype;
+
+  int64_t padded_size() const { return round_up(size, dtype == DType::f8e4m3fn ? 32 : 16); }
 };
 
 // The choice.
@@ -37,16 +39,18 @@ struct Blocking {
   int64_t shared_bytes(const Heads& heads) const {
     if (!tensor_cores) return 4 * (rows() * heads.size + 32 * (heads.size + 1) + 32 * heads.value_size);
     const auto bytes = static_cast<int64_t>(size_of(heads.dtype)), pad = 16 / bytes;
-    const int64_t pitch = padded(heads.size) + pad, value_pitch = padded(heads.value_size) + pad;
+    const int64_t pitch = heads.padded_size() + pad, value_pitch = padded(heads.value_size) + pad;
     const int64_t tiles = bytes * (rows() * pitch + 2 * keys * (pitch + value_pitch));
-    return splits == 1 ? tiles : std::max(tiles, 4 * warps * 32 * (padded(heads.value_size) / 2 + 4));
+    const int64_t sums = padded(heads.value_size) / 2 + 4;
+    return splits == 1 ? tiles : std::max(tiles, 4 * warps * 32 * sums);
   }
 };
 
 // Whether tensor cores can take it.
 bool fits_tensor_cores(const Problem& problem) {
   const DType dtype = problem.inputs[0].dtype;
-  if (!is_matrix_half(problem.target, dtype) && !(dtype == DType::f32 && problem.tf32)) return false;
+  const bool is_float8 = dtype == DType::f8e4m3fn && problem.target.limits.float8;
+  if (!is_float8 && !is_matrix_half(problem.target, dtype) && !(dtype == DType::f32 && problem.tf32)) return false;
   const auto vector = static_cast<int64_t>(16 / size_of(dtype));
   for (size_t i = 0; i < 3; ++i) {
     const Operand operand = problem.inputs[i].pages ? pool_of(problem.inputs[i]) : problem.inputs[i];
@@ -129,7 +133,7 @@ std::vector<Config> configs(const Problem& problem, const Heads& heads) {
         for (const int64_t splits : {1, 2, 4, 8}) add(problem, heads, {true, warps, keys, 0, splits}, configs);
   }
   configs = best_first(std::move(configs), 5);
-  if (fits_tensor_cores(problem)) decode::add_configs(problem, configs);
+  if (fits_tensor_cores(problem) && heads.dtype != DType::f8e4m3fn) decode::add_configs(problem, configs);
   return best_first(std::move(configs));
 }
 
@@ -159,7 +163,7 @@ Result<Emission> emit(const Problem& problem, const Heads& heads, const Config& 
   }
   const std::string kernel =
       shape.tensor_cores
-          ? fmt::format("attend<{}, {}, {}, {}, {}>", padded(heads.size), padded(heads.value_size), shape.warps,
+          ? fmt::format("attend<{}, {}, {}, {}, {}>", heads.padded_size(), padded(heads.value_size), shape.warps,
                         shape.keys, shape.splits)
           : fmt::format("attend_simt<{}, {}, {}, {}>", heads.size, heads.value_size, shape.warps, shape.queries);
   const lathe::Shape& q = problem.inputs[0].dims;
@@ -175,10 +179,12 @@ Result<Emission> emit(const Problem& problem, const Heads& heads, const Config& 
 
 Matched match_attention(const Problem& problem) {
   if (!problem.is(OpKind::attention)) return refuse("not an attention");
-  if (auto reason = unsupported_feature(problem, {.reassociated_inputs = 7, .prologues = 7, .pages = 6}))
-    return refuse(*std::move(reason));
   const DType dtype = problem.inputs[0].dtype;
-  if (!is_short_float(dtype)) return refuse(fmt::format("its input is {}", name_of(dtype)));
+  const bool is_float8 = dtype == DType::f8e4m3fn;
+  const uint32_t prologues = is_float8 ? 0 : 7;
+  if (auto reason = unsupported_feature(problem, {.reassociated_inputs = 7, .prologues = prologues, .pages = 6, .float8 = true}))
+    return refuse(*std::move(reason));
+  if (!is_short_float(dtype) && !is_float8) return refuse(fmt::format("its input is {}", name_of(dtype)));
   if (auto reason = refuse_doubles(problem)) return refuse(*std::move(reason));
   for (const size_t i : {0, 2}) {
     const int64_t size = head_size(problem, i);

@@ -198,12 +198,12 @@ struct WarpTile {
     float largest = fmaxf(fmaxf(pairs[0][0], pairs[0][1]), fmaxf(pairs[1][0], pairs[1][1]));
     largest = fmaxf(largest, shuffle_xor(largest, 1));
     largest = fmaxf(largest, shuffle_xor(largest, 2));
-    const float factor = rows[r].raise(largest), base = rows[r].base();
+    const float factor = rows[r].raise(logits.reference(largest)), base = rows[r].base();
     LATHE_UNROLL
     for (int n = 0; n < 2; ++n) {
       LATHE_UNROLL
       for (float& x : pairs[n]) {
-        x = exp2_fast(x - base);
+        x = logits.rounded(exp2_fast(x - base));
         rows[r].sum += x;
       }
       if constexpr (kParts == 1)

@@ -82,10 +82,13 @@ std::string declare_logits(Source& source, const Problem& problem, Emission& emi
     source.input(emission.inputs.size(), problem.inputs[kSinksInput], "Sinks");
     emission.inputs.push_back({StepInput::input, kSinksInput});
   }
-  return fmt::format("Logits<{}, SeenKeys<{}, {}>, {}, {}, {}{}>{{{}, {}, {}, {}, {{Q_.dim(2), K_.dim(2)}}{}}}",
+  const bool is_float8 = attrs.factors == DType::f8e4m3fn;
+  const std::string_view sinks = has_sinks ? ", Sinks" : is_float8 ? ", Unsunk" : "";
+  return fmt::format("Logits<{}, SeenKeys<{}, {}>, {}, {}, {}{}{}>{{{}, {}, {}, {}, {{Q_.dim(2), K_.dim(2)}}{}}}",
                      masked ? "Mask" : "Unmasked", attrs.causal, attrs.window, attrs.softcap != 0, attrs.mean_for_none,
-                     attrs.zeros_for_nan, has_sinks ? ", Sinks" : "", masked ? "Mask_" : "{}", literal(attrs.scale),
-                     literal(attrs.softcap), literal_of_hidden(attrs.hidden), has_sinks ? ", Sinks_" : "");
+                     attrs.zeros_for_nan, sinks, is_float8 ? ", true" : "", masked ? "Mask_" : "{}",
+                     literal(attrs.scale), literal(attrs.softcap), literal_of_hidden(attrs.hidden),
+                     has_sinks ? ", Sinks_" : "");
 }
 
 }  // namespace lathe::cuda

@@ -53,7 +53,9 @@ LATHE_DEVICE void mean_of_values(float (&v)[W], const Values& values, const long
   for (float& sum : v) sum = sum / static_cast<float>(keys);
 }
 
-template <class Mask, class Seen_, bool Capped, bool MeanForNone, bool ZerosForNan, class Sinks = Unsunk>
+// Float8: weights are rounded to f8e4m3, as ops/float8_weights.h says.
+template <class Mask, class Seen_, bool Capped, bool MeanForNone, bool ZerosForNan, class Sinks = Unsunk,
+          bool Float8 = false>
 struct Logits {
   using Seen = Seen_;
   static constexpr bool kMeanForNone = MeanForNone;
@@ -61,6 +63,13 @@ struct Logits {
   float scale, cap, hidden;
   Seen seen;      // by places alone
   Sinks sinks{};  // of each head a logit that has weight, and no value
+
+  // What weights are relative to where that is the largest logit.
+  LATHE_DEVICE_MEMBER static float reference(float largest) { return Float8 ? ceilf(largest) - 8.0f : largest; }
+  // A weight as the values are multiplied by it, and as it counts in the sum.
+  LATHE_DEVICE_MEMBER static float rounded(float weight) {
+    return Float8 ? math::nearest_multiple(weight, 0x1p-3f, 0x1p-9f) : weight;
+  }
 
   // Products of the query c[2] with the keys c[3], c[3] + 1, ...
   template <int W>

@@ -1,18 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tiles of rows in shared memory, and their fragments for mma: m16n8k16 of 16-bit floats, m16n8k8 of f32 as TF32. Rows
-// are padded by 16 bytes, so that ldmatrix has no bank conflicts.
+// Tiles of rows in shared memory, and their fragments for mma: m16n8k32 of 8-bit floats, m16n8k16 of 16-bit floats,
+// m16n8k8 of f32 as TF32. Rows are padded by 16 bytes, so that ldmatrix has no bank conflicts.
 #pragma once
 
 #include "lib/computed.cuh"
 #include "lib/paged.cuh"
 
-// d += a b for 16 rows, 8 columns, and as much of K as 32 bytes hold.
+// d += a b for 16 rows, 8 columns, and as much of K as 32 bytes hold. Sums of 8-bit floats that matrix units add up
+// have about 14 bits, so that those of each instruction are added in f32 (docs/decisions/0071).
 template <class T>
 LATHE_DEVICE void multiply(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
-  if constexpr (is_same<T, float>)
+  if constexpr (is_same<T, float>) {
     mma_m16n8k8_tf32(d, a, b);
-  else
+  } else if constexpr (is_float8<T>) {
+    float part[4] = {};
+    mma_m16n8k32(part, a, b, T{});
+    LATHE_UNROLL
+    for (int e = 0; e < 4; ++e) d[e] += part[e];
+  } else {
     mma_m16n8k16(d, a, b, T{});
+  }
 }
 
 // As an operand of a product.
@@ -102,12 +109,21 @@ struct Tile {
     b0[0] = r[0], b0[1] = r[1], b1[0] = r[2], b1[1] = r[3];
   }
   // The same with the columns column .. column + 15 as n and kDepth rows as k. Of f32, k and k + 4 are the rows 2k and
-  // 2k + 1, as weights have them (see weights_of()).
+  // 2k + 1, as weights have them (see weights_of()). Of 8-bit floats, each four of k are 2j, 2j + 1, 2j + 8 and 2j + 9
+  // of 16 rows, as weights have them, too; b0 has the even columns and b1 the odd ones.
   LATHE_DEVICE_MEMBER void load_b_across(unsigned (&b0)[2], unsigned (&b1)[2], int row, int column) const {
     if constexpr (is_same<T, float>) {
       const T* from = data + (row + lane() % 4 * 2) * kPitch + column + lane() / 4;
       b0[0] = bit_cast<unsigned>(from[0]), b0[1] = bit_cast<unsigned>(from[kPitch]);
       b1[0] = bit_cast<unsigned>(from[8]), b1[1] = bit_cast<unsigned>(from[kPitch + 8]);
+    } else if constexpr (is_float8<T>) {
+      unsigned r[4];  // of each eight rows, those 2j and 2j + 1 of two neighbouring columns
+      ldmatrix_x4_trans(r, data + (row + lane()) * kPitch + column);
+      LATHE_UNROLL
+      for (int i = 0; i < 2; ++i) {
+        b0[i] = permute_bytes<0x6420>(r[2 * i], r[2 * i + 1]);
+        b1[i] = permute_bytes<0x7531>(r[2 * i], r[2 * i + 1]);
+      }
     } else {
       unsigned r[4];
       ldmatrix_x4_trans(r, data + (row + lane() % 16) * kPitch + column + lane() / 16 * 8);

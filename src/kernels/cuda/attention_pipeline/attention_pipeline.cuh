@@ -7,6 +7,7 @@
 
 #include "attention/logits.cuh"
 #include "attention_pipeline/group.cuh"
+#include "attention_pipeline/turned_values.cuh"
 #include "gemm/pipeline.cuh"
 
 namespace attention_pipeline {
@@ -51,8 +52,8 @@ LATHE_DEVICE Copied<Place> copied(const TensorMap* map, const Place& place) {
   return {map, place};
 }
 
-// Asks for kRows rows from `row` on, in panels of 64 elements.
-template <int kRows, int kPanels, class Place>
+// Asks for kRows rows from `row` on, in panels of kPanel elements.
+template <int kRows, int kPanels, int kPanel, class Place>
 LATHE_DEVICE void copy_rows(char* to, const Copied<Place>& from, int batch, int head, int row, uint64* filled) {
   constexpr uint16 kThisBlock = 0;
   auto place = from.place(batch, head);
@@ -60,7 +61,7 @@ LATHE_DEVICE void copy_rows(char* to, const Copied<Place>& from, int batch, int 
   phase_barrier_expect(filled, kPanels * kRows * 128);
   LATHE_UNROLL
   for (int panel = 0; panel < kPanels; ++panel) {
-    place.at[0] = panel * 64;
+    place.at[0] = panel * kPanel;
     copy_tensor(to + panel * kRows * 128, from.map, place.at, filled, kThisBlock);
   }
 }
@@ -77,18 +78,18 @@ LATHE_DEVICE void produce(const Memory<Shape>& memory, unsigned works, const Wor
     if (work.tiles() == 0) continue;
     phase_barrier_wait(memory.queries_empty(), parity);
     parity ^= 1;
-    copy_rows<Shape::kQueries, Shape::kPanels>(memory.queries(), queries, work.batch, work.head, work.query,
-                                               memory.queries_filled());
+    copy_rows<Shape::kQueries, Shape::kPanels, Shape::kPanel>(memory.queries(), queries, work.batch, work.head,
+                                                              work.query, memory.queries_filled());
     const int head = work.head / shared_heads;
     LATHE_NO_UNROLL
     for (int tile = work.end; tile-- > work.first; ring.next()) {
       const int key = tile * Shape::kKeys;
       phase_barrier_wait(memory.keys_empty(ring.at), ring.parity ^ 1);
-      copy_rows<Shape::kKeys, Shape::kPanels>(memory.keys(ring.at), keys, work.batch, head, key,
-                                              memory.keys_filled(ring.at));
+      copy_rows<Shape::kKeys, Shape::kPanels, Shape::kPanel>(memory.keys(ring.at), keys, work.batch, head, key,
+                                                             memory.keys_filled(ring.at));
       phase_barrier_wait(memory.values_empty(ring.at), ring.parity ^ 1);
-      copy_rows<Shape::kKeys, Shape::kValuePanels>(memory.values(ring.at), values, work.batch, head, key,
-                                                   memory.values_filled(ring.at));
+      copy_rows<Shape::kKeys, Shape::kValuePanels, Shape::kPanel>(memory.values(ring.at), values, work.batch, head, key,
+                                                                  memory.values_filled(ring.at));
     }
   }
 }
@@ -117,7 +118,7 @@ LATHE_DEVICE void attend(Group<Shape>& group, const Memory<Shape>& memory, Ring<
     const int at = ring.at;
     turns.wait(memory);
     group.multiply_keys(s, memory, at);
-    phase_barrier_wait(memory.values_filled(before.at), before.parity);
+    phase_barrier_wait(memory.factors_filled(before.at), before.parity);
     group.multiply_values(memory, before.at);
     turns.pass(memory);
     if constexpr (kLinear) is_shown = logits.template shows_all<Shape::kKeys>(work.batch, work.head, key);
@@ -130,17 +131,16 @@ LATHE_DEVICE void attend(Group<Shape>& group, const Memory<Shape>& memory, Ring<
     ring.next();
     if (left > 1) phase_barrier_wait(memory.keys_filled(ring.at), ring.parity);
     wgmma_wait<0>();
-    pin_sums(group.acc[0]);
-    release(memory.values_empty(used));
-    group.scale(factors);
+    release(memory.factors_empty(used));
+    group.take_products(factors);
     group.keep_weights(s);
   }
   release(memory.queries_empty());
-  phase_barrier_wait(memory.values_filled(before.at), before.parity);
+  phase_barrier_wait(memory.factors_filled(before.at), before.parity);
   group.multiply_values(memory, before.at);
   wgmma_wait<0>();
-  pin_sums(group.acc[0]);
-  release(memory.values_empty(before.at));
+  release(memory.factors_empty(before.at));
+  group.take_products({1.0f, 1.0f});
 }
 
 // Writes vectors of a head's rows, and what the fused program makes of them.
@@ -179,6 +179,7 @@ template <class Shape, bool kLinear, class Works, class Queries, class Keys, cla
 LATHE_DEVICE void run(long works, const Works& work_at, int shared_heads, const Queries& queries, const Keys& keys,
                       const Values& values, const V& v, const Out& y, const Logits& logits, const Fusion& fusion) {
   const Memory<Shape> memory{reinterpret_cast<char*>(dynamic_shared())};
+  if constexpr (Shape::kFloat8) write_ones(memory);
   init_barriers(memory);
   if (warp() < Shape::kWarps) {
     take_share<Shape>();
@@ -198,13 +199,18 @@ LATHE_DEVICE void run(long works, const Works& work_at, int shared_heads, const 
       }
       group.finish(logits, work.head, v, {work.batch, work.head / shared_heads, 0, 0});
       const long row = work.query + (Shape::kGroups > 1 ? warp() / 4 * 64 : 0);
-      gemm::store_quads<8, true, Fusion::kShort>(group, HeadSink<Out, Fusion>{y, fusion, work.batch, work.head}, row,
-                                                 y.dim(2), 0, y.dim(3));
+      const HeadSink<Out, Fusion> sink{y, fusion, work.batch, work.head};
+      if constexpr (Shape::kFloat8)
+        store_turned(group, sink, row, y.dim(2), y.dim(3));
+      else
+        gemm::store_quads<8, true, Fusion::kShort>(group, sink, row, y.dim(2), 0, y.dim(3));
     }
   } else {
     free_share<Shape>();
     if (warp() == Shape::kWarps && lane() == 0)
       produce(memory, static_cast<unsigned>(works), work_at, shared_heads, queries, keys, values);
+    else if (Shape::kFloat8 && warp() > Shape::kWarps)
+      turn_values(memory, static_cast<unsigned>(works), work_at, warp() - Shape::kWarps - 1);
     else
       dependency_wait();
     warp_barrier();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention whose tiles the copy engine brings and groups of four warps multiply, of many queries of 16-bit floats.
+// Attention whose tiles the copy engine brings and groups of four warps multiply, of many queries of 8-bit and 16-bit
+// floats.
 #include <algorithm>
 #include <cmath>
 
@@ -11,16 +12,22 @@
 namespace lathe::cuda {
 namespace {
 
-constexpr int64_t kPanel = 64;                                          // elements of a row of 128 bytes
 constexpr int64_t kInstructionColumns[] = {32, 64, 96, 128, 192, 256};  // that values may have
+constexpr int64_t kFloat8Columns[] = {64, 128};                         // of 8-bit floats, beside their sums'
 constexpr int64_t kTileKeys[] = {64, 96, 128, 160, 176, 192};
+constexpr int64_t kMostFloat8Keys = 128;  // that a row of turned values has
+
+int64_t bytes_of(DType dtype) { return static_cast<int64_t>(size_of(dtype)); }
 
 struct Heads {
   DType dtype;
-  int64_t size;           // elements of a key, in whole steps of 16
+  int64_t size;           // elements of a key, in whole steps of an instruction
   int64_t value_columns;  // of a value, as many as the instruction has
   bool linear;            // whether logits are products times a positive number, or -inf
   bool has_sinks;
+
+  bool is_float8() const { return bytes_of(dtype) == 1; }
+  int64_t panel() const { return 128 / bytes_of(dtype); }  // elements of a row
 };
 
 // The choice.
@@ -34,18 +41,23 @@ struct Tiles {
   int64_t queries() const { return 64 * groups; }
 };
 
-int64_t row_bytes(int64_t elements) { return round_up(elements, kPanel) * 2; }
+int64_t row_bytes(const Heads& heads, int64_t elements) {
+  return round_up(elements, heads.panel()) * 128 / heads.panel();
+}
 int64_t stage_bytes(const Heads& heads, int64_t keys) {
-  return keys * (row_bytes(heads.size) + row_bytes(heads.value_columns));
+  const int64_t turned = heads.is_float8() ? 128 * (heads.value_columns + 8) : 0;
+  return keys * (row_bytes(heads, heads.size) + row_bytes(heads, heads.value_columns)) + turned;
 }
 int64_t shared_bytes(const Heads& heads, const Tiles& tiles) {
-  const int64_t barriers = 2 + 4 * tiles.stages + tiles.groups;
-  return tiles.queries() * row_bytes(heads.size) + tiles.stages * stage_bytes(heads, tiles.keys) + 8 * barriers;
+  const int64_t barriers = 2 + (heads.is_float8() ? 6 : 4) * tiles.stages + tiles.groups;
+  return tiles.queries() * row_bytes(heads, heads.size) + tiles.stages * stage_bytes(heads, tiles.keys) + 8 * barriers;
 }
 
-// Registers of a thread: sums of values, scores, and weights of the tile before; and what else there is.
+// Registers of a thread: sums of values, of 8-bit floats those of a tile, too; scores, and weights of the tile before;
+// and what else there is.
 int64_t registers(const Heads& heads, int64_t keys) {
-  return heads.value_columns / 2 + keys / 2 + keys / 4 + (heads.has_sinks ? 48 : 32);
+  const int64_t sums = heads.is_float8() ? heads.value_columns + 8 : heads.value_columns / 2;
+  return sums + keys / 2 + keys * bytes_of(heads.dtype) / 8 + (heads.has_sinks ? 48 : 32);
 }
 int64_t most_registers(int64_t groups) { return groups == 1 ? 255 : groups == 2 ? 232 : 160; }
 
@@ -53,6 +65,7 @@ std::optional<Tiles> tiles_of(const Problem& problem, const Heads& heads, int64_
   constexpr int64_t kMostStages = 4, kRegistersOfTwo = 128;
   const Target::Limits& limits = problem.target.limits;
   if (registers(heads, keys) > most_registers(groups)) return std::nullopt;
+  if (heads.is_float8() && keys > kMostFloat8Keys) return std::nullopt;
   Tiles tiles{groups, keys, 2, 1, true};
   if (shared_bytes(heads, tiles) > limits.shared_bytes) return std::nullopt;
   constexpr int64_t kReserved = 1024;  // of each block
@@ -69,7 +82,7 @@ std::optional<Tiles> tiles_of(const Problem& problem, const Heads& heads, int64_
 double tile_clocks(const Problem& problem, const Heads& heads, const Tiles& tiles) {
   constexpr double kMatrixShare = 0.7, kScoreClocks = 0.105, kMaskedClocks = 0.15, kWait = 1.15, kTurnClocks = 120;
   const auto scores = static_cast<double>(tiles.queries() * tiles.keys);
-  const double multiply = scores * static_cast<double>(heads.size + heads.value_columns) /
+  const double multiply = scores * static_cast<double>((heads.size + heads.value_columns) * bytes_of(heads.dtype) / 2) /
                           (kMatrixShare * problem.target.products.warpgroup_matrix);
   const double weigh = scores * (heads.linear ? kScoreClocks : kMaskedClocks);
   if (tiles.groups == 1 && tiles.resident == 1) return multiply + weigh + kTurnClocks;
@@ -118,10 +131,14 @@ std::vector<Config> configs(const Problem& problem, const Heads& heads) {
 }
 
 // Declares the map of an input's heads; gives what the kernel copies, the map and the place of a head in it.
-std::string declare_map(Source& source, const Operand& operand, size_t input, int64_t rows) {
+std::string declare_map(Source& source, const Operand& operand, size_t input, int64_t rows, int64_t panel) {
   constexpr std::string_view kNumbers[] = {"batch", "head"};
-  TensorMap map{static_cast<uint32_t>(input),       operand.dtype,        false,
-                {operand.dims[3], operand.dims[2]}, {operand.strides[2]}, {kPanel, static_cast<uint32_t>(rows)}};
+  TensorMap map{static_cast<uint32_t>(input),
+                operand.dtype,
+                false,
+                {operand.dims[3], operand.dims[2]},
+                {operand.strides[2]},
+                {static_cast<uint32_t>(panel), static_cast<uint32_t>(rows)}};
   std::string places = "0, 0";
   for (const size_t d : {1, 0}) {
     if (operand.strides[d] == Expr(0)) continue;
@@ -141,8 +158,8 @@ std::string declare_map(Source& source, const Operand& operand, size_t input, in
 int64_t heads_of_section(const Problem& problem) {
   constexpr double kCacheShare = 0.5;
   const Dims &q = problem.inputs[0].opt_dims, &k = problem.inputs[1].opt_dims, &v = problem.inputs[2].opt_dims;
-  const double bytes =
-      2.0 * static_cast<double>(k[2] * (k[3] + v[3]) * k[1]) / static_cast<double>(std::max<int64_t>(q[1], 1));
+  const double bytes = static_cast<double>(bytes_of(problem.inputs[1].dtype) * k[2] * (k[3] + v[3]) * k[1]) /
+                       static_cast<double>(std::max<int64_t>(q[1], 1));
   return std::clamp<int64_t>(static_cast<int64_t>(kCacheShare * problem.target.cache_bytes / std::max(bytes, 1.0)), 1,
                              1024);
 }
@@ -161,7 +178,8 @@ Result<Emission> emit(const Problem& problem, const Heads& heads, const Config& 
   add_operand_inputs(problem, emission);
   std::string copies;
   for (size_t i = 0; i < 3; ++i)
-    copies += declare_map(source, problem.inputs[i], i, i == 0 ? tiles.queries() : tiles.keys) + ",\n      ";
+    copies +=
+        declare_map(source, problem.inputs[i], i, i == 0 ? tiles.queries() : tiles.keys, heads.panel()) + ",\n      ";
   const lathe::Shape& q = problem.inputs[0].dims;
   const Expr works = q[0] * q[1] * ceildiv(q[2], tiles.queries());
   const bool causal = problem.attrs<AttentionAttrs>().causal;
@@ -181,13 +199,13 @@ Result<Emission> emit(const Problem& problem, const Heads& heads, const Config& 
 }
 
 std::optional<std::string> refuse_heads(const Problem& problem) {
-  constexpr int64_t kVector = 8, kMostColumns = 256;
+  const int64_t vector = 16 / bytes_of(problem.inputs[0].dtype), most = vector == 16 ? 128 : 256;
   for (size_t i = 0; i < 3; ++i) {
     const Operand& operand = problem.inputs[i];
     const std::optional<int64_t> size = operand.dims[3].as_constant();
     if (!size) return "the size of a head is not known";
-    if (*size > kMostColumns) return fmt::format("heads of {} elements, {} are handled", *size, kMostColumns);
-    if (*size % kVector != 0 || unit_dim(operand) != 3 || vector_width(operand) < kVector)
+    if (*size > most) return fmt::format("heads of {} elements, {} are handled", *size, most);
+    if (*size % vector != 0 || unit_dim(operand) != 3 || vector_width(operand) < vector)
       return "heads that do not lie in rows of whole 16 bytes, as the copy engine reads them";
   }
   return std::nullopt;
@@ -206,9 +224,12 @@ bool changes_scores(const Problem& problem) {
 Matched match_attention_pipeline(const Problem& problem) {
   if (!problem.is(OpKind::attention)) return refuse("not an attention");
   if (!problem.target.limits.warpgroups) return refuse("the device has no products of four warps");
-  if (auto reason = unsupported_feature(problem, {.reassociated_inputs = 7})) return refuse(*std::move(reason));
+  if (auto reason = unsupported_feature(problem, {.reassociated_inputs = 7, .float8 = true}))
+    return refuse(*std::move(reason));
   const DType dtype = problem.inputs[0].dtype;
-  if (dtype != DType::f16 && dtype != DType::bf16) return refuse(fmt::format("its input is {}", name_of(dtype)));
+  const bool is_float8 = dtype == DType::f8e4m3fn;
+  if (dtype != DType::f16 && dtype != DType::bf16 && !is_float8)
+    return refuse(fmt::format("its input is {}", name_of(dtype)));
   for (size_t i = 1; i < 3; ++i)
     if (problem.inputs[i].dtype != dtype) return refuse("keys or values of another type");
   if (auto reason = refuse_doubles(problem)) return refuse(*std::move(reason));
@@ -216,9 +237,11 @@ Matched match_attention_pipeline(const Problem& problem) {
   if (auto reason = refuse_heads(problem)) return refuse(*std::move(reason));
   const auto& attrs = problem.attrs<AttentionAttrs>();
   const int64_t value_size = *problem.inputs[2].dims[3].as_constant();
-  const Heads heads{dtype, round_up(*problem.inputs[0].dims[3].as_constant(), 16),
-                    *std::lower_bound(std::begin(kInstructionColumns), std::end(kInstructionColumns), value_size),
-                    !changes_scores(problem) && attrs.softcap == 0 && attrs.scale > 0, problem.has_input(kSinksInput)};
+  const auto columns = is_float8 ? std::span<const int64_t>(kFloat8Columns) : kInstructionColumns;
+  const Heads heads{dtype, round_up(*problem.inputs[0].dims[3].as_constant(), is_float8 ? 32 : 16),
+                    *std::ranges::lower_bound(columns, value_size),
+                    !changes_scores(problem) && attrs.softcap == 0 && attrs.scale > 0,
+                    problem.has_input(kSinksInput)};
   return match_form(problem, heads, configs, emit);
 }
 

@@ -9,17 +9,24 @@
 
 namespace attention_pipeline {
 
-// kSize: elements of a key, in whole steps of 16; kValueColumns: those of a value, as many as the instruction has.
-// Rows lie in panels of 64 elements, as wgmma reads them and the copy engine writes them.
+// kSize: elements of a key, in whole steps of an instruction; kValueColumns: those of a value, as many as the
+// instruction has. Rows lie in panels of 128 bytes, as wgmma reads them and the copy engine writes them. Values of
+// 8-bit floats are turned (turned_values.cuh), and eight rows of ones stand behind them, which sum up the weights.
 template <class T_, int kSize_, int kValueColumns_, int kGroups_, int kKeys_, int kStages_>
 struct Shape {
   using T = T_;
   static constexpr int kSize = kSize_, kValueColumns = kValueColumns_, kGroups = kGroups_, kKeys = kKeys_;
   static constexpr int kStages = kStages_, kQueries = 64 * kGroups, kWarps = 4 * kGroups;
-  static constexpr int kPanels = (kSize + 63) / 64, kValuePanels = (kValueColumns + 63) / 64;
+  static constexpr bool kFloat8 = is_float8<T>;
+  static constexpr int kPanel = 128 / static_cast<int>(sizeof(T)), kStep = kPanel / 4;  // elements, and of K
+  static constexpr int kPanels = (kSize + kPanel - 1) / kPanel, kValuePanels = (kValueColumns + kPanel - 1) / kPanel;
   static constexpr int kQueryBytes = kPanels * kQueries * 128;
   static constexpr int kKeyBytes = kPanels * kKeys * 128, kValueBytes = kValuePanels * kKeys * 128;
-  static_assert(sizeof(T) == 2 && kSize % 16 == 0 && kKeys % 16 == 0, "what the instruction takes");
+  static constexpr int kSumColumns = kFloat8 ? kValueColumns + 8 : kValueColumns;
+  static constexpr int kTurnedBytes = kFloat8 ? kSumColumns * 128 : 0, kTurners = kFloat8 ? 3 : 0;  // warps
+  static constexpr int kStageBytes = kKeyBytes + kValueBytes + kTurnedBytes;
+  static_assert(kSize % kStep == 0 && kKeys % kStep == 0, "what the instruction takes");
+  static_assert(!kFloat8 || (kKeys <= 128 && kPanels == 1 && kValueColumns % 32 == 0), "what is turned");
 };
 
 // Queries, the ring of keys and values, and the barriers: whether each is filled, and whether it may be.
@@ -28,10 +35,9 @@ struct Memory {
   char* shared;
 
   LATHE_DEVICE_MEMBER char* queries() const { return shared; }
-  LATHE_DEVICE_MEMBER char* keys(int stage) const {
-    return shared + Shape::kQueryBytes + stage * (Shape::kKeyBytes + Shape::kValueBytes);
-  }
+  LATHE_DEVICE_MEMBER char* keys(int stage) const { return shared + Shape::kQueryBytes + stage * Shape::kStageBytes; }
   LATHE_DEVICE_MEMBER char* values(int stage) const { return keys(stage) + Shape::kKeyBytes; }
+  LATHE_DEVICE_MEMBER char* turned(int stage) const { return values(stage) + Shape::kValueBytes; }
   LATHE_DEVICE_MEMBER uint64* queries_filled() const { return reinterpret_cast<uint64*>(keys(Shape::kStages)); }
   LATHE_DEVICE_MEMBER uint64* queries_empty() const { return queries_filled() + 1; }
   LATHE_DEVICE_MEMBER uint64* keys_filled(int stage) const { return queries_filled() + 2 + stage; }
@@ -39,6 +45,16 @@ struct Memory {
   LATHE_DEVICE_MEMBER uint64* values_filled(int stage) const { return keys_filled(stage) + 2 * Shape::kStages; }
   LATHE_DEVICE_MEMBER uint64* values_empty(int stage) const { return keys_filled(stage) + 3 * Shape::kStages; }
   LATHE_DEVICE_MEMBER uint64* turn(int group) const { return keys_filled(0) + 4 * Shape::kStages + group; }
+  LATHE_DEVICE_MEMBER uint64* turned_filled(int stage) const { return turn(Shape::kGroups) + stage; }
+  LATHE_DEVICE_MEMBER uint64* turned_empty(int stage) const { return turned_filled(stage) + Shape::kStages; }
+  // What products with weights read.
+  LATHE_DEVICE_MEMBER char* factors(int stage) const { return Shape::kFloat8 ? turned(stage) : values(stage); }
+  LATHE_DEVICE_MEMBER uint64* factors_filled(int stage) const {
+    return Shape::kFloat8 ? turned_filled(stage) : values_filled(stage);
+  }
+  LATHE_DEVICE_MEMBER uint64* factors_empty(int stage) const {
+    return Shape::kFloat8 ? turned_empty(stage) : values_empty(stage);
+  }
 };
 
 template <class Shape>
@@ -50,7 +66,11 @@ LATHE_DEVICE void init_barriers(const Memory<Shape>& memory) {
       phase_barrier_init(memory.keys_filled(stage), 1);
       phase_barrier_init(memory.keys_empty(stage), Shape::kWarps);
       phase_barrier_init(memory.values_filled(stage), 1);
-      phase_barrier_init(memory.values_empty(stage), Shape::kWarps);
+      phase_barrier_init(memory.values_empty(stage), Shape::kFloat8 ? Shape::kTurners : Shape::kWarps);
+      if constexpr (Shape::kFloat8) {
+        phase_barrier_init(memory.turned_filled(stage), Shape::kTurners);
+        phase_barrier_init(memory.turned_empty(stage), Shape::kWarps);
+      }
     }
     for (int group = 0; group < Shape::kGroups; ++group) phase_barrier_init(memory.turn(group), 4);
     phase_barrier_fence();
@@ -96,14 +116,20 @@ template <class Shape>
 struct Group {
   using T = typename Shape::T;
   using Accumulator = float;
-  static constexpr int kN = Shape::kValueColumns, kKeys = Shape::kKeys, kRowTiles = 1, kGroups = Shape::kGroups;
+  static constexpr bool kFloat8 = Shape::kFloat8;
+  static constexpr int kN = Shape::kSumColumns, kKeys = Shape::kKeys, kRowTiles = 1, kGroups = Shape::kGroups;
+  static constexpr int kValueColumns = Shape::kValueColumns, kStep = Shape::kStep;
 
-  Accumulator acc[1][kN / 8][4];    // sums of weighed values: of the rows lane / 4 and lane / 4 + 8 of a warp's 16
-  unsigned weights[kKeys / 16][4];  // of a tile of keys
+  Accumulator acc[1][kN / 8][4];  // sums of weighed values: of the rows lane / 4 and lane / 4 + 8 of a warp's 16
+  // Of 8-bit floats, the sums of a tile of keys: matrix units keep about 14 bits (docs/decisions/0071). `kept` is what
+  // makes those before fit.
+  float part[kFloat8 ? kN / 8 : 1][4], kept[2];
+  unsigned weights[kKeys / kStep][4];  // of a tile of keys
   RunningSoftmax rows[2];
 
   LATHE_DEVICE_MEMBER void clear() {
     gemm::clear_sums(acc);
+    kept[0] = kept[1] = 1.0f;
     LATHE_UNROLL
     for (RunningSoftmax& row : rows) row = {-infinity(), 0.0f};
   }
@@ -115,7 +141,7 @@ struct Group {
     wgmma_fence();
     wgmma<kKeys, kAlongK, kAlongK, 0, 0, !kKeep>(s, queries, keys, T{});
     LATHE_UNROLL
-    for (int k = 1; k < Shape::kSize / 16; ++k) {
+    for (int k = 1; k < Shape::kSize / kStep; ++k) {
       const int panel = k / 4, at = k % 4 * 32;
       wgmma<kKeys, kAlongK, kAlongK, 0, 0, kKeep>(s, queries + panel * Shape::kQueries * 128 + at,
                                                   keys + panel * kKeys * 128 + at, T{});
@@ -125,13 +151,34 @@ struct Group {
 
   // Begins to add a tile's values by their weights.
   LATHE_DEVICE_MEMBER void multiply_values(const Memory<Shape>& memory, int stage) {
-    constexpr bool kAcrossK = true;
-    const char* values = memory.values(stage);
+    constexpr bool kAcrossK = true, kKeep = true;
+    const char* values = memory.factors(stage);
     wgmma_fence();
-    LATHE_UNROLL
-    for (int k = 0; k < kKeys / 16; ++k)
-      wgmma_registers<kN, kAcrossK, kKeys * 128>(acc[0], weights[k], values + k * 16 * 128, T{});
+    if constexpr (kFloat8) {
+      wgmma_registers<kN, !kAcrossK, 0, !kKeep>(part, weights[0], values, T{});
+      LATHE_UNROLL
+      for (int k = 1; k < kKeys / kStep; ++k)
+        wgmma_registers<kN, !kAcrossK, 0, kKeep>(part, weights[k], values + k * 32, T{});
+    } else {
+      LATHE_UNROLL
+      for (int k = 0; k < kKeys / kStep; ++k)
+        wgmma_registers<kN, kAcrossK, kKeys * 128>(acc[0], weights[k], values + k * 16 * 128, T{});
+    }
     wgmma_commit();
+  }
+
+  // Once the products have been waited for: `factors` make them fit the next tile's.
+  LATHE_DEVICE_MEMBER void take_products(const float (&factors)[2]) {
+    if constexpr (kFloat8) {
+      pin_sums(part);
+      LATHE_UNROLL
+      for (int n = 0; n < kN / 8; ++n) LATHE_UNROLL
+      for (int e = 0; e < 4; ++e) acc[0][n][e] = fmaf(acc[0][n][e], kept[e / 2], part[n][e]);
+      kept[0] = factors[0], kept[1] = factors[1];
+    } else {
+      pin_sums(acc[0]);
+      scale(factors);
+    }
   }
 
   // Products to weights, relative to the largest logit by now; `factors` make what was summed before fit. `query`: the
@@ -143,10 +190,10 @@ struct Group {
     if constexpr (kLinear) {
       if (!logits.seen.sees_all(query, 16, key, kKeys)) hide(s, logits, query, key);
       if (!is_shown) hide_by_mask(s, logits, batch, head, key);
-      exponentiate(s, factors, logits.scale * kLog2E);
+      exponentiate(logits, s, factors, logits.scale * kLog2E);
     } else {
       transform(s, logits, batch, head, query, key);
-      exponentiate(s, factors, 1.0f);
+      exponentiate(logits, s, factors, 1.0f);
     }
   }
 
@@ -197,7 +244,9 @@ struct Group {
   }
 
   // Logits are s * unit. Each row has two chains of maxima, and of sums, so that neither waits for itself.
-  LATHE_DEVICE_MEMBER void exponentiate(float (&s)[kKeys / 8][4], float (&factors)[2], float unit) {
+  template <class Logits>
+  LATHE_DEVICE_MEMBER void exponentiate(const Logits& logits, float (&s)[kKeys / 8][4], float (&factors)[2],
+                                        float unit) {
     LATHE_UNROLL
     for (int half = 0; half < 2; ++half) {
       float even = s[0][2 * half], odd = s[0][2 * half + 1];
@@ -207,7 +256,7 @@ struct Group {
       largest = fmaxf(largest, shuffle_xor(largest, 1));
       largest = fmaxf(largest, shuffle_xor(largest, 2));
       RunningSoftmax& row = rows[half];
-      factors[half] = row.raise(largest * unit);
+      factors[half] = row.raise(logits.reference(largest * unit));
       const float base = row.base();
       float sums[2] = {0.0f, 0.0f};
       LATHE_UNROLL
@@ -215,6 +264,8 @@ struct Group {
       for (int e = 0; e < 2; ++e) {
         float& weight = s[n][2 * half + e];
         weight = exp2_fast(fmaf(weight, unit, -base));
+        if constexpr (kFloat8) continue;  // rounded as they are packed, and summed up by the matrix units
+        weight = logits.rounded(weight);
         sums[e] += weight;
       }
       row.sum += sums[0] + sums[1];
@@ -230,11 +281,20 @@ struct Group {
   // As the left operand of a product; those of the tile before have been used.
   LATHE_DEVICE_MEMBER void keep_weights(const float (&s)[kKeys / 8][4]) {
     LATHE_UNROLL
-    for (int k = 0; k < kKeys / 16; ++k) {
-      weights[k][0] = pack_floats<T>(s[2 * k][0], s[2 * k][1]);
-      weights[k][1] = pack_floats<T>(s[2 * k][2], s[2 * k][3]);
-      weights[k][2] = pack_floats<T>(s[2 * k + 1][0], s[2 * k + 1][1]);
-      weights[k][3] = pack_floats<T>(s[2 * k + 1][2], s[2 * k + 1][3]);
+    for (int k = 0; k < kKeys / kStep; ++k) {
+      if constexpr (kFloat8) {
+        LATHE_UNROLL
+        for (int e = 0; e < 4; ++e) {
+          const float(&even)[4] = s[4 * k + e / 2 * 2], (&odd)[4] = s[4 * k + e / 2 * 2 + 1];
+          weights[k][e] = pack_float8<T>(even[e % 2 * 2], even[e % 2 * 2 + 1], odd[e % 2 * 2], odd[e % 2 * 2 + 1]);
+        }
+        continue;
+      } else {
+        weights[k][0] = pack_floats<T>(s[2 * k][0], s[2 * k][1]);
+        weights[k][1] = pack_floats<T>(s[2 * k][2], s[2 * k][3]);
+        weights[k][2] = pack_floats<T>(s[2 * k + 1][0], s[2 * k + 1][1]);
+        weights[k][3] = pack_floats<T>(s[2 * k + 1][2], s[2 * k + 1][3]);
+      }
     }
   }
 
@@ -243,9 +303,11 @@ struct Group {
   LATHE_DEVICE_MEMBER void finish(const Logits& logits, long head, const V& values, const long (&kv)[4]) {
     LATHE_UNROLL
     for (int half = 0; half < 2; ++half) {
-      float sum = rows[half].sum;
-      sum += shuffle_xor(sum, 1);
-      sum += shuffle_xor(sum, 2);
+      float sum = kFloat8 ? acc[0][kN / 8 - 1][2 * half] : rows[half].sum;
+      if constexpr (!kFloat8) {
+        sum += shuffle_xor(sum, 1);
+        sum += shuffle_xor(sum, 2);
+      }
       const ToMeans mean = logits.to_means({rows[half].largest, sum}, head);
       LATHE_UNROLL
       for (int n = 0; n < kN / 8; ++n) LATHE_UNROLL

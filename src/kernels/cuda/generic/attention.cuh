@@ -29,7 +29,8 @@ LATHE_DEVICE double attention_score(const Q& q, const K& k, const Mask& mask, co
   return score;
 }
 
-template <class A, class Fusion, class Q, class K, class V, class Mask, class Sinks, class Out>
+// kFloat8: weights are rounded to f8e4m3, as ops/float8_weights.h says.
+template <class A, bool kFloat8, class Fusion, class Q, class K, class V, class Mask, class Sinks, class Out>
 LATHE_DEVICE void attention(const Fusion& fusion, const Q& q, const K& k, const V& v, const Mask& mask,
                             const Sinks& sinks, const Out& out) {
   for_each_element(out, [&](const auto& c) {
@@ -44,11 +45,16 @@ LATHE_DEVICE void attention(const Fusion& fusion, const Q& q, const K& k, const 
       const long of_head[1] = {c[1]};
       const double sink = widen(element(sinks, of_head));
       if (!(sink <= largest)) largest = sink;
-      sum = exp(sink - largest);
+    }
+    if constexpr (kFloat8) largest = (ceil(largest * 0x1.71547652b82fep0) - 8) / 0x1.71547652b82fep0;
+    if constexpr (!is_same<Sinks, Unsunk>) {
+      const long of_head[1] = {c[1]};
+      sum = exp(widen(element(sinks, of_head)) - largest);
     }
     const bool is_mean = A::mean_for_none && largest == -infinite();
     for (at[3] = 0; at[3] < k.dim(2); ++at[3]) {
-      const double weight = is_mean ? 1.0 : exp(attention_score<A>(q, k, mask, at, head) - largest);
+      double weight = is_mean ? 1.0 : exp(attention_score<A>(q, k, mask, at, head) - largest);
+      if constexpr (kFloat8) weight = to_float(from_float<f8e4m3>(static_cast<float>(weight)));
       const long value[4] = {c[0], head, at[3], c[3]};
       sum += weight;
       if (weight != 0) total += weight * widen(element(v, value));

@@ -276,6 +276,14 @@ LATHE_DEVICE void ldmatrix_x2_trans(unsigned (&r)[2], const void* row) { LATHE_L
 #undef LATHE_LDMATRIX_X4
 #undef LATHE_LDMATRIX_X2
 
+// Four of the bytes of a, which are 0 to 3, and b: digits of the selector number them, the lowest for the lowest byte.
+template <unsigned kSelector>
+LATHE_DEVICE unsigned permute_bytes(unsigned a, unsigned b) {
+  unsigned result;
+  asm("prmt.b32 %0, %1, %2, %3;" : "=r"(result) : "r"(a), "r"(b), "n"(kSelector));
+  return result;
+}
+
 // ---- asynchronous copies from global to shared memory (sm_80; before that they are plain copies). bytes_valid bytes
 // are read, the rest is filled with zeros. Both addresses are aligned to the size.
 

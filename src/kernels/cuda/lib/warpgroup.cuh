@@ -40,8 +40,10 @@ LATHE_DEVICE uint64 panel_descriptor(const void* shared) {
 // instruction.
 #define LATHE_REGISTERS_32 "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15"
 #define LATHE_REGISTERS_64 LATHE_REGISTERS_32 ",%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31"
+#define LATHE_REGISTERS_72 LATHE_REGISTERS_64 ",%32,%33,%34,%35"
 #define LATHE_REGISTERS_96 LATHE_REGISTERS_64 ",%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47"
 #define LATHE_REGISTERS_128 LATHE_REGISTERS_96 ",%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63"
+#define LATHE_REGISTERS_136 LATHE_REGISTERS_128 ",%64,%65,%66,%67"
 #define LATHE_REGISTERS_160 LATHE_REGISTERS_128 ",%64,%65,%66,%67,%68,%69,%70,%71,%72,%73,%74,%75,%76,%77,%78,%79"
 #define LATHE_REGISTERS_176 LATHE_REGISTERS_160 ",%80,%81,%82,%83,%84,%85,%86,%87"
 #define LATHE_REGISTERS_192 LATHE_REGISTERS_176 ",%88,%89,%90,%91,%92,%93,%94,%95"
@@ -53,8 +55,10 @@ LATHE_DEVICE uint64 panel_descriptor(const void* shared) {
 #define LATHE_SUM(c, j) c(d[j][0]), c(d[j][1]), c(d[j][2]), c(d[j][3])
 #define LATHE_SUMS_32(c) LATHE_SUM(c, 0), LATHE_SUM(c, 1), LATHE_SUM(c, 2), LATHE_SUM(c, 3)
 #define LATHE_SUMS_64(c) LATHE_SUMS_32(c), LATHE_SUM(c, 4), LATHE_SUM(c, 5), LATHE_SUM(c, 6), LATHE_SUM(c, 7)
+#define LATHE_SUMS_72(c) LATHE_SUMS_64(c), LATHE_SUM(c, 8)
 #define LATHE_SUMS_96(c) LATHE_SUMS_64(c), LATHE_SUM(c, 8), LATHE_SUM(c, 9), LATHE_SUM(c, 10), LATHE_SUM(c, 11)
 #define LATHE_SUMS_128(c) LATHE_SUMS_96(c), LATHE_SUM(c, 12), LATHE_SUM(c, 13), LATHE_SUM(c, 14), LATHE_SUM(c, 15)
+#define LATHE_SUMS_136(c) LATHE_SUMS_128(c), LATHE_SUM(c, 16)
 #define LATHE_SUMS_160(c) LATHE_SUMS_128(c), LATHE_SUM(c, 16), LATHE_SUM(c, 17), LATHE_SUM(c, 18), LATHE_SUM(c, 19)
 #define LATHE_SUMS_176(c) LATHE_SUMS_160(c), LATHE_SUM(c, 20), LATHE_SUM(c, 21)
 #define LATHE_SUMS_192(c) LATHE_SUMS_176(c), LATHE_SUM(c, 22), LATHE_SUM(c, 23)
@@ -63,8 +67,10 @@ LATHE_DEVICE uint64 panel_descriptor(const void* shared) {
       LATHE_SUM(c, 29), LATHE_SUM(c, 30), LATHE_SUM(c, 31)
 #define LATHE_PLACES_32(text) text("%16", "%17", "%18", "%19", "%20", "%21", "%22")
 #define LATHE_PLACES_64(text) text("%32", "%33", "%34", "%35", "%36", "%37", "%38")
+#define LATHE_PLACES_72(text) text("%36", "%37", "%38", "%39", "%40", "%41", "%42")
 #define LATHE_PLACES_96(text) text("%48", "%49", "%50", "%51", "%52", "%53", "%54")
 #define LATHE_PLACES_128(text) text("%64", "%65", "%66", "%67", "%68", "%69", "%70")
+#define LATHE_PLACES_136(text) text("%68", "%69", "%70", "%71", "%72", "%73", "%74")
 #define LATHE_PLACES_160(text) text("%80", "%81", "%82", "%83", "%84", "%85", "%86")
 #define LATHE_PLACES_176(text) text("%88", "%89", "%90", "%91", "%92", "%93", "%94")
 #define LATHE_PLACES_192(text) text("%96", "%97", "%98", "%99", "%100", "%101", "%102")
@@ -77,6 +83,7 @@ LATHE_DEVICE uint64 panel_descriptor(const void* shared) {
 // The first in registers: four of them, a descriptor, whether sums are kept, a major order.
 #define LATHE_KEEP_REGISTERS(P0, P1, P2, P3, P4, P5, P6) P5
 #define LATHE_TERMS_REGISTERS(P0, P1, P2, P3, P4, P5, P6) "{" P0 ", " P1 ", " P2 ", " P3 "}, " P4 ", p, 1, 1, " P6
+#define LATHE_TERMS_REGISTERS_ALONG_K(P0, P1, P2, P3, P4, P5, P6) "{" P0 ", " P1 ", " P2 ", " P3 "}, " P4 ", p, 1, 1"
 #define LATHE_WGMMA(n, c, shape, keep, terms, ...) \
   asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, " LATHE_PLACES_##n(keep) ", 0;\n"        \
                "wgmma.mma_async.sync.aligned.m64n" #n shape " {" LATHE_REGISTERS_##n "}, " \
@@ -121,12 +128,13 @@ LATHE_DEVICE void wgmma(Sum (&d)[N / 8][4], const void* panel_a, const void* pan
 #undef LATHE_WGMMA_SHARED
 }
 
-// d += a * b with the 64 rows of a in registers: of each warp 16, as mma_m16n8k16 has them. They must stay what they
-// are until the product has been waited for.
-template <int N, bool kMnMajorB, int kPanelBytesB, class T>
+// d += a * b, or without kKeep d = a * b, with the 64 rows of a in registers: of each warp 16, as mma_m16n8k16 has
+// them, or of 8-bit floats mma_m16n8k32. They must stay what they are until the product has been waited for.
+template <int N, bool kMnMajorB, int kPanelBytesB, bool kKeep = true, class T>
 LATHE_DEVICE void wgmma_registers(float (&d)[N / 8][4], const unsigned (&a)[4], const void* panel_b, T) {
-  static_assert(is_same<T, f16> || is_same<T, bf16>, "what the matrix units read");
-  constexpr int kKept = 1, kMajorB = kMnMajorB;
+  static_assert(is_same<T, f16> || is_same<T, bf16> || (is_same<T, f8e4m3> && !kMnMajorB),
+                "what the matrix units read");
+  constexpr int kKept = kKeep, kMajorB = kMnMajorB;
   const uint64 b = panel_descriptor<kMnMajorB, kPanelBytesB>(panel_b);
 #define LATHE_WGMMA_LEFT(n, shape)                                                                                     \
   LATHE_WGMMA(n, "+f", shape, LATHE_KEEP_REGISTERS, LATHE_TERMS_REGISTERS, "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), \
@@ -134,7 +142,14 @@ LATHE_DEVICE void wgmma_registers(float (&d)[N / 8][4], const unsigned (&a)[4], 
 #define LATHE_WGMMA_COLUMNS(n)                                                     \
   if constexpr (N == n && is_same<T, f16>) LATHE_WGMMA_LEFT(n, "k16.f32.f16.f16"); \
   if constexpr (N == n && is_same<T, bf16>) LATHE_WGMMA_LEFT(n, "k16.f32.bf16.bf16")
+#define LATHE_WGMMA_FLOAT8(n)                                                                                          \
+  if constexpr (N == n && is_same<T, f8e4m3>)                                                                          \
+  LATHE_WGMMA(n, "+f", "k32.f32.e4m3.e4m3", LATHE_KEEP_REGISTERS, LATHE_TERMS_REGISTERS_ALONG_K, "r"(a[0]), "r"(a[1]), \
+              "r"(a[2]), "r"(a[3]), "l"(b), "n"(kKept))
   LATHE_WGMMA_SIZES(LATHE_WGMMA_COLUMNS);
+  LATHE_WGMMA_FLOAT8(72);
+  LATHE_WGMMA_FLOAT8(136);
+#undef LATHE_WGMMA_FLOAT8
 #undef LATHE_WGMMA_COLUMNS
 #undef LATHE_WGMMA_LEFT
 }
@@ -154,26 +169,33 @@ LATHE_DEVICE void pin_sums(float (&d)[N][4]) {
 #undef LATHE_TERMS_INTEGERS
 #undef LATHE_KEEP_REGISTERS
 #undef LATHE_TERMS_REGISTERS
+#undef LATHE_TERMS_REGISTERS_ALONG_K
 #undef LATHE_REGISTERS_32
 #undef LATHE_REGISTERS_64
+#undef LATHE_REGISTERS_72
 #undef LATHE_REGISTERS_96
 #undef LATHE_REGISTERS_128
+#undef LATHE_REGISTERS_136
 #undef LATHE_REGISTERS_160
 #undef LATHE_REGISTERS_176
 #undef LATHE_REGISTERS_192
 #undef LATHE_REGISTERS_256
 #undef LATHE_PLACES_32
 #undef LATHE_PLACES_64
+#undef LATHE_PLACES_72
 #undef LATHE_PLACES_96
 #undef LATHE_PLACES_128
+#undef LATHE_PLACES_136
 #undef LATHE_PLACES_160
 #undef LATHE_PLACES_176
 #undef LATHE_PLACES_192
 #undef LATHE_PLACES_256
 #undef LATHE_SUMS_32
 #undef LATHE_SUMS_64
+#undef LATHE_SUMS_72
 #undef LATHE_SUMS_96
 #undef LATHE_SUMS_128
+#undef LATHE_SUMS_136
 #undef LATHE_SUMS_160
 #undef LATHE_SUMS_176
 #undef LATHE_SUMS_192
@@ -201,7 +223,7 @@ template <int N, bool kMnMajorA, bool kMnMajorB, int kPanelBytesA, int kPanelByt
 LATHE_DEVICE void wgmma(Sum (&)[N / 8][4], const void*, const void*, T) {
   asm volatile("trap;");
 }
-template <int N, bool kMnMajorB, int kPanelBytesB, class T>
+template <int N, bool kMnMajorB, int kPanelBytesB, bool kKeep = true, class T>
 LATHE_DEVICE void wgmma_registers(float (&)[N / 8][4], const unsigned (&)[4], const void*, T) {
   asm volatile("trap;");
 }
