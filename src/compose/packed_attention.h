@@ -2,9 +2,16 @@
 #pragma once
 
 #include "compose/attention.h"
-#include "compose/packed_tokens.h"
 
 namespace lathe {
+
+// Tokens of several sequences: padded, [batch, heads, tokens, size], or packed end to end, [tokens, heads, size].
+// `starts` of packed ones is the place of each sequence's first token and, behind the last sequence, where its tokens
+// end.
+struct TokenSource {
+  ir::Value* tokens;
+  ir::Value* starts = nullptr;  // null = padded
+};
 
 // Of packed tokens, which may be their numbers alone, [tokens]: the place of each in its sequence, as i64[tokens]; 0
 // behind the last sequence.

@@ -6,7 +6,6 @@
 #include <cmath>
 
 #include "compose/count_up.h"
-#include "compose/packed_tokens.h"
 #include "compose/paged_cache.h"
 #include "onnx/heads.h"
 #include "onnx/importer.h"
@@ -39,7 +38,7 @@ enum Inputs {
   kBounds  // of the numbers of queries and of keys of a sequence; 0 = unknown
 };
 
-constexpr int64_t kNoBlock = INT32_MAX;  // in no pool
+constexpr uint32_t kNoBlock = UINT32_MAX;  // in no pool
 
 class PagedAttention {
  public:
@@ -52,21 +51,20 @@ class PagedAttention {
     read_heads();
     if (c_.failed()) return;
     read_sequences();
-    const PackedTokens tokens(c_, {c_.input(kQuery), starts_});
-    find_places(tokens);
+    find_places();
     ir::Value* places = c_.unsqueeze(places_, {0});
     q_ = prepared_.queries(q_, places), k_ = prepared_.keys(k_, places);
-    ir::Value* slots = slots_of(tokens);
+    ir::Value* slots = slots_of_tokens();
     ir::Value *keys = write(kKeyCache, k_, slots, 1), *values = write(kValueCache, v_, slots, 2);
     // As many tokens as sequences are mostly one of each, and a sequence each for attention, whosever they are.
     const bool is_step = c_.dim(c_.input(kQuery), 0) == c_.dim(c_.input(kPast), 0);
-    const Rows rows = is_step ? rows_of_tokens() : rows_of_sequences(tokens);
+    const Rows rows = is_step ? rows_of_tokens() : rows_of_sequences();
     std::vector<ir::Value*> inputs{rows.queries, read_blocks(c_, keys, rows.table),
                                    read_blocks(c_, values, rows.table)};
     inputs.push_back(visible_to(rows));
     if (c_.has(kSink)) inputs.push_back(c_.reshape(c_.input(kSink), {heads_}));
     ir::Value* y = merge_heads(c_, c_.add(attributes_, std::move(inputs)));
-    c_.set_output(0, is_step ? c_.squeeze(y, {1}) : packed(y, tokens));
+    c_.set_output(0, is_step ? c_.squeeze(y, {1}) : packed(y));
   }
 
  private:
@@ -132,7 +130,7 @@ class PagedAttention {
     if (attributes_.scale == 0) attributes_.scale = 1 / std::sqrt(static_cast<double>(*c_.dim(q_, 3).as_constant()));
   }
 
-  // The table has 0 for blocks without keys, and for numbers below 0 one that no block has.
+  // The table has 0 for blocks without keys. It is unsigned, so that numbers below 0 are those of no block.
   void read_sequences() {
     past_ = c_.cast(c_.require(kPast), DType::i64);
     require_rank(c_, kPast, past_, "sequences");
@@ -145,20 +143,19 @@ class PagedAttention {
     ir::Value* table = c_.require(kTable);
     table = c_.require_shape("block_table", table, c_.concat({batch_, c_.shape_of(table, 1, 2)}, 0),
                              "sequences, and blocks of one");
-    table = c_.cast(table, DType::i64);
     block_ = c_.shape_of(c_.input(kKeyCache), 1, 2);
     if (ir::Value* most = bound(1)) {
       ir::Value* last = c_.divide(c_.plus(most, c_.minus(block_, c_.ints({1}))), block_);
       last = c_.select(c_.binary(Op::greater, most, 0.0), last, c_.shape_of(table, 1, 2));
       table = c_.add(SliceAttrs{}, {table, c_.ints({0}), last, c_.ints({1}), c_.ints({1})});
     }
-    first_ = c_.slice(starts_, 0, 0, -1);
-    counts_ = c_.minus(c_.slice(starts_, 0, 1, INT64_MAX), first_);
-    lengths_ = c_.plus(past_, counts_);
+    first_ = c_.slice(starts_, 0, 0, -1), end_ = c_.slice(starts_, 0, 1, INT64_MAX);
+    shift_ = c_.minus(past_, first_), lengths_ = c_.plus(shift_, end_);
     blocks_ = c_.shape_of(table, 1, 2);
     ir::Value* used = c_.binary(Op::less, c_.mul(count_up(c_, blocks_), block_), c_.unsqueeze(lengths_, {1}));
-    table = c_.select(used, table, c_.integer_scalar(0));
-    table_ = c_.select(c_.binary(Op::less, table, 0.0), c_.integer_scalar(kNoBlock), table);
+    BitcastAttrs numbers;
+    numbers.to = DType::u32;
+    table_ = c_.add(numbers, {c_.select(used, table, c_.scalar_like(0, table))});
   }
 
   // An element of the node's bounds, as i64[1]; null = there are none.
@@ -167,20 +164,25 @@ class PagedAttention {
     return c_.slice(c_.cast(c_.input(kBounds), DType::i64), 0, i, i + 1);
   }
 
-  // Of each token, where it is in its sequence, counted with the past.
-  void find_places(const PackedTokens& tokens) {
-    sequences_ = c_.binary(Op::min, tokens.sequences(), c_.minus(batch_, c_.ints({1})));
-    places_ = c_.plus(c_.gather(past_, sequences_, 0), tokens.positions());
+  // Of each token the number of its sequence, and where it is there, counted with the past. Tokens behind the last
+  // sequence are beyond its end.
+  void find_places() {
+    tokens_ = count_up(c_, c_.shape_of(c_.input(kQuery), 0, 1));
+    ir::Value* begun = c_.binary(Op::less_equal, c_.unsqueeze(first_, {0}), c_.unsqueeze(tokens_, {1}));
+    ir::Value* count = c_.squeeze(c_.reduce(ReduceOp::sum, c_.cast(begun, DType::i64), {1}), {1});
+    sequences_ = c_.minus(count, c_.integer_scalar(1));
+    places_ = c_.plus(tokens_, c_.gather(shift_, sequences_, 0));
   }
 
   // [tokens, 2]; tokens that have no block, or no sequence, are for a block that does not exist.
-  ir::Value* slots_of(const PackedTokens& tokens) {
-    ir::Value* own = c_.divide(places_, block_);
-    ir::Value* has_one = c_.binary(Op::logical_and, tokens.counted(), c_.binary(Op::less, own, blocks_));
-    ir::Value* at = c_.plus(c_.mul(sequences_, blocks_), c_.binary(Op::min, own, c_.minus(blocks_, c_.ints({1}))));
-    ir::Value* number = c_.select(has_one, c_.gather(c_.reshape(table_, {-1}), at, 0), c_.integer_scalar(kNoBlock));
-    ir::Value* place = c_.minus(places_, c_.mul(own, block_));
-    return c_.concat({c_.unsqueeze(number, {1}), c_.unsqueeze(place, {1})}, 1);
+  ir::Value* slots_of_tokens() {
+    ir::Value* room = c_.binary(Op::min, lengths_, c_.mul(blocks_, block_));
+    ir::Value* has_one = c_.binary(Op::less, places_, c_.gather(room, sequences_, 0));
+    ir::Value* at = c_.plus(c_.mul(sequences_, blocks_), c_.divide(places_, block_));
+    at = c_.binary(Op::min, at, c_.minus(c_.mul(batch_, blocks_), c_.ints({1})));
+    ir::Value* number = c_.gather(c_.reshape(table_, {-1}), at, 0);
+    number = c_.cast(c_.select(has_one, number, c_.scalar_like(kNoBlock, number)), DType::i64);
+    return c_.concat({c_.unsqueeze(number, {1}), c_.unsqueeze(c_.binary(Op::mod, places_, block_), {1})}, 1);
   }
 
   ir::Value* write(Inputs cache, ir::Value* heads, ir::Value* slots, size_t output) {
@@ -196,13 +198,13 @@ class PagedAttention {
   }
 
   // As many queries for each sequence as one may have. Those that stand for none see the first key.
-  Rows rows_of_sequences(const PackedTokens&) {
+  Rows rows_of_sequences() {
     ir::Value* all = c_.shape_of(c_.input(kQuery), 0, 1);
     queries_ = all;
     if (ir::Value* most = bound(0))
       queries_ = c_.select(c_.binary(Op::greater, most, 0.0), c_.binary(Op::min, most, all), all);
     ir::Value *places = c_.unsqueeze(count_up(c_, queries_), {0}), *none = c_.integer_scalar(0);
-    ir::Value* is_one = c_.binary(Op::less, places, c_.unsqueeze(counts_, {1}));
+    ir::Value* is_one = c_.binary(Op::less, places, c_.unsqueeze(c_.minus(end_, first_), {1}));
     ir::Value* at = c_.select(is_one, c_.plus(c_.unsqueeze(first_, {1}), places), none);
     ir::Value* taken = c_.gather(c_.squeeze(c_.transpose(q_, {0, 2, 1, 3}), {0}), at, 0);
     places = c_.select(is_one, c_.plus(c_.unsqueeze(past_, {1}), places), none);
@@ -220,8 +222,9 @@ class PagedAttention {
   }
 
   // Of y[sequences, queries, size] the rows of tokens.
-  ir::Value* packed(ir::Value* y, const PackedTokens& tokens) {
-    ir::Value* at = c_.plus(c_.mul(sequences_, queries_), tokens.positions());
+  ir::Value* packed(ir::Value* y) {
+    ir::Value* place = c_.minus(tokens_, c_.gather(first_, sequences_, 0));
+    ir::Value* at = c_.plus(c_.mul(sequences_, queries_), place);
     at = c_.binary(Op::min, at, c_.minus(c_.mul(batch_, queries_), c_.ints({1})));
     return c_.gather(c_.reshape(y, c_.concat({c_.ints({-1}), c_.shape_of(y, 2)}, 0)), at, 0);
   }
@@ -232,12 +235,13 @@ class PagedAttention {
   int64_t heads_ = 0, kv_heads_ = 0, window_ = -1;
   bool causal_ = true;
   ir::Value *q_ = nullptr, *k_ = nullptr, *v_ = nullptr;
-  // Of sequences: their number, the first token, how many tokens are new, were there, and are there then.
-  ir::Value *batch_ = nullptr, *starts_ = nullptr, *first_ = nullptr, *counts_ = nullptr, *past_ = nullptr,
-            *lengths_ = nullptr;
+  // Of sequences: their number, their first tokens and the ends, how many keys were there and are there then, and how
+  // far places are behind tokens.
+  ir::Value *batch_ = nullptr, *starts_ = nullptr, *first_ = nullptr, *end_ = nullptr, *past_ = nullptr,
+            *lengths_ = nullptr, *shift_ = nullptr;
   ir::Value *table_ = nullptr, *block_ = nullptr, *blocks_ = nullptr;
-  ir::Value *sequences_ = nullptr, *places_ = nullptr;  // of tokens
-  ir::Value* queries_ = nullptr;                        // of a sequence, at most
+  ir::Value *tokens_ = nullptr, *sequences_ = nullptr, *places_ = nullptr;  // of tokens: their numbers, and others
+  ir::Value* queries_ = nullptr;                                            // of a sequence, at most
 };
 
 }  // namespace
