@@ -160,6 +160,26 @@ Result<bool> split_blocks(Rewrite& r) {
   return result ? r.finish(result) : false;
 }
 
+// The least power of two that is no less than |x|, as scales of MX formats are, by integer arithmetic on the bits of
+// f32. Of powers that f32 has as normal numbers; beyond are the least and the largest of f8e8m0.
+Result<bool> round_to_power_of_two(Rewrite& r) {
+  const ir::Node* inner = made_by(r.input(0), OpKind::cast);
+  if (!inner || r.input(0)->dtype() != DType::f8e8m0 || r.output()->dtype() != DType::f32 ||
+      inner->input(0)->dtype() != DType::f32)
+    return false;
+  const auto& attrs = inner->attrs<CastAttrs>();
+  if (!attrs.saturate || attrs.scale_rounding != ScaleRounding::up) return false;
+  constexpr double kExponent = 0x7f800000, kMantissa = 0x7fffff;
+  BitcastAttrs to_bits, to_number;
+  to_bits.to = DType::i32;
+  ir::Value *x = inner->input(0), *bits = r.add(to_bits, {x});
+  bits = r.binary(ElementwiseOp::bitwise_and, r.binary(ElementwiseOp::add, bits, kMantissa), kExponent);
+  ir::Value* power = r.binary(ElementwiseOp::min, r.add(to_number, {bits}), 0x1p127);
+  ir::Value* is_least = r.binary(ElementwiseOp::less_equal, r.unary(UnaryOp::abs, x), 0x1p-127);
+  power = r.select(is_least, r.scalar(0x1p-127, DType::f32), power);
+  return r.finish(r.select(r.unary(UnaryOp::is_nan, x), x, power));
+}
+
 // Weights that stay packed are dequantised to the type of what they are multiplied by.
 Result<bool> dequantize_to_type(Rewrite& r) {
   const ir::Node* inner = made_by(r.input(0), OpKind::dequantize);
@@ -178,6 +198,7 @@ Result<bool> lower_quantization(ir::Graph& graph, PassContext& context) {
       {"quantize(x, s by blocks) = join(quantize(split(x), s))", OpKind::quantize, split_blocks<QuantizeAttrs>},
       {"dequantize(q, s by blocks) = join(dequantize(split(q), s))", OpKind::dequantize, split_blocks<DequantizeAttrs>},
       {"cast(dequantize(c, s)) = dequantize{to}(c, s)", OpKind::cast, dequantize_to_type},
+      {"cast(cast{to=f8e8m0}(x)) = power of two of x", OpKind::cast, round_to_power_of_two},
       {"dequantize(quantize(x, s), t) = clip(round(x / s)) * t", OpKind::dequantize, round_in_floats},
       {"dequantize(quantize(x, s), t) = round_e4m3(x / s) * t", OpKind::dequantize, round_to_float8},
   };

@@ -86,11 +86,17 @@ bool has_levels(const Value* x) {
   return clip && made_by(clip->input(0), UnaryOp::round);
 }
 
+// Whether scales differ along K, so that no product multiplies levels as they are.
+bool is_scaled_along_k(const Node& node, size_t k_dim) {
+  return blocks_of(node, 1)[k_dim] < node.input(0)->constant()->dims()[k_dim];
+}
+
 // Kernels of f32 alone widen 8-bit floats nearly as fast as they read floats of four times the size.
-bool is_second_factor(const Node& node, const ir::Use& use, const Arithmetic& arithmetic) {
+bool is_second_factor(const Node& node, const ir::Use& use, size_t k_dim, const Arithmetic& arithmetic) {
   const Node& matmul = *use.node;
   const DType levels = node.input(0)->dtype();
-  const bool is_for_any = is_packed(levels) || (is_factor_float8(levels) && !arithmetic.narrow_floats);
+  const bool is_for_any =
+      is_packed(levels) || is_scaled_along_k(node, k_dim) || (is_factor_float8(levels) && !arithmetic.narrow_floats);
   if (!is_for_any && has_levels(matmul.input(0))) return false;
   return use.index == 1 && !matmul.input(0)->content() && matmul.input(0)->rank() > 0 &&
          is_product_float(matmul.output()->dtype());
@@ -121,9 +127,10 @@ bool is_of_experts_alone(const Node& node) {
 bool is_multiplied_alone(const Node& node, const Value* value, bool is_transposed, const Arithmetic& arithmetic) {
   if (value->is_graph_output() || value->uses().empty() || !is_product_float(value->dtype())) return false;
   return std::ranges::all_of(value->uses(), [&](const ir::Use& use) {
-    if (use.node->is(OpKind::matmul))
-      return is_second_factor(node, use, arithmetic) &&
-             fits_kernels(node, use.node->attrs<MatmulAttrs>().transpose_b == is_transposed ? 0 : 1);
+    if (use.node->is(OpKind::matmul)) {
+      const size_t k_dim = use.node->attrs<MatmulAttrs>().transpose_b == is_transposed ? 0 : 1;
+      return is_second_factor(node, use, k_dim, arithmetic) && fits_kernels(node, k_dim);
+    }
     if (use.node->is(OpKind::transpose)) {
       const bool swaps =
           use.node->output()->shape().size() == 2 && use.node->attrs<TransposeAttrs>().perm != Ints{0, 1};

@@ -8,6 +8,7 @@ import subprocess
 import tempfile
 import unittest
 
+import ml_dtypes
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
@@ -246,6 +247,53 @@ class Quantized(unittest.TestCase):
         if MULTIPLIES_BYTES:
             self.assertEqual(set(products.values()), {"the target multiplies no 8-bit floats"}, shown)
         self.assertIn(" gemm_weight_only ", shown)
+
+    def save_modelopt(self, scale_of_weights=TensorProto.UINT8, axis=-1):
+        """A layer of MXFP8 and one of f8e4m3fn, with the operators of ModelOpt; gives its weights."""
+        nodes = []
+
+        def op(kind, inputs, outputs, domain="trt", **attributes):
+            nodes.append(helper.make_node(kind, inputs, outputs, outputs[0], domain=domain, **attributes))
+            return outputs[0]
+
+        codes = random.integers(0, 0x50, (48, 64)).astype(np.uint8)
+        exponents = random.integers(118, 124, (48, 2)).astype(np.uint8)
+        blocks = {"axis": axis, "block_size": 32}
+        constants = [helper.make_tensor("w", TensorProto.FLOAT8E4M3FN, [48, 64], codes.tobytes(), raw=True),
+                     helper.make_tensor("w_scale", scale_of_weights, [48, 2], exponents.tobytes(), raw=True),
+                     numpy_helper.from_array(np.float32(0.125), "scale")]
+        op("TRT_MXFP8DynamicQuantize", ["x"], ["levels", "scales"], output_dtype=TensorProto.FLOAT8E4M3FN, **blocks)
+        x = op("TRT_MXFP8DequantizeLinear", ["levels", "scales"], ["xd"], output_dtype=TensorProto.FLOAT, **blocks)
+        w = op("TRT_MXFP8DequantizeLinear", ["w", "w_scale"], ["wd"], output_dtype=TensorProto.FLOAT, **blocks)
+        y = op("Gemm", [x, w], ["product"], domain="", transB=1)
+        op("TRT_FP8DequantizeLinear", [op("TRT_FP8QuantizeLinear", [y, "scale"], ["again"]), "scale"], ["y"])
+        graph = helper.make_graph(nodes, "modelopt", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [20, 64])],
+                                  [helper.make_tensor_value_info("y", TensorProto.FLOAT, [20, 48])], constants)
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21), helper.make_opsetid("trt", 1)],
+                                    ir_version=10), self.path)
+        powers = np.exp2(exponents.astype(np.float32) - 127)
+        return codes.view(ml_dtypes.float8_e4m3fn).astype(np.float32) * np.repeat(powers, 32, axis=1)
+
+    def test_operators_of_modelopt(self):
+        weights = self.save_modelopt()
+        x = random.normal(0, 1, (20, 64)).astype(np.float32)
+        np.save(self.folder / "x.npy", x)
+        blocks = x.reshape(20, 2, 32)
+        powers = np.exp2(np.ceil(np.log2(np.abs(blocks).max(-1, keepdims=True) / 448)))
+        rounded = ((blocks / powers).astype(ml_dtypes.float8_e4m3fn).astype(np.float32) * powers).reshape(20, 64)
+        wanted = rounded @ weights.T
+        for target in ("cpu", "cuda"):
+            engine = self.folder / "e.engine"
+            self.checked("build", self.path, "-o", engine, f"--target={target}", "--buildBudget=0")
+            self.checked("run", engine, f"--loadInputs=x:{self.folder / 'x.npy'}", "--exportOutput", self.folder / "out")
+            got = np.load(self.folder / "out/y.npy")
+            step = 2.0 ** np.floor(np.log2(np.maximum(np.abs(wanted), 1e-6))) / 8  # between neighbouring 8-bit floats
+            self.assertTrue((np.abs(got - wanted) <= np.maximum(0.51 * step, 1e-3)).all(), target)
+            self.assertNotIn("plain evaluation ", self.checked("inspect", engine))
+        self.save_modelopt(axis=0)
+        self.assertIn("blocks of 32 along axis 0", self.build().stderr)
+        self.save_modelopt(scale_of_weights=TensorProto.INT8)
+        self.assertEqual(self.build().returncode, 1)
 
     def build(self, *words):
         return self.lathe("build", self.path, "-o", self.folder / "e.engine", "--buildBudget=0", *words)
