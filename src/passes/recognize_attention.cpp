@@ -166,8 +166,8 @@ class Recognition {
     return broadcast_lead(q_, scores) && broadcast_lead(k_, scores) && broadcast_lead(v_, r_.input(0));
   }
 
-  // What is rounded to 8-bit floats and one factor of it: levels themselves, or what is dequantised of them, and perhaps
-  // transposed.
+  // What is rounded to 8-bit floats and one factor of it: levels themselves, or what is dequantised of them, and
+  // perhaps transposed.
   struct Float8 {
     Value* levels = nullptr;
     double scale = 1;
@@ -179,7 +179,17 @@ class Recognition {
     const std::optional<Dequantized> numbers = dequantized(transpose ? transpose->input(0) : x);
     if (!numbers || !numbers->is_uniform() || numbers->integers->dtype() != DType::f8e4m3fn) return {};
     Value* levels = numbers->integers;
-    return {transpose ? r_.add(transpose->attributes(), {levels}) : levels, numbers->scale->at_double(0)};
+    return {transpose ? moved(levels, *transpose) : levels, numbers->scale->at_double(0)};
+  }
+
+  // Levels in another order: what they are made of is moved, where nothing else reads them, so that the kernel that
+  // makes it writes levels there.
+  Value* moved(Value* levels, const ir::Node& transpose) {
+    const ir::Node* quantize = made_by(levels, OpKind::quantize);
+    if (!quantize || !levels->has_single_use() || quantize->input(1)->rank() > 0 || quantize->input(2))
+      return r_.add(transpose.attributes(), {levels});
+    Value* numbers = r_.add(transpose.attributes(), {quantize->input(0)});
+    return r_.add(quantize->attributes(), {numbers, quantize->input(1)});
   }
 
   // Whether kernels multiply 8-bit floats: queries, keys, values and their weights all are such. Their scales are taken

@@ -145,11 +145,33 @@ bool cut_rows_of_experts(Problem& problem) {
   return true;
 }
 
+// Fewer heads, as many queries' heads for each as there are, and queries; all keys. Only where no mask has them, too.
+bool cut_attention(Problem& problem) {
+  constexpr int64_t kSmallHeads = 2, kSmallQueries = 300;  // several tiles of queries
+  const auto& inputs = problem.inputs;
+  const bool has_others = std::any_of(inputs.begin() + 3, inputs.end(), [](const Operand& x) { return !x.omitted; });
+  const bool is_plain = std::all_of(inputs.begin(), inputs.begin() + 3,
+                                    [](const Operand& x) { return x.reassociation.empty() && !x.weights; });
+  if (has_others || !is_plain || inputs[1].opt_dims[1] == 0 || !problem.outputs[0].reassociation.empty())
+    return cut_batch(problem);
+  const int64_t shared = std::min(inputs[1].opt_dims[1], kSmallHeads);
+  const int64_t group = inputs[0].opt_dims[1] / inputs[1].opt_dims[1];
+  for (size_t i = 0; i < 3; ++i) {
+    Dims dims = inputs[i].opt_dims;
+    dims[0] = small_batch(dims);
+    dims[1] = i == 0 ? shared * group : shared;
+    if (i == 0) dims[2] = std::min(dims[2], kSmallQueries);
+    set_dims(problem.inputs[i], std::move(dims));
+  }
+  return true;
+}
+
 bool cut_inputs(Problem& problem) {
   Operand& x = problem.inputs[0];
   Dims dims = x.opt_dims;
   if (problem.is(OpKind::matmul)) return cut_product(problem);
   if (problem.is(OpKind::expert_matmul)) return cut_rows_of_experts(problem);
+  if (problem.is(OpKind::attention)) return cut_attention(problem);
   if (problem.is(OpKind::convolution) || problem.is(OpKind::deconvolution) || problem.is(OpKind::pooling)) {
     const bool has_window = problem.inputs.size() > 1 && problem.inputs[1].rank() == x.rank();
     cut_images(dims, has_window ? problem.inputs[1].opt_dims : Dims());

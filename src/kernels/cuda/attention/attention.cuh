@@ -39,6 +39,7 @@ struct AttentionTiles {
   // Weights of 8-bit floats are rounded as they are packed: the matrix units sum them up, as values of 1 would be. Of
   // each 16 columns of values, the even ones are eight of the sums' columns, and the odd ones the next.
   static constexpr bool kFloat8 = is_float8<T>;
+  static constexpr int kPanel = 128;  // elements of K
   static constexpr int kBlocks = DV / 8 + (kFloat8 ? 1 : 0);
 
   unsigned queries[kKeepsQueries ? D / kDepth : 1][4];
@@ -66,13 +67,26 @@ struct AttentionTiles {
     }
   }
 
-  // Products of the warp's queries with a tile of keys.
+  // Products of the warp's queries with a tile of keys. Matrix units keep about 14 bits of sums of 8-bit floats: they
+  // add up those of 128 elements at most, and these are added in f32 (docs/decisions/0071).
   LATHE_DEVICE_MEMBER void multiply_keys(const KeyTile& keys, float (&s)[Keys / 8][4]) const {
     LATHE_UNROLL
     for (int n = 0; n < Keys / 8; ++n) LATHE_UNROLL
     for (int e = 0; e < 4; ++e) s[n][e] = 0.0f;
+    if constexpr (kFloat8 && D > kPanel) {
+      float part[Keys / 8][4] = {};
+      multiply_steps<kPanel / kDepth, D / kDepth>(keys, part);
+      multiply_steps<0, kPanel / kDepth>(keys, s);
+      LATHE_UNROLL
+      for (int n = 0; n < Keys / 8; ++n) add(s[n], part[n]);
+    } else {
+      multiply_steps<0, D / kDepth>(keys, s);
+    }
+  }
+  template <int First, int End>
+  LATHE_DEVICE_MEMBER void multiply_steps(const KeyTile& keys, float (&s)[Keys / 8][4]) const {
     LATHE_UNROLL
-    for (int k = 0; k < D / kDepth; ++k) {
+    for (int k = First; k < End; ++k) {
       unsigned a[4];
       if constexpr (kKeepsQueries) {
         LATHE_UNROLL
@@ -140,7 +154,13 @@ struct AttentionTiles {
     }
   }
 
+  LATHE_DEVICE_MEMBER static void add(float (&sums)[4], const float (&part)[4]) {
+    LATHE_UNROLL
+    for (int e = 0; e < 4; ++e) sums[e] += part[e];
+  }
+
   LATHE_DEVICE_MEMBER void multiply_values(const ValueTile& values, const float (&s)[Keys / 8][4]) {
+    if constexpr (kFloat8) return multiply_float8_values(values, s);
     LATHE_UNROLL
     for (int k = 0; k < Keys / kDepth; ++k) {
       unsigned a[4];
@@ -152,10 +172,32 @@ struct AttentionTiles {
         multiply<T>(out[2 * n], a, b0);
         multiply<T>(out[2 * n + 1], a, b1);
       }
-      if constexpr (kFloat8) {
-        constexpr unsigned kOnes[2] = {0x38383838u, 0x38383838u};
-        multiply<T>(out[DV / 8], a, kOnes);
+    }
+  }
+  // Of a tile, 128 keys at most, the sums are apart.
+  LATHE_DEVICE_MEMBER void multiply_float8_values(const ValueTile& values, const float (&s)[Keys / 8][4]) {
+    constexpr int kSteps = Keys / kDepth;
+    constexpr unsigned kOnes[2] = {0x38383838u, 0x38383838u};
+    unsigned a[kSteps][4];
+    float sums[4] = {};
+    LATHE_UNROLL
+    for (int k = 0; k < kSteps; ++k) {
+      weights_of<T>(a[k], s, k);
+      multiply<T>(sums, a[k], kOnes);
+    }
+    add(out[DV / 8], sums);
+    LATHE_UNROLL
+    for (int n = 0; n < DV / 16; ++n) {
+      float even[4] = {}, odd[4] = {};
+      LATHE_UNROLL
+      for (int k = 0; k < kSteps; ++k) {
+        unsigned b0[2], b1[2];
+        values.load_b_across(b0, b1, k * kDepth, n * 16);
+        multiply<T>(even, a[k], b0);
+        multiply<T>(odd, a[k], b1);
       }
+      add(out[2 * n], even);
+      add(out[2 * n + 1], odd);
     }
   }
 

@@ -6,20 +6,15 @@
 #include "lib/computed.cuh"
 #include "lib/paged.cuh"
 
-// d += a b for 16 rows, 8 columns, and as much of K as 32 bytes hold. Sums of 8-bit floats that matrix units add up
-// have about 14 bits, so that those of each instruction are added in f32 (docs/decisions/0071).
+// d += a b for 16 rows, 8 columns, and as much of K as 32 bytes hold.
 template <class T>
 LATHE_DEVICE void multiply(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
-  if constexpr (is_same<T, float>) {
+  if constexpr (is_same<T, float>)
     mma_m16n8k8_tf32(d, a, b);
-  } else if constexpr (is_float8<T>) {
-    float part[4] = {};
-    mma_m16n8k32(part, a, b, T{});
-    LATHE_UNROLL
-    for (int e = 0; e < 4; ++e) d[e] += part[e];
-  } else {
+  else if constexpr (is_float8<T>)
+    mma_m16n8k32(d, a, b, T{});
+  else
     mma_m16n8k16(d, a, b, T{});
-  }
 }
 
 // As an operand of a product.

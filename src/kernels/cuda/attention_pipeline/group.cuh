@@ -26,7 +26,8 @@ struct Shape {
   static constexpr int kTurnedBytes = kFloat8 ? kSumColumns * 128 : 0, kTurners = kFloat8 ? 3 : 0;  // warps
   static constexpr int kStageBytes = kKeyBytes + kValueBytes + kTurnedBytes;
   static_assert(kSize % kStep == 0 && kKeys % kStep == 0, "what the instruction takes");
-  static_assert(!kFloat8 || (kKeys <= 128 && kPanels == 1 && kValueColumns % 32 == 0), "what is turned");
+  static_assert(!kFloat8 || (kKeys <= 128 && kPanels == 1 && kValuePanels == 1 && kValueColumns % 32 == 0),
+                "what is turned");
 };
 
 // Queries, the ring of keys and values, and the barriers: whether each is filled, and whether it may be.

@@ -20,25 +20,29 @@ LATHE_DEVICE void write_ones(const Memory<Shape>& memory) {
   matrix_units_fence();
 }
 
-// 32 columns, from `column` on, of the sixteenth sixteen keys.
+// All columns of sixteen keys, of which this is the `sixteen`th. What is read is on its way before any is written.
 template <class Shape>
-LATHE_DEVICE void turn_block(const char* values, char* turned, int sixteen, int column) {
-  unsigned r[4];  // keys 0 to 7 and 8 to 15 of 16 columns, of the next 16
-  const int key = sixteen * 16 + lane() / 8 % 2 * 8 + lane() % 8, chunk = column / 16 % 8 + lane() / 16;
-  ldmatrix_x4_trans(r, values + column / 128 * Shape::kKeys * 128 + key * 128 + ((chunk ^ key % 8) << 4));
-  char* to = turned + (column + lane() / 4) * 128 + ((sixteen ^ lane() / 4) << 4) + lane() % 4 * 4;
+LATHE_DEVICE void turn_keys(const char* values, char* turned, int sixteen) {
+  constexpr int kAcross = Shape::kValueColumns / 32;
+  unsigned r[kAcross][4];  // of 32 columns: keys 0 to 7 and 8 to 15 of the first 16, and of the others
+  const int key = sixteen * 16 + lane() / 8 % 2 * 8 + lane() % 8;
   LATHE_UNROLL
-  for (int half = 0; half < 2; ++half) {
-    const unsigned low = r[2 * half], high = r[2 * half + 1];
-    *reinterpret_cast<unsigned*>(to + half * 16 * 128) = permute_bytes<0x6420>(low, high);
-    *reinterpret_cast<unsigned*>(to + (half * 16 + 8) * 128) = permute_bytes<0x7531>(low, high);
+  for (int i = 0; i < kAcross; ++i) {
+    const int chunk = 2 * i + lane() / 16;
+    ldmatrix_x4_trans(r[i], values + key * 128 + ((chunk ^ lane() % 8) << 4));
+  }
+  char* to = turned + lane() / 4 * 128 + ((sixteen ^ lane() / 4) << 4) + lane() % 4 * 4;
+  LATHE_UNROLL
+  for (int i = 0; i < 2 * kAcross; ++i) {
+    const unsigned low = r[i / 2][i % 2 * 2], high = r[i / 2][i % 2 * 2 + 1];
+    *reinterpret_cast<unsigned*>(to + i * 16 * 128) = permute_bytes<0x6420>(low, high);
+    *reinterpret_cast<unsigned*>(to + (i * 16 + 8) * 128) = permute_bytes<0x7531>(low, high);
   }
 }
 
 // One warp of those that turn values: `number` of Shape::kTurners.
 template <class Shape, class Works>
 LATHE_DEVICE void turn_values(const Memory<Shape>& memory, unsigned works, const Works& work_at, int number) {
-  constexpr int kAcross = Shape::kValueColumns / 32, kBlocks = Shape::kKeys / 16 * kAcross;
   Ring<Shape> ring;
   dependency_wait();
   for (unsigned work = static_cast<unsigned>(block_x()); work < works; work += static_cast<unsigned>(grid_x())) {
@@ -47,8 +51,9 @@ LATHE_DEVICE void turn_values(const Memory<Shape>& memory, unsigned works, const
       phase_barrier_wait(memory.values_filled(ring.at), ring.parity);
       phase_barrier_wait(memory.turned_empty(ring.at), ring.parity ^ 1);
       const char* values = memory.values(ring.at);
-      for (int block = number; block < kBlocks; block += Shape::kTurners)
-        turn_block<Shape>(values, memory.turned(ring.at), block / kAcross, block % kAcross * 32);
+      LATHE_UNROLL
+      for (int i = 0; i < Shape::kKeys / 16; i += Shape::kTurners)
+        if (i + number < Shape::kKeys / 16) turn_keys<Shape>(values, memory.turned(ring.at), i + number);
       matrix_units_fence();
       warp_barrier();
       release(memory.values_empty(ring.at));
