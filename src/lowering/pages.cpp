@@ -32,20 +32,36 @@ void read_through(const Node& gather, Expression& read) {
   read.paged_dim = at;
 }
 
-// Whether memory can be read so along [batch, heads, blocks, keys of one, size]: the batch and the blocks choose from
-// the table alone, and the others from the pool alone.
-bool are_pages(const Expression& read) {
-  if (read.space.reassociation() != std::vector<size_t>{1, 1, 2, 1}) return false;
-  const auto moves = [&](size_t i, std::initializer_list<size_t> along) {
-    const Shape dense = dense_strides(read.operands[i]->shape(), Layout::linear);
-    const std::optional<Access> access = access_of(read.reads[i].map, dense, read.space);
-    if (!access) return true;
-    return std::ranges::any_of(along, [&](size_t axis) { return access->strides[axis] != Expr(0); });
-  };
-  return !moves(0, {0, 2}) && !moves(1, {1, 3, 4});
+// Along the axes of the space, of a tensor that lies densely.
+std::optional<Shape> strides_of(const Expression& read, size_t operand) {
+  const Shape dense = dense_strides(read.operands[operand]->shape(), Layout::linear);
+  std::optional<Access> access = access_of(read.reads[operand].map, dense, read.space);
+  return access ? std::optional(std::move(access->strides)) : std::nullopt;
 }
 
 }  // namespace
+
+// The batch and the blocks choose from the table alone, the others from the pool alone.
+std::optional<PageAxes> page_axes(const Expression& read) {
+  const std::optional<Shape> pool = strides_of(read, 0), table = strides_of(read, 1);
+  const std::vector<size_t> counts = read.space.reassociation();
+  if (!pool || !table || counts.size() != 4) return std::nullopt;
+  PageAxes axes;
+  size_t at = 0;
+  for (size_t d = 0; d < counts.size(); ++d)
+    for (size_t i = 0; i < counts[d]; ++i, ++at) {
+      const bool in_table = (*table)[at] != Expr(0), in_pool = (*pool)[at] != Expr(0);
+      std::optional<size_t>& axis = d == 0     ? axes.batch
+                                    : d == 1   ? axes.heads
+                                    : d == 3   ? axes.size
+                                    : in_table ? axes.blocks
+                                               : axes.keys;
+      const bool may_be_in_table = d == 0 || (d == 2 && !axes.keys);
+      if (in_table == in_pool || axis || (in_table ? !may_be_in_table : d == 0)) return std::nullopt;
+      axis = at;
+    }
+  return axes;
+}
 
 std::optional<Region> pages_before(const Node& root, size_t input, const NodeOrder& order, const MayJoin& may_join,
                                    const CostModel& costs) {
@@ -65,7 +81,7 @@ std::optional<Region> pages_before(const Node& root, size_t input, const NodeOrd
   const bool is_gather = gather && gather->is(OpKind::gather) && blocks->has_single_use();
   if (!is_gather || gather->input(0)->content() || gather->input(1)->content()) return std::nullopt;
   read_through(*gather, region->expression);
-  if (!are_pages(region->expression)) return std::nullopt;
+  if (!page_axes(region->expression)) return std::nullopt;
   region->nodes.push_back(gather);
   order.sort(region->nodes);
   return region;

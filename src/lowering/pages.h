@@ -5,6 +5,14 @@
 
 namespace lathe {
 
+// The axes of a space along which keys or values [batch, heads, keys, size] are read in blocks; a dimension of one
+// element has none, and neither have blocks of one key or single blocks.
+struct PageAxes {
+  std::optional<size_t> batch, heads, blocks, keys, size;
+};
+// Of a pool and its table; nothing where memory cannot be read so.
+std::optional<PageAxes> page_axes(const Expression& read);
+
 // The gather of a pool's blocks that a table names, and what moves their keys or values on their way to that input of
 // an attention, which alone reads them: Expression::paged_dim. Nothing where there is no such gather, and where so many
 // queries read each key that a copy is quicker.

@@ -3,6 +3,7 @@
 
 #include "indexing/access.h"
 #include "lowering/layouts.h"
+#include "lowering/pages.h"
 #include "lowering/plan_tensors.h"
 #include "ops/sparsity.h"
 #include "passes/stays_packed.h"
@@ -12,11 +13,12 @@ namespace {
 
 using ir::Value;
 
-// Dimensions whose parts lie within each other, as those of a reshape that a transpose follows do, are one again:
-// attentions take no others.
+// Dimensions whose parts lie within each other, as those of a reshape that a transpose follows do, are one again, and
+// those of no part are there: attentions take no others.
 Operand with_parts_joined(Operand operand) {
   size_t at = 0;
   for (size_t& count : operand.reassociation) {
+    if (count == 0) operand.insert_dim(at, OperandDim()), count = 1;
     const auto nests = [&] { return operand.strides[at] == operand.dims[at + 1] * operand.strides[at + 1]; };
     for (; count > 1 && nests(); --count) {
       const OperandDim outer = operand.take_out_dim(at);
@@ -116,21 +118,25 @@ void Problems::add_outputs(const Region& region, Problem& problem) const {
     }
 }
 
-// Keys or values in the blocks of a pool, whose space is [batch, heads, blocks, keys of one, size].
+// Keys or values in the blocks of a pool.
 Operand Problems::paged(const Expression& producer, const Value& input) const {
-  enum { kBatch, kHeads, kBlocks, kKeys, kSize };
-  const auto& [space, program, operands, reads, normalization, paged_dim] = producer;
-  Operand pool = operand_of(operands[0]);
-  const OperandDim blocks = pool.dim(*paged_dim);
-  const Operand along = along_axes(operands[0], reads[0], space);
+  const PageAxes axes = *page_axes(producer);
+  const auto dim = [](const Operand& along, std::optional<size_t> axis) {
+    return axis ? along.dim(*axis) : OperandDim();
+  };
+  Operand pool = operand_of(producer.operands[0]);
+  const OperandDim blocks = pool.dim(*producer.paged_dim);
+  const Operand along = along_axes(producer.operands[0], producer.reads[0], producer.space);
+  const OperandDim keys = dim(along, axes.keys);
   pool.dims = input.shape();
-  pool.strides = {0, along.strides[kHeads], along.strides[kKeys], along.strides[kSize]};
+  pool.strides = {0, dim(along, axes.heads).stride, keys.stride, dim(along, axes.size).stride};
   pool.offset = along.offset;
-  pool.pages = {blocks, along.dims[kKeys], along.opt_dims[kKeys]};
-  const Operand named = along_axes(operands[1], reads[1], space);
-  Operand table = operand_of(operands[1]);
-  table.dims = {named.dims[kBatch], named.dims[kBlocks]};
-  table.strides = {named.strides[kBatch], named.strides[kBlocks]};
+  pool.pages = {blocks, keys.extent, keys.opt_extent};
+  const Operand named = along_axes(producer.operands[1], producer.reads[1], producer.space);
+  Operand table = operand_of(producer.operands[1]);
+  const OperandDim sequences = dim(named, axes.batch), numbers = dim(named, axes.blocks);
+  table.dims = {sequences.extent, numbers.extent};
+  table.strides = {sequences.stride, numbers.stride};
   table.offset = named.offset;
   pool.operands = {with_optimum(std::move(table))};
   return with_optimum(std::move(pool));
