@@ -52,9 +52,17 @@ Value* heads_of_copies(Rewrite& r, Value* x) {
   return perm == Ints{0, 1, 2, 3} ? heads : r.transpose(heads, perm);
 }
 
+// The same of what was dequantised behind that.
+Value* numbers_of_copies(Rewrite& r, Value* x) {
+  const std::optional<Dequantized> numbers = dequantized(x);
+  if (!numbers || !numbers->is_uniform()) return heads_of_copies(r, x);
+  Value* levels = heads_of_copies(r, numbers->integers);
+  return levels ? r.add(numbers->node->attributes(), {levels, numbers->node->input(1)}) : nullptr;
+}
+
 // Keys and values whose heads were repeated for the queries' are read as they were before.
 bool share_heads(Rewrite& r, std::vector<Value*>& inputs) {
-  Value *k = heads_of_copies(r, inputs[1]), *v = heads_of_copies(r, inputs[2]);
+  Value *k = numbers_of_copies(r, inputs[1]), *v = numbers_of_copies(r, inputs[2]);
   if (!k || !v || k->shape()[1] != v->shape()[1]) return false;
   inputs[1] = k, inputs[2] = v;
   return true;
