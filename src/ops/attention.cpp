@@ -148,11 +148,9 @@ Result<> infer_attention(InferContext& context) {
   LATHE_TRY(check_agreement(context));
   const Shape &q = context.shape(0), &k = context.shape(1), &v = context.shape(2);
   if (context.has(kMask)) LATHE_TRY(check_mask(context, {q[0], q[1], q[2], k[2]}));
-  if (attrs.mean_for_none && context.has(kSinks))
-    return fail(ErrorCode::attribute_invalid, "mean_for_none is for attention without sinks (input 4)");
-  if (attrs.mean_for_none && context.has(kMask) && context.dtype(kMask) != DType::boolean)
-    return fail(ErrorCode::type_mismatch, "mean_for_none is for masks (input 3) of booleans, this one is {}",
-                name_of(context.dtype(kMask)));
+  const bool adds_mask = context.has(kMask) && context.dtype(kMask) != DType::boolean;
+  if (attrs.mean_for_none && (adds_mask || context.has(kSinks)))
+    return fail(ErrorCode::type_mismatch, "mean_for_none goes with masks (input 3) of booleans and without sinks");
   if (context.has(kSinks)) LATHE_TRY(check_sinks(context, q[1]));
   context.set(0, sum_dtype(context.dtype(0)), {q[0], q[1], q[2], v[3]});
   return {};

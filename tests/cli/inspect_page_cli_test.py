@@ -114,10 +114,9 @@ def write_masks(path):
         ("near", "Greater", "keys first"), ("band", "And", "earlier near"), ("shown", "And", "earlier padding"),
         ("half_mask", "Where", "shown none low"), ("window_mask", "Where", "band none lowest"))]
     nodes.append(helper.make_node("Transpose", ["k"], ["turned"], "turned", perm=[0, 1, 3, 2]))
-    nodes.append(helper.make_node("MatMul", ["q", "turned"], ["scores"], "scores"))
-    for name, mask in (("any", "any"), ("half", "half_mask"), ("window", "window_mask")):
-        for kind, words, result in (("Add", ["scores", mask], "sums"), ("Softmax", [f"{name}_sums"], "weights"),
-                                    ("MatMul", [f"{name}_weights", "v"], "y")):
+    for name, mask, left in (("any", "any", "q"), ("half", "half_mask", "k"), ("window", "window_mask", "v")):
+        for kind, words, result in (("MatMul", [left, "turned"], "scores"), ("Add", [f"{name}_scores", mask], "sums"), 
+                                    ("Softmax", [f"{name}_sums"], "weights"), ("MatMul", [f"{name}_weights", "v"], "y")):
             nodes.append(helper.make_node(kind, words, [f"{name}_{result}"], f"{name}_{result}"))
     numbers = {"zero": np.int64(0), "one": np.int64(1), "two": np.int64(2), "three": np.int64(3), "column": np.array([-1, 1]),
                "none": np.float32(0), "low": np.float32(-65504), "lowest": np.finfo(np.float32).min}

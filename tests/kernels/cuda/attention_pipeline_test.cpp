@@ -169,8 +169,7 @@ TEST_F(AttentionPipeline, PaddingInEveryTile) {
   for (int64_t i = 0; i < mask.volume(); ++i)
     mask.mutable_as<bool>()[i] = i % 210 == 0 || i % 210 > 150 * (i / 210) || i % 7 == 0;
   options.inputs = {Tensor(), Tensor(), Tensor(), mask};
-  check_all(problem(attrs, DType::f16, {2, 1, 1, 70, 210, 64, 64}, {operand(DType::boolean, {2, 1, 1, 210})}),
-            options);
+  check_all(problem(attrs, DType::f16, {2, 1, 1, 70, 210, 64, 64}, {operand(DType::boolean, {2, 1, 1, 210})}), options);
 }
 
 TEST_F(AttentionPipeline, Sinks) {

@@ -27,6 +27,10 @@ struct AttentionParams {
   bool mean_for_none = false, float8 = false;
   static constexpr size_t kAddedMembers = 4;  // since 0.2.0
   SeenKeys seen() const { return {causal, window}; }
+  // Of a record, which comes from a file.
+  bool sees_validly(bool adds_mask) const {
+    return window >= 0 && window <= SeenKeys::kMostWindow && !(mean_for_none && (has_sinks || adds_mask));
+  }
   static constexpr auto members() {
     using P = AttentionParams;
     return std::tuple(&P::scale, &P::softcap, &P::hidden, &P::causal, &P::zeros_for_nan, &P::masked, &P::bf16,

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -230,7 +229,7 @@ class Worker {
     const bool is_second = sizes_.bf16 && (keys.first - tile.first) % 2 != 0;
     const int64_t before = sizes_.steps(keys.first - tile.first - (is_second ? 1 : 0));
     float *scores = score(row, keys.first), *weights = scores - (is_second ? 1 : 0) - before;
-    if (keys.is_mean) return weigh_alike(weights, steps);
+    if (keys.is_mean) return {weights, weigh_alike(sizes_, weights, steps)};
     const float* sink = params_.has_sinks ? sink_of(row) : nullptr;
     if (keys.count() == 0) {
       std::fill_n(weights, steps, 0.0f);
@@ -244,16 +243,6 @@ class Worker {
     scored.sink = sink, scored.is_second = is_second;
     if (params_.masked) read_mask(row, scored);
     return {weights, 1 / (sizes_.bf16 ? weigh_in_pairs(scored, 2 * (steps - before)) : weigh(scored))};
-  }
-
-  // All keys.
-  Weights weigh_alike(float* weights, int64_t steps) const {
-    constexpr uint32_t kOne = 0x3f80, kPair = kOne << 16 | kOne;  // as bf16
-    const int64_t count = sizes_.bf16 ? sizes_.keys / 2 : sizes_.keys;
-    std::fill_n(weights, steps, 0.0f);
-    std::fill_n(weights, count, sizes_.bf16 ? std::bit_cast<float>(kPair) : 1.0f);
-    if (sizes_.bf16 && sizes_.keys % 2 != 0) weights[count] = std::bit_cast<float>(kOne);
-    return {weights, 1 / static_cast<float>(sizes_.keys)};
   }
 
   const float* sink_of(int64_t row) const {
@@ -381,9 +370,7 @@ Result<> AttentionKernel::check(std::span<const TensorArg> inputs, std::span<con
     if (sinks.dtype != DType::f32 || sinks.rank != 1 || sinks.dims[0] != q.dims[1])
       return fail(ErrorCode::shape_mismatch, "attention: the sinks are not one f32 of each head");
   }
-  const bool is_of_booleans = !params_.masked || inputs[kMask].dtype == DType::boolean;
-  if (params_.window < 0 || params_.window > SeenKeys::kMostWindow ||
-      (params_.mean_for_none && (params_.has_sinks || !is_of_booleans)))
+  if (!params_.sees_validly(params_.masked && inputs[kMask].dtype != DType::boolean))
     return fail(ErrorCode::plan_malformed, "attention: what its queries see is not valid");
   return check_epilogue(epilogue_, inputs.subspan(own_inputs(params_)), out);
 }

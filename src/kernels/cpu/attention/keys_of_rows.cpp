@@ -2,6 +2,7 @@
 #include "kernels/cpu/attention/keys_of_rows.h"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 namespace lathe::cpu::attention {
@@ -15,6 +16,15 @@ bool sees_none(const uint8_t* mask, int64_t stride, KeyRange keys) {
 }
 
 }  // namespace
+
+float weigh_alike(const Sizes& sizes, float* weights, int64_t steps) {
+  constexpr uint32_t kOne = 0x3f80, kPair = kOne << 16 | kOne;  // as bf16
+  const int64_t count = sizes.bf16 ? sizes.keys / 2 : sizes.keys;
+  std::fill_n(weights, steps, 0.0f);
+  std::fill_n(weights, count, sizes.bf16 ? std::bit_cast<float>(kPair) : 1.0f);
+  if (sizes.bf16 && sizes.keys % 2 != 0) weights[count] = std::bit_cast<float>(kOne);
+  return 1 / static_cast<float>(sizes.keys);
+}
 
 RowKeys KeysOfRows::at(const Place& place) {
   if (!mask_ || broadcast_stride_at(*mask_, 1, 4) != 0) return find(place);

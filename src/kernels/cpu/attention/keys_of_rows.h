@@ -13,6 +13,10 @@ inline int64_t broadcast_offset_in(const TensorArg& tensor, const Place& place) 
          place.query * broadcast_stride_at(tensor, 2, 4);
 }
 
+// The weights of a row that sees no key: all are 1, in so many steps. Gives what the values' sums are to be multiplied
+// by.
+float weigh_alike(const Sizes& sizes, float* weights, int64_t steps);
+
 // Keys beside others that a mask hides between them. What a mask of all heads says of a query is found once.
 class KeysOfRows {
  public:
