@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """PagedAttention of ONNX Runtime's domain, which has no kernel of it for CPUs: beside NumPy, one sequence after the other.
 Tables name blocks in random order; what sequences do not use of them is garbage, and so is what blocks hold behind them."""
+import re
 import unittest
 
 import numpy as np
@@ -170,6 +171,16 @@ class PagedAttention(RuntimeNodes):
         self.tolerance = 3e-3
         self.attend(MIXED, [HALF] * 3, dtype=np.float16)
         self.attend(STEPS, [HALF] * 3, dtype=np.float16, tokens="sequences")
+
+    def test_pools_stay_where_they_are(self):
+        """They are copied unless input and output are one address, and nothing else writes them."""
+        model, _ = self.write("PagedAttention", self.operands(), [batch(MIXED[0])], 3, num_heads=HEADS, kv_num_heads=SHARED)
+        engine = self.folder / "model.engine"
+        code, text = self.lathe("build", model, "-o", engine, "--target=cpu", "--buildBudget=0")
+        self.assertEqual(code, 0, text)
+        code, text = self.lathe("inspect", engine)
+        pools = [line.split()[1:3] for line in text.splitlines() if f" ?x{BLOCK}x{SHARED}x{SIZE} " in line and re.match(r" *\d+ ", line)]
+        self.assertEqual(pools, [["copy", "plain"], ["scatter", "scatter"]] * 2, text)
 
     def test_blocks_that_do_not_exist(self):
         """Where they are used, a CPU says so."""
