@@ -31,7 +31,7 @@ class Model(NamedTuple):
     attentions: str = ""  # that become the op: "2", or "2 dynamo-open=1" where an export has another number
     shared: int = 0  # heads of keys and values in each of them, where they serve several of the queries
     causal: str = ""  # those of them whose later keys are left to the kernel
-    windows: str = ""  # those whose keys that are far away are left to the kernel, too
+    windows: str = ""  # those whose keys that are far away are left to the kernel, too: none where a fixed length is within
     caches: str = ""  # past keys and values that are updated in place, or copied once to be appended to
     traced: str = ""  # a set of values that the open sizes are traced with
 
@@ -107,7 +107,7 @@ CAUSAL = [
     ("gpt_oss", "GptOssForCausalLM", "GptOssConfig", 2,
      DECODER | dict(head_dim=16, num_local_experts=4, num_experts_per_tok=2, sliding_window=8, experts_implementation="batched_mm")),
 ]
-EAGER = ("llama_eager", "gpt_oss")  # as the dynamo exporter they hide by finite numbers, which stay beside padding
+EAGER = ("llama_eager", "gpt_oss")  # they add masks, of which nobody has counted what becomes attributes
 APPENDED = "input_ids:i64[n,s]<100 attention_mask:i64[n,t]=left position_ids:i64[n,s]=from_p "
 APPENDING = "2,5,5,0 2,1,6,5 2,1,7,6 2,3,10,7"  # a prompt, two tokens, and three at once
 WRITTEN, WRITING = "input_ids:i64[n,s]<100 cache_position:i64[s]=from_p ", "2,5,0 2,1,5 2,1,6 2,3,7"
@@ -169,20 +169,20 @@ MODELS = [
           LENGTHS, attentions="2"),
     Model("llama", transformers("LlamaForCausalLM", "LlamaConfig", **DECODER), TOKENS, LENGTHS, True, attentions="2", shared=2),
     Model("mistral", transformers("MistralModel", "MistralConfig", **DECODER, sliding_window=8), TOKENS, LENGTHS, attentions="2", shared=2,
-          causal="2", windows="2"),
+          causal="2 dynamo-fixed=0", windows="2 torchscript-fixed=0 dynamo-fixed=0"),
     Model("phi3", transformers("Phi3Model", "Phi3Config", **DECODER, sliding_window=8, pad_token_id=0), TOKENS, LENGTHS,
-          attentions="2", shared=2, causal="2", windows="2"),
+          attentions="2", shared=2, causal="2 dynamo-fixed=0", windows="2 torchscript-fixed=0 dynamo-fixed=0"),
     Model("qwen2", transformers("Qwen2Model", "Qwen2Config", **DECODER), TOKENS, LENGTHS, attentions="2", shared=2),
     Model("qwen3", transformers("Qwen3Model", "Qwen3Config", **DECODER, head_dim=16), TOKENS, LENGTHS, attentions="2", shared=2),
     Model("gemma", transformers("GemmaModel", "GemmaConfig", **DECODER, head_dim=16), TOKENS, LENGTHS, attentions="2", shared=2),
     Model("gemma3", transformers("Gemma3TextModel", "Gemma3TextConfig", **DECODER, head_dim=16, sliding_window=8,
                                  layer_types=["sliding_attention", "full_attention"]), TOKENS, LENGTHS,
-          attentions="2", shared=2, causal="2", windows="1"),
+          attentions="2", shared=2, causal="2 dynamo-fixed=0", windows="1 torchscript-fixed=0 dynamo-fixed=0"),
     Model("modernbert", transformers("ModernBertModel", "ModernBertConfig", **NARROW, max_position_embeddings=64, local_attention=8,
                                      pad_token_id=0, cls_token_id=0, sep_token_id=0), TOKENS, LENGTHS, attentions="2", windows="1"),
     Model("gpt_oss", transformers("GptOssModel", "GptOssConfig", **DECODER, head_dim=16, num_local_experts=4,
                                   num_experts_per_tok=2, sliding_window=8, experts_implementation="batched_mm"), TOKENS,
-          LENGTHS, attentions="2", shared=2, causal="2", windows="1"),
+          LENGTHS, attentions="2", shared=2, causal="2 dynamo-fixed=0", windows="1 torchscript-fixed=0 dynamo-fixed=0"),
     Model("mixtral", transformers("MixtralModel", "MixtralConfig", **DECODER, num_local_experts=4, num_experts_per_tok=2,
                                   experts_implementation="batched_mm"), TOKENS, LENGTHS, attentions="2", shared=2),
     Model("qwen3_moe", transformers("Qwen3MoeModel", "Qwen3MoeConfig", **DECODER, head_dim=16, num_experts=4, num_experts_per_tok=2,
@@ -194,8 +194,8 @@ MODELS = [
 
     *(Model(f"{name}_past", with_past("Appending", transformers(model, config, **options)), APPENDED + past(shared or 4, "p"),
             APPENDING if "sliding_window" not in options else "2,12,12,0 2,1,13,12 2,1,14,13 2,3,17,14", name == "llama",
-            attentions="2", shared=shared, causal="" if name in EAGER else "2 dynamo-open=0 dynamo-fixed=0", caches="4",
-            traced="2,3,7,4")
+            attentions="2", shared=shared, causal="" if name in EAGER else "2 dynamo-fixed=0",
+            windows="2 dynamo-fixed=0" if name == "mistral" else "", caches="4", traced="2,3,7,4")
       for name, model, config, shared, options in CAUSAL),
     *(Model(f"{name}_cache", with_past("Writing", transformers(model, config, **options), 32), WRITTEN + past(shared or 4, "32"),
             WRITING, name == "llama", attentions="2", shared=shared, caches="4", traced="2,3,4")
