@@ -296,28 +296,17 @@ LATHE_DEVICE uint32 pack_floats(float low, float high) {
 #endif
 }
 
-// Four numbers as 8-bit floats, the first in the low byte.
-template <class T>
-LATHE_DEVICE uint32 pack_float8(float a, float b, float c, float d) {
-  static_assert(is_float8<T>, "what four of fit a register");
+// Four numbers as f8e4m3, the first in the low byte.
+LATHE_DEVICE uint32 pack_e4m3(float a, float b, float c, float d) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
   uint32 bits;
-  if constexpr (is_same<T, f8e4m3>)
-    asm("{\n.reg .b16 low, high;\ncvt.rn.satfinite.e4m3x2.f32 low, %2, %1;\n"
-        "cvt.rn.satfinite.e4m3x2.f32 high, %4, %3;\nmov.b32 %0, {low, high};\n}"
-        : "=r"(bits)
-        : "f"(a), "f"(b), "f"(c), "f"(d));
-  else
-    asm("{\n.reg .b16 low, high;\ncvt.rn.satfinite.e5m2x2.f32 low, %2, %1;\n"
-        "cvt.rn.satfinite.e5m2x2.f32 high, %4, %3;\nmov.b32 %0, {low, high};\n}"
-        : "=r"(bits)
-        : "f"(a), "f"(b), "f"(c), "f"(d));
+  asm("{\n.reg .b16 low, high;\ncvt.rn.satfinite.e4m3x2.f32 low, %2, %1;\n"
+      "cvt.rn.satfinite.e4m3x2.f32 high, %4, %3;\nmov.b32 %0, {low, high};\n}"
+      : "=r"(bits)
+      : "f"(a), "f"(b), "f"(c), "f"(d));
   return bits;
 #else
-  uint32 bits = 0;
-  const float all[] = {a, b, c, d};
-  for (int i = 0; i < 4; ++i) bits |= static_cast<uint32>(from_float<T>(all[i]).bits) << 8 * i;
-  return bits;
+  return e4m3_bits(a) | e4m3_bits(b) << 8 | e4m3_bits(c) << 16 | static_cast<uint32>(e4m3_bits(d)) << 24;
 #endif
 }
 
