@@ -13,7 +13,7 @@ namespace {
 using gemm::TileShape;
 
 struct ExpertGemm {
-  ExpertRows rows;
+  RoutedRows rows;
   Expr n, k;
   gemm::Matrix a, b;   // b: of an expert, whose batch stride is from one to the next
   bool packs = false;  // B is constant: packed K-major, rows padded to 16 bytes
@@ -87,7 +87,7 @@ std::vector<Config> configs(const Problem& problem, const ExpertGemm& form) {
 SourceLaunch multiplying(const Problem& problem, const ExpertGemm& form, const Blocks& blocks, const Operand& b,
                          Emission& emission) {
   const TileShape& tile = blocks.tile;
-  const ExpertRows& rows = form.rows;
+  const RoutedRows& rows = form.rows;
   const DType dtype = rows.x.dtype;
   Source source("expert_gemm/expert_gemm.cuh");
   source.input(0, rows.x, "A");

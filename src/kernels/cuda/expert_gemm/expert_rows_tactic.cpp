@@ -15,7 +15,7 @@ constexpr uint32_t kSortThreads = 512;
 
 }  // namespace
 
-std::optional<std::string> describe(const Problem& problem, ExpertRows& rows) {
+std::optional<std::string> describe(const Problem& problem, RoutedRows& rows) {
   const Operand &x = problem.inputs[0], &out = problem.outputs[0];
   if (!is_short_float(x.dtype)) return fmt::format("elements of type {}", name_of(x.dtype));
   if (out.rank() < 2) return "a single row";
@@ -37,19 +37,19 @@ std::optional<std::string> describe(const Problem& problem, ExpertRows& rows) {
   return std::nullopt;
 }
 
-int64_t ExpertRows::used() const { return std::clamp<int64_t>(opt_rows, 1, experts); }
-int64_t ExpertRows::rows_of_each() const { return std::max<int64_t>(ceil_div(opt_rows, used()), 1); }
+int64_t RoutedRows::used() const { return std::clamp<int64_t>(opt_rows, 1, experts); }
+int64_t RoutedRows::rows_of_each() const { return std::max<int64_t>(ceil_div(opt_rows, used()), 1); }
 
-bool ExpertRows::may_be_few(int64_t tile) const {
+bool RoutedRows::may_be_few(int64_t tile) const {
   constexpr int64_t kFewRows = 64, kLanes = 32;
   return opt_rows <= kFewRows && tile <= kLanes;
 }
 
-Expr ExpertRows::parts(const RowParts& by) const {
+Expr RoutedRows::parts(const RowParts& by) const {
   return by.sorts ? min(rows, floordiv(rows, by.tile) + experts + 1) : rows;
 }
 
-std::string ExpertRows::find(Source& source, const RowParts& by, size_t ids, int64_t shared) const {
+std::string RoutedRows::find(Source& source, const RowParts& by, size_t ids, int64_t shared) const {
   if (by.sorts) {
     source.workspace("schedule", 0, "int32");
     return "expert_gemm::find_sorted(schedule, rows, number, part)";
@@ -61,11 +61,11 @@ std::string ExpertRows::find(Source& source, const RowParts& by, size_t ids, int
       by.tile, is_strict, experts, shared);
 }
 
-int64_t ExpertRows::shared_bytes(const RowParts& by) const {
+int64_t RoutedRows::shared_bytes(const RowParts& by) const {
   return by.sorts ? 0 : by.tile * static_cast<int64_t>(sizeof(int32_t));
 }
 
-void ExpertRows::add_sorting(const RowParts& by, size_t ids, Emission& emission) const {
+void RoutedRows::add_sorting(const RowParts& by, size_t ids, Emission& emission) const {
   if (!by.sorts) return;
   Source source("expert_gemm/expert_gemm.cuh");
   source.input(ids, this->ids, "Ids");
@@ -77,7 +77,7 @@ void ExpertRows::add_sorting(const RowParts& by, size_t ids, Emission& emission)
   emission.workspace = (rows + 1 + 3 * parts(by)) * static_cast<int64_t>(sizeof(int32_t));
 }
 
-gemm::Ending ExpertRows::ending(const Problem& problem, size_t ids, const Expr& columns) const {
+gemm::Ending RoutedRows::ending(const Problem& problem, size_t ids, const Expr& columns) const {
   const int last = problem.outputs[0].rank() - 1;
   gemm::Ending ending{problem, problem.inputs[0].dtype, last, rows, columns, 1, {}};
   ending.rows = [last](Source&) { return fmt::format("expert_gemm::PartRows<{}>{{part.order}}", last); };

@@ -17,7 +17,7 @@ struct RowParts {
   bool sorts = false;
 };
 
-struct ExpertRows {
+struct RoutedRows {
   Expr rows;
   int64_t experts = 0, opt_rows = 0;
   Operand x, ids;  // of the rows' dimensions
@@ -39,6 +39,6 @@ struct ExpertRows {
 };
 
 // A reason in words when kernels on GPUs cannot take them.
-std::optional<std::string> describe(const Problem& problem, ExpertRows& rows);
+std::optional<std::string> describe(const Problem& problem, RoutedRows& rows);
 
 }  // namespace lathe::cuda

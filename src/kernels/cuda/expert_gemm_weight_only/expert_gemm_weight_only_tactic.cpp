@@ -9,18 +9,18 @@
 namespace lathe::cuda {
 namespace {
 
-using weight_only::StreamedWeights;
-using weight_only::Tile;
+using weight_only::PackedStream;
+using weight_only::StreamTile;
 
 struct ExpertWeightOnly {
-  ExpertRows rows;
-  StreamedWeights weights;
+  RoutedRows rows;
+  PackedStream weights;
   int width = 0;                                       // elements of a row that are read at once; 0 = they lie apart
   size_t ids() const { return 1 + weights.inputs(); }  // among the emission's inputs
 };
 
 struct Blocks {
-  Tile tile;
+  StreamTile tile;
   bool sorts = false;
   RowParts parts() const { return {tile.rows, sorts}; }
 };
@@ -28,13 +28,13 @@ struct Blocks {
 std::vector<Config> configs(const Problem& problem, const ExpertWeightOnly& form) {
   constexpr size_t kMostConfigs = 12;
   const double sort_us = 1.5 * problem.target.launch_us;
-  const ExpertRows& rows = form.rows;
+  const RoutedRows& rows = form.rows;
   std::vector<Config> configs;
   for (const Config& each : form.weights.configs(problem.target, rows.rows_of_each(), rows.used()))
     for (const int64_t more : {1, 2}) {
       const int64_t tile_rows = std::min(form.weights.tile_rows(rows.rows_of_each() * more), form.weights.most_rows());
       if (more > 1 && tile_rows == form.weights.tile_rows(rows.rows_of_each())) continue;
-      const auto& own = each.as<weight_only::Blocks>();
+      const auto& own = each.as<weight_only::StreamBlocks>();
       const std::string text = fmt::format("rows={} {}", tile_rows, each.text);
       const double us = each.predicted_us * (more > 1 ? 1.1 : 1);
       configs.push_back(
@@ -47,9 +47,9 @@ std::vector<Config> configs(const Problem& problem, const ExpertWeightOnly& form
 
 SourceLaunch multiplying(const Problem& problem, const ExpertWeightOnly& form, const Blocks& blocks,
                          Emission& emission) {
-  const ExpertRows& rows = form.rows;
-  const StreamedWeights& weights = form.weights;
-  const Tile& tile = blocks.tile;
+  const RoutedRows& rows = form.rows;
+  const PackedStream& weights = form.weights;
+  const StreamTile& tile = blocks.tile;
   const int64_t n = weights.first().n(), k = weights.first().k();
   Source source("expert_gemm_weight_only/expert_gemm_weight_only.cuh");
   source.input(0, rows.x, "A");
@@ -101,13 +101,12 @@ Matched match_expert_gemm_weight_only(const Problem& problem) {
   if (!problem.is(OpKind::expert_matmul)) return refuse("not rows by matrices of experts");
   if (auto reason = unsupported_feature(problem, {.pairs = true, .packed_weights = true}))
     return refuse(*std::move(reason));
-  ExpertRows rows;
+  RoutedRows rows;
   if (auto reason = describe(problem, rows)) return refuse(*std::move(reason));
   const DType dtype = problem.inputs[0].dtype;
-  ExpertWeightOnly form{
-      std::move(rows),
-      StreamedWeights(packed_matrices(problem.inputs[1], problem.attrs<ExpertMatmulAttrs>().transpose_w), dtype,
-                      problem.target)};
+  ExpertWeightOnly form{std::move(rows),
+                        PackedStream(packed_matrices(problem.inputs[1], problem.attrs<ExpertMatmulAttrs>().transpose_w),
+                                     dtype, problem.target)};
   if (form.rows.x.strides.back() == Expr(1)) {
     Shape strides(form.rows.x.strides.begin(), form.rows.x.strides.end() - 1);
     strides.push_back(problem.inputs[0].offset);

@@ -10,13 +10,13 @@
 namespace lathe::cuda {
 namespace {
 
-using weight_only::Blocks;
-using weight_only::StreamedWeights;
-using weight_only::Tile;
+using weight_only::PackedStream;
+using weight_only::StreamBlocks;
+using weight_only::StreamTile;
 
 struct WeightOnly {
   gemm::Product product;
-  StreamedWeights weights;
+  PackedStream weights;
   DType dtype = DType::f16;
   int width = 0;                // elements of A that are read at once; 0 = they lie apart
   Expr row = {}, element = {};  // A's strides
@@ -27,9 +27,9 @@ std::vector<Config> configs(const Problem& problem, const WeightOnly& form) {
   return form.weights.configs(problem.target, form.opt_m);
 }
 
-SourceLaunch launch_of(const Problem& problem, const WeightOnly& form, const Tile& tile, const Expr& is_wanted,
+SourceLaunch launch_of(const Problem& problem, const WeightOnly& form, const StreamTile& tile, const Expr& is_wanted,
                        Emission& emission) {
-  const StreamedWeights& weights = form.weights;
+  const PackedStream& weights = form.weights;
   const int64_t n = weights.first().n(), k = weights.first().k();
   const gemm::Product& p = form.product;
   Source source("gemm_weight_only/gemm_weight_only.cuh");
@@ -62,13 +62,14 @@ SourceLaunch launch_of(const Problem& problem, const WeightOnly& form, const Til
 
 // Two launches where the rows are open, of which one has no blocks: few rows, as they are measured, and any.
 Result<Emission> emit(const Problem& problem, const WeightOnly& form, const Config& config) {
-  const StreamedWeights& weights = form.weights;
+  const PackedStream& weights = form.weights;
   Emission emission;
   emission.with_program = false;
   emission.inputs = {{StepInput::input, 0}};
   LATHE_TRY(weights.pack_into(emission));
   add_operand_inputs(problem, emission);
-  const Tile measured{weights.tile_rows(form.opt_m), config.as<Blocks>()}, any{weights.most_rows(), {.warps = 4}};
+  const StreamTile measured{weights.tile_rows(form.opt_m), config.as<StreamBlocks>()},
+      any{weights.most_rows(), {.warps = 4}};
   const Expr& m = form.product.m;
   if (m.is_constant() || measured.rows == any.rows) {
     emission.launches.push_back(launch_of(problem, form, measured, 1, emission));
@@ -90,7 +91,7 @@ Matched match_gemm_weight_only(const Problem& problem) {
   const DType dtype = problem.inputs[0].dtype;
   if (!is_short_float(dtype)) return refuse(fmt::format("elements of type {}", name_of(dtype)));
   std::vector<PackedWeights> weights = packed_matrices(problem.inputs[1], problem.attrs<MatmulAttrs>().transpose_b);
-  WeightOnly form{{}, StreamedWeights(std::move(weights), dtype, problem.target), dtype};
+  WeightOnly form{{}, PackedStream(std::move(weights), dtype, problem.target), dtype};
   if (auto reason = gemm::describe(problem, form.product)) return refuse(*std::move(reason));
   const gemm::Matrix& a = form.product.a;
   if (a.has_several_strides()) return refuse("collapsed rows of the first operand");

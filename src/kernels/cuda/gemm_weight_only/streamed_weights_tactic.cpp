@@ -38,18 +38,18 @@ std::string_view code_type(DType dtype) { return dtype == DType::f4e2m1 ? "f4e2m
 
 }  // namespace
 
-StreamedWeights::StreamedWeights(std::vector<PackedWeights> matrices, DType dtype, const Target& target)
+PackedStream::PackedStream(std::vector<PackedWeights> matrices, DType dtype, const Target& target)
     : matrices_(std::move(matrices)),
       dtype_(dtype),
       is_scalar_(!is_matrix_half(target, dtype)),
       has_zeros_(std::ranges::any_of(matrices_, &PackedWeights::has_other_zeros)) {}
 
-int64_t StreamedWeights::slices() const { return ceil_div(first().n(), kColumns); }
-int64_t StreamedWeights::panels() const { return ceil_div(first().k(), kPanel); }
-int64_t StreamedWeights::scale_blocks() const { return ceil_div(first().k(), first().block()); }
+int64_t PackedStream::slices() const { return ceil_div(first().n(), kColumns); }
+int64_t PackedStream::panels() const { return ceil_div(first().k(), kPanel); }
+int64_t PackedStream::scale_blocks() const { return ceil_div(first().k(), first().block()); }
 
 // offset_of() in gemm_weight_only.cuh.
-int StreamedWeights::offset(int64_t n) const {
+int PackedStream::offset(int64_t n) const {
   const DType dtype = scale_type();
   if (dtype == DType::f16) return first().bits() == 4 && n % kColumns >= kColumns / 2 ? 64 : 1024;
   return dtype == DType::bf16 && first().bits() == 4 ? 128 : 0;
@@ -57,7 +57,7 @@ int StreamedWeights::offset(int64_t n) const {
 
 // ---- packing
 
-Result<Tensor> StreamedWeights::pack_codes() const {
+Result<Tensor> PackedStream::pack_codes() const {
   const int bits = first().bits();
   LATHE_ASSIGN(Tensor packed, Tensor::allocate(DType::u32, {matrices() * slices(), panels(), bits / 4, 32, 4}));
   std::memset(packed.mutable_data(), 0, packed.bytes());
@@ -76,7 +76,7 @@ Result<Tensor> StreamedWeights::pack_codes() const {
 
 // Scales or zeros, [matrix][slice][block][lane / 4][2].
 template <class Of>
-Result<Tensor> StreamedWeights::pack_pairs(const Of& of) const {
+Result<Tensor> PackedStream::pack_pairs(const Of& of) const {
   LATHE_ASSIGN(Tensor packed, Tensor::allocate(scale_type(), {matrices() * slices(), scale_blocks(), 8, 2}));
   std::vector<double> values;
   values.reserve(static_cast<size_t>(packed.volume()));
@@ -91,7 +91,7 @@ Result<Tensor> StreamedWeights::pack_pairs(const Of& of) const {
   return packed;
 }
 
-Result<> StreamedWeights::pack_into(Emission& emission) const {
+Result<> PackedStream::pack_into(Emission& emission) const {
   const auto add = [&](Result<Tensor> packed) -> Result<> {
     emission.inputs.push_back({StepInput::packed, static_cast<uint32_t>(emission.packed.size())});
     LATHE_ASSIGN(emission.packed.emplace_back(), std::move(packed));
@@ -108,13 +108,13 @@ Result<> StreamedWeights::pack_into(Emission& emission) const {
 
 // ---- the choice
 
-int64_t StreamedWeights::tile_rows(int64_t rows) const {
+int64_t PackedStream::tile_rows(int64_t rows) const {
   for (int64_t tile = is_scalar_ ? 1 : 8; tile < most_rows(); tile *= 2)
     if (rows <= tile) return tile;
   return most_rows();
 }
 
-gemv::PanelStream StreamedWeights::stream(const Blocks& blocks) const {
+gemv::PanelStream PackedStream::stream(const StreamBlocks& blocks) const {
   return {.panel_bytes = kColumns * kPanel * first().bits() / 8,
           .slices = slices(),
           .panels = panels(),
@@ -122,11 +122,11 @@ gemv::PanelStream StreamedWeights::stream(const Blocks& blocks) const {
           .groups = blocks.groups};
 }
 
-int64_t StreamedWeights::staged_bytes(const Tile& tile, int64_t rows, int width, const Target& target) const {
+int64_t PackedStream::staged_bytes(const StreamTile& tile, int64_t rows, int width, const Target& target) const {
   return is_scalar_ || width != 8 ? 0 : stream(tile.blocks).staged_bytes(rows, tile.sums_bytes(), target);
 }
 
-std::vector<Config> StreamedWeights::configs(const Target& target, int64_t rows, int64_t used) const {
+std::vector<Config> PackedStream::configs(const Target& target, int64_t rows, int64_t used) const {
   constexpr double kShareOfTensorCores = 0.2, kSeen = 0.1;  // of what the longer part hides
   constexpr int64_t kMostWarps = 64;                        // for each multiprocessor, in all
   const double products = static_cast<double>(first().k()) * static_cast<double>(first().n() * used);
@@ -135,9 +135,9 @@ std::vector<Config> StreamedWeights::configs(const Target& target, int64_t rows,
   const auto at_once = static_cast<double>(std::max<int64_t>(rows, is_scalar_ ? 1 : 8));
   const double computing = products * at_once / (std::max(each, 1.0) * target.cores * target.clock_mhz);
   std::vector<Config> configs;
-  constexpr Blocks kBlocks[] = {{4, 1}, {8, 1}, {2, 4}, {1, 8}, {16, 1}, {2, 2}, {1, 4}},
-                   kScalar[] = {{4}, {8}, {16}, {2}, {1}};
-  for (const Blocks& blocks : is_scalar_ ? std::span<const Blocks>(kScalar) : kBlocks) {
+  constexpr StreamBlocks kBlocks[] = {{4, 1}, {8, 1}, {2, 4}, {1, 8}, {16, 1}, {2, 2}, {1, 4}},
+                         kScalar[] = {{4}, {8}, {16}, {2}, {1}};
+  for (const StreamBlocks& blocks : is_scalar_ ? std::span<const StreamBlocks>(kScalar) : kBlocks) {
     const int64_t warps = blocks.warps;
     gemv::PanelStream launch = stream(blocks);
     launch.slices *= used;
@@ -154,19 +154,19 @@ std::vector<Config> StreamedWeights::configs(const Target& target, int64_t rows,
 
 // ---- the text
 
-void StreamedWeights::declare(Source& source, const Emission& emission) const {
+void PackedStream::declare(Source& source, const Emission& emission) const {
   constexpr std::string_view kNames[] = {"B", "S", "Z"};
   for (size_t i = 0; i < inputs(); ++i) source.input(1 + i, packed_operand(emission.packed[i].content), kNames[i]);
 }
 
-std::string StreamedWeights::argument(std::string_view matrix) const {
+std::string PackedStream::argument(std::string_view matrix) const {
   const int64_t codes = slices() * panels() * first().bits() * 32, pairs = slices() * scale_blocks() * 16;
   const auto at = [&](int64_t size) { return matrix.empty() ? "" : fmt::format(" + {} * {}L", matrix, size); };
   return fmt::format("{{B_.data{}, S_.data{}, {}}}", at(codes), at(pairs),
                      has_zeros_ ? "Z_.data" + at(pairs) : "nullptr");
 }
 
-std::string StreamedWeights::tile_type(const Tile& tile, std::string_view rows, int width, int64_t staged) const {
+std::string PackedStream::tile_type(const StreamTile& tile, std::string_view rows, int width, int64_t staged) const {
   const std::string_view type = device_type(dtype_), code = code_type(first().dtype());
   const gemv::PanelStream stream = this->stream(tile.blocks);
   const int bits = first().bits();

@@ -13,21 +13,21 @@
 namespace lathe::cuda::weight_only {
 
 // The choice: warps of a slice of columns, and such slices of a block.
-struct Blocks {
+struct StreamBlocks {
   int64_t warps = 8, groups = 1;
 };
 
-struct Tile {
+struct StreamTile {
   int64_t rows;
-  Blocks blocks;
+  StreamBlocks blocks;
   int64_t threads() const { return 32 * blocks.warps * blocks.groups; }
   int64_t sums_bytes() const { return blocks.warps * blocks.groups * rows * gemv::kStreamColumns * 4; }
 };
 
-class StreamedWeights {
+class PackedStream {
  public:
   // Matrices of the same size, one behind the other, of which rows of `dtype` are multiplied by one each.
-  StreamedWeights(std::vector<PackedWeights> matrices, DType dtype, const Target& target);
+  PackedStream(std::vector<PackedWeights> matrices, DType dtype, const Target& target);
 
   const PackedWeights& first() const { return matrices_[0]; }
   int64_t matrices() const { return static_cast<int64_t>(matrices_.size()); }
@@ -38,9 +38,9 @@ class StreamedWeights {
 
   int64_t most_rows() const { return is_scalar_ ? 8 : 64; }
   int64_t tile_rows(int64_t rows) const;  // of a tile for so many
-  gemv::PanelStream stream(const Blocks& blocks) const;
+  gemv::PanelStream stream(const StreamBlocks& blocks) const;
   // Shared memory for `rows` rows, which are read from there if it is not 0; `width` of their elements are neighbours.
-  int64_t staged_bytes(const Tile& tile, int64_t rows, int width, const Target& target) const;
+  int64_t staged_bytes(const StreamTile& tile, int64_t rows, int width, const Target& target) const;
 
   // In the order of their predicted times, for so many rows of each of `used` matrices.
   std::vector<Config> configs(const Target& target, int64_t rows, int64_t used = 1) const;
@@ -52,7 +52,7 @@ class StreamedWeights {
   // The argument of run() that they are: those of the matrix that is numbered by the text, "" = the only one.
   std::string argument(std::string_view matrix) const;
   // `rows`: the type that says where a row begins, with `width` neighbours that are read at once.
-  std::string tile_type(const Tile& tile, std::string_view rows, int width, int64_t staged) const;
+  std::string tile_type(const StreamTile& tile, std::string_view rows, int width, int64_t staged) const;
 
  private:
   int64_t slices() const;
