@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Mixtures of experts: each token is multiplied by the matrices of the experts that were chosen for it. Models say so
 // by gathering those matrices, a copy for each token; or they multiply all tokens by all matrices, and weigh what the
-// others make by 0. Here each row is multiplied by its expert's matrix where that lies.
+// others make by 0; or a loop over experts gathers each one's tokens. Here each row is multiplied by its expert's
+// matrix where that lies.
 #include <algorithm>
 #include <unordered_map>
 
 #include "ops/rules.h"
+#include "passes/expert_loops.h"
 #include "passes/gathered_matrices.h"
 #include "passes/match.h"
 #include "passes/rewrite.h"
@@ -275,6 +277,10 @@ Result<bool> recognize_experts(ir::Graph& graph, PassContext& context) {
       {"matmul(x, w[ids]) = expert_matmul(x, w, ids)", OpKind::matmul, multiply_in_place},
       {"f(view(experts(x)), view(experts(y))) = view(f(experts(x), experts(y)))", OpKind::elementwise, sink_views},
       {"sum of f(x w)[e] * scatter(topk) = sum of f(expert_matmul(x, w, topk))", OpKind::reduce, compute_chosen},
+      {"0 + f(x[hits], w[e])[hits] of each e = sum of f(expert_matmul(x, w, topk))", OpKind::scatter_nd,
+       multiply_looped_experts},
+      {"likewise where elements are scattered", OpKind::scatter_elements, multiply_looped_experts},
+      {"and where zeros are scattered to, and added", OpKind::elementwise, multiply_looped_experts},
   };
   return apply_rules(graph, context, rules);
 }

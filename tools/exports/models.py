@@ -126,6 +126,7 @@ MODELS = [
     Model("wavenet", plain("WaveNet"), "wave:f32[n,1,t]", "1,64 2,100 3,333", True),
     Model("super_resolution", plain("SuperResolution"), IMAGE, "1,16,16 2,24,17 3,33,20", True),
     Model("translator", plain("Translator"), "source:i64[n,s]<100 target:i64[n,t]<100", "1,7,5 2,16,9 3,20,21", True, attentions="6"),
+    Model("looped_experts", plain("LoopedExperts"), "tokens:f32[n,s,32]", LENGTHS, True),
     Model("dcgan", plain("generator"), "noise:f32[n,32,1,1]", BATCHES, True),
     Model("volume", plain("volume_network"), "volume:f32[n,1,d,h,w]", "1,8,8,8 2,12,8,10 3,9,16,8", True),
 

@@ -232,6 +232,29 @@ class Translator(nn.Module):
         return self.out(self.transformer(self.source(source), self.target(target), tgt_mask=causal))
 
 
+class LoopedExperts(nn.Module):
+    """Two of four gated experts for each token, one expert after the other, as transformers 4 had them."""
+
+    def __init__(self, width=32, hidden=48, experts=4, chosen=2):
+        super().__init__()
+        self.experts, self.chosen, self.router = experts, chosen, nn.Linear(width, experts, bias=False)
+        self.gate, self.up = (nn.ModuleList(nn.Linear(width, hidden) for _ in range(experts)) for _ in range(2))
+        self.down = nn.ModuleList(nn.Linear(hidden, width) for _ in range(experts))
+
+    def forward(self, tokens):
+        rows = tokens.view(-1, tokens.shape[-1])
+        weights, chosen = torch.topk(torch.softmax(self.router(rows), 1), self.chosen, -1)
+        weights = weights / weights.sum(-1, keepdim=True)
+        result = torch.zeros_like(rows)
+        mask = functional.one_hot(chosen, num_classes=self.experts).permute(2, 1, 0)
+        for expert in range(self.experts):
+            choice, token = torch.where(mask[expert])
+            hits = rows[None, token].reshape(-1, rows.shape[-1])
+            made = self.down[expert](functional.silu(self.gate[expert](hits)) * self.up[expert](hits))
+            result.index_add_(0, token, made * weights[token, choice, None])
+        return result.view(tokens.shape)
+
+
 def generator(width=16):
     """The generator of a DCGAN: transposed convolutions from a vector to a picture."""
     layers, channels = [], [32, 8 * width, 4 * width, 2 * width, width]
