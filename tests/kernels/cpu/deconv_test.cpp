@@ -132,12 +132,21 @@ TEST(Deconv, RefusesHostileParameters) {
   shape.stride = {1, 2, 2};
   const std::vector<int64_t> good = encode_params(deconv::DeconvParams{shape, {}});
   ASSERT_TRUE(make_deconv({good}));
+  std::vector<size_t> negative;  // padding of the dimensions that there are
   for (size_t i = 0; i < good.size(); ++i)
     for (int64_t value : {INT64_MIN, int64_t{-1}, int64_t{1} << 40, INT64_MAX}) {
       auto bad = good;
       bad[i] = value;
-      EXPECT_FALSE(make_deconv({bad})) << i << " = " << value;
+      const bool is_taken = make_deconv({bad}).has_value();
+      if (value == -1 && is_taken)
+        negative.push_back(i);
+      else
+        EXPECT_FALSE(is_taken) << i << " = " << value;
     }
+  shape.pad = {0, -1, -1};
+  const std::vector<int64_t> padded = encode_params(deconv::DeconvParams{shape, {}});
+  ASSERT_EQ(negative.size(), 2u);
+  for (const size_t i : negative) EXPECT_EQ(padded[i], -1);
 }
 
 }  // namespace

@@ -156,10 +156,19 @@ bool valid(const ConvShape& shape, const gemm::Blocking& blocking) {
              kMaxWeights;
 }
 
+// As decode_counts(), but padding may be negative.
+std::optional<DeconvParams> decode(std::span<const int64_t> list) {
+  const std::optional<DeconvParams> params = decode_params<DeconvParams>(list);
+  if (!params) return std::nullopt;
+  DeconvParams counts = *params;
+  for (int64_t& pad : counts.shape.pad) pad = std::abs(std::max<int64_t>(pad, -INT32_MAX - int64_t{1}));
+  return decode_counts<DeconvParams>(encode_params(counts)) ? params : std::nullopt;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Kernel>> make_deconv(const Record& record) {
-  const auto params = decode_counts<DeconvParams>(record.params);
+  const auto params = decode(record.params);
   if (!params || !valid(params->shape, params->blocking) || (!params->packed && params->shape.groups != 1))
     return refuse_params("deconv");
   LATHE_ASSIGN(Epilogue epilogue, compile_epilogue(record.program));
