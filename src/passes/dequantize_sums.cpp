@@ -8,10 +8,17 @@
 namespace lathe {
 namespace {
 
+// So many products, whose factors range from -255 to 255, in each of `count` numbers that are added up in i32.
+bool fits_i32(int64_t products, size_t count) {
+  constexpr double kMostOfProduct = 255 * 255;
+  return kMostOfProduct * static_cast<double>(products) * static_cast<double>(count) < 0x1p31;
+}
+
 // A product of 8-bit integers, and what is subtracted from its sums.
 struct Sums {
   ir::Value* product = nullptr;
-  size_t axis = 0;  // its columns: of convolutions, the channels
+  int64_t products = 0;  // of each sum
+  size_t axis = 0;       // its columns: of convolutions, the channels
   int64_t columns = 0;
   std::vector<ir::Value*> terms;
   std::vector<const ir::Node*> nodes;  // the subtractions
@@ -33,6 +40,10 @@ std::optional<Sums> sums_of(ir::Value* value) {
   if (!is_product || !value->has_single_use() || value->rank() < 2) return std::nullopt;
   sums.product = value;
   sums.axis = node->is(OpKind::convolution) ? 1 : static_cast<size_t>(value->rank()) - 1;
+  Expr products = node->is(OpKind::convolution) ? Expr(1) : node->input(0)->shape().back();
+  if (node->is(OpKind::convolution))
+    for (size_t d = 1; d < node->input(1)->shape().size(); ++d) products *= node->input(1)->shape()[d];
+  sums.products = products.as_constant().value_or(INT64_MAX);
   const std::optional<int64_t> columns = value->shape()[sums.axis].as_constant();
   sums.columns = columns.value_or(0);
   return columns ? std::optional(std::move(sums)) : std::nullopt;
@@ -68,8 +79,10 @@ ir::Value* by_rows(Rewrite& r, const Sums& sums, const ir::Value* term) {
   return nullptr;
 }
 
-// All that is subtracted, as one zero point: rows first, as kernels take it. False where they do not take it.
+// All that is subtracted, as one zero point: rows first, as kernels take it. False where they do not take it, or where
+// i32 may not hold it.
 bool add_terms(Rewrite& r, const Sums& sums, ir::Value*& zero) {
+  if (sums.terms.size() > 1 && !fits_i32(sums.products, sums.terms.size())) return false;
   ir::Value *rows = nullptr, *columns = nullptr;
   for (ir::Value* term : sums.terms) {
     if (ir::Value* each = by_columns(r, sums, term)) {

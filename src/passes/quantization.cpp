@@ -26,6 +26,16 @@ std::optional<std::vector<double>> numbers_of_weights(const Dequantized& w, size
 
 bool is_wide(const Dequantized& w) { return w.zero_point || w.integers->dtype() == DType::u8; }
 
+// How far the zero points of weights are from the middle of their levels, at the most.
+double farthest_zero(const Dequantized& w, size_t dimension) {
+  const double middle = w.integers->dtype() == DType::u8 ? 128 : 0;
+  if (!w.zero_point) return middle;
+  double farthest = 0;
+  for (const double zero : numbers_of_weights(w, 2, dimension).value_or(std::vector<double>{0, 255}))
+    farthest = std::max(farthest, std::abs(zero - middle));
+  return farthest;
+}
+
 // Of the weights: output channels.
 size_t channels_of_matmul(const ir::Node& node, const Dequantized& w) {
   return static_cast<size_t>(w.integers->rank() - (node.attrs<MatmulAttrs>().transpose_b ? 2 : 1));
@@ -49,9 +59,24 @@ const char* refusal_of_factors(const ir::Node& node, const Dequantized& x, const
 }
 const char* refusal_of_matmul(const ir::Node& node, const Dequantized& x, const Dequantized& w, bool packs) {
   if (const char* why = refusal_of_factors(node, x, w, packs)) return why;
-  const Expr& k = x.integers->shape().back();
-  if (!k.is_constant()) return "the length of its sums is open";
-  return *k.as_constant() > (is_wide(w) ? kMostWideProducts : kMostProducts) ? "its sums may exceed 32 bits" : nullptr;
+  return x.integers->shape().back().is_constant() ? nullptr : "the length of its sums is open";
+}
+
+// Of sums of so many products x w, of which zero points take off p sum(w - q) and q sum(x), where x and w may be any
+// levels. Where both do, CPUs add up what they take off before it is; GPUs take off what a product or its own sums have
+// made in f32, which has all integers up to 2^24.
+const char* refusal_of_sums(const Dequantized& x, const Dequantized& w, int64_t products, size_t dimension,
+                            bool is_cpu) {
+  constexpr double kMostI32 = 0x1p31, kMostF32 = 0x1p24, kMostWeight = 128;
+  if (products > (is_wide(w) ? kMostWideProducts : kMostProducts)) return "its sums may exceed 32 bits";
+  const double q = farthest_zero(w, dimension), count = static_cast<double>(products);
+  const double most_x = x.integers->dtype() == DType::u8 ? 255 : 128, rows = q * most_x;
+  const double p = x.zero_point ? std::abs(scalar_of(x.zero_point).value_or(255)) : 0, columns = p * (kMostWeight + q);
+  if (is_cpu) return (rows + columns) * count < kMostI32 ? nullptr : "what its zero points take off may exceed 32 bits";
+  const bool is_in_f32 = rows > 0 || (columns > 0 && !w.integers->constant());
+  const double most = std::max(most_x * kMostWeight + columns, rows);
+  return is_in_f32 && most * count > kMostF32 ? "what its zero points take off may exceed the integers of f32"
+                                              : nullptr;
 }
 
 // What CPUs multiply: any 8-bit activations of one scale and one zero point. Constant weights are summed four by four:
@@ -72,6 +97,7 @@ const char* refusal_of_cpu(const ir::Node& node, const Dequantized& w) {
   if (dims.size() > 5) return "it has more than three spatial dimensions";
   if (dims[0] <= 1) return "it has one output channel";
   if (groups > 1 && dims[1] % 4 != 0 && !depthwise) return "the channels of a group are no multiple of 4";
+  if (depthwise && farthest_zero(w, 0) > 0) return "each channel's filter has a zero point, which costs another filter";
   return groups == 1 && dims[1] == 1 ? "it has one input channel" : nullptr;
 }
 
@@ -115,9 +141,12 @@ const char* refusal_of(const ir::Node& node, const Dequantized& x, const Dequant
   if (const char* why = refusal_of_activations(node, x, context)) return why;
   if (is_cpu)
     if (const char* why = refusal_of_cpu(node, w)) return why;
-  if (!node.is(OpKind::convolution)) return refusal_of_matmul(node, x, w, is_cpu);
-  const int64_t most = is_wide(w) ? kMostWideProducts : kMostProducts;
-  return products_of_convolution(w.integers).value_or(most + 1) <= most ? nullptr : "its sums may exceed 32 bits";
+  const bool convolution = node.is(OpKind::convolution);
+  if (const char* why = convolution ? nullptr : refusal_of_matmul(node, x, w, is_cpu)) return why;
+  const std::optional<int64_t> products =
+      convolution ? products_of_convolution(w.integers) : x.integers->shape().back().as_constant();
+  return refusal_of_sums(x, w, products.value_or(kMostProducts + 1), convolution ? 0 : channels_of_matmul(node, w),
+                         is_cpu);
 }
 
 }  // namespace
