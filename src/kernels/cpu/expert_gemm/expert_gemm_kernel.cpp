@@ -64,26 +64,16 @@ class ExpertGemm final : public Kernel {
 };
 
 Result<> ExpertGemm::check(std::span<const TensorArg> inputs, std::span<const TensorArg> outputs) const {
-  if (inputs.size() < 3 || outputs.size() != 1)
-    return fail(ErrorCode::plan_malformed,
-                "expert_gemm has {} inputs and {} outputs; it takes A, B and ids, and gives one output", inputs.size(),
-                outputs.size());
-  const TensorArg &a = inputs[0], &b = inputs[1], &ids = inputs[2], &out = outputs[0];
-  const DType b_type = params_.packed && params_.bf16 ? DType::bf16 : DType::f32;
-  if (a.dtype != DType::f32 || b.dtype != b_type || out.dtype != DType::f32 || !is_integer(ids.dtype))
-    return fail(ErrorCode::type_mismatch, "expert_gemm takes f32, {} and integers and gives f32, not {}, {}, {} and {}",
-                name_of(b_type), name_of(a.dtype), name_of(b.dtype), name_of(ids.dtype), name_of(out.dtype));
-  if (a.rank < 1 || out.rank < 1) return fail(ErrorCode::shape_mismatch, "expert_gemm: A or the output is no row");
-  const Panels panels = panels_of(a, out);
-  const int64_t k = params_.packed ? params_.k : a.dims[a.rank - 1];
-  if (!fit_rows(a, ids, out, k, panels.n))
-    return fail(ErrorCode::shape_mismatch, "expert_gemm: A, ids and the output do not fit K {} and N {}", k, panels.n);
+  const DType type = params_.packed && params_.bf16 ? DType::bf16 : DType::f32;
+  LATHE_TRY(check_expert_rows("expert_gemm", inputs, outputs, {type, params_.k, params_.n}, epilogue_));
+  const TensorArg &a = inputs[0], &b = inputs[1];
+  const Panels panels = panels_of(a, outputs[0]);
   const int64_t elements = panels.floats() * params_.experts * (params_.bf16 ? 2 : 1);
-  const bool has_weights = params_.packed
-                               ? b.rank == 1 && (b.strides[0] == 1 || b.dims[0] == 1) && b.dims[0] >= elements
-                               : b.rank == 3 && b.dims[1] == k && b.dims[2] == panels.n && b.dims[0] <= INT32_MAX;
-  if (!has_weights) return fail(ErrorCode::shape_mismatch, "expert_gemm: B does not fit K {} and N {}", k, panels.n);
-  return check_epilogue(epilogue_, inputs.subspan(3), out);
+  const bool has_weights =
+      params_.packed
+          ? b.rank == 1 && (b.strides[0] == 1 || b.dims[0] == 1) && b.dims[0] >= elements
+          : b.rank == 3 && b.dims[1] == a.dims[a.rank - 1] && b.dims[2] == panels.n && b.dims[0] <= INT32_MAX;
+  return has_weights ? Result<>() : fail(ErrorCode::shape_mismatch, "expert_gemm: B does not fit A and N {}", panels.n);
 }
 
 Layout ExpertGemm::layout(std::span<const TensorArg> inputs, const TensorArg& out, int threads) const {

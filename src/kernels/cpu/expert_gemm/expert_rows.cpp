@@ -4,6 +4,35 @@
 #include "kernels/cpu/loop_nest.h"
 
 namespace lathe::cpu {
+namespace {
+
+bool fit_rows(const TensorArg& a, const TensorArg& ids, const TensorArg& out, int64_t k, int64_t n) {
+  if (a.rank < 1 || out.rank < 1) return false;
+  TensorArg a_rows = a, rows = out;
+  --a_rows.rank, --rows.rank;
+  const int last = out.rank - 1;
+  const int64_t own_k = a.dims[a.rank - 1], own_n = out.dims[last];
+  return (n == 0 || (own_k == k && own_n == n)) && own_k <= INT32_MAX && (out.strides[last] == 1 || own_n == 1) &&
+         rows_of(out) <= INT32_MAX && broadcasts_to(a_rows, rows) && broadcasts_to(ids, rows);
+}
+
+}  // namespace
+
+Result<> check_expert_rows(std::string_view kernel, std::span<const TensorArg> inputs,
+                           std::span<const TensorArg> outputs, const ExpertSizes& sizes, const Epilogue& epilogue) {
+  if (inputs.size() < 3 || outputs.size() != 1)
+    return fail(ErrorCode::plan_malformed,
+                "{} has {} inputs and {} outputs; it takes A, B and ids, and gives one output", kernel, inputs.size(),
+                outputs.size());
+  const TensorArg &a = inputs[0], &b = inputs[1], &ids = inputs[2], &out = outputs[0];
+  if (a.dtype != DType::f32 || b.dtype != sizes.b || out.dtype != DType::f32 || !is_integer(ids.dtype))
+    return fail(ErrorCode::type_mismatch, "{} takes f32, {} and integers and gives f32, not {}, {}, {} and {}", kernel,
+                name_of(sizes.b), name_of(a.dtype), name_of(b.dtype), name_of(ids.dtype), name_of(out.dtype));
+  if (!fit_rows(a, ids, out, sizes.k, sizes.n))
+    return fail(ErrorCode::shape_mismatch, "{}: A, ids and the output do not fit K {} and N {}", kernel, sizes.k,
+                sizes.n);
+  return check_epilogue(epilogue, inputs.subspan(3), out);
+}
 
 std::optional<IndexWalk::Outside> ExpertRows::sort(const TensorArg& ids, const TensorArg& out, bool is_strict) {
   gemm::RowMap<1> map;
@@ -56,15 +85,6 @@ int64_t rows_of(const TensorArg& out) {
   int64_t rows = 1;
   for (int d = 0; d < out.rank - 1; ++d) rows *= out.dims[d];
   return rows;
-}
-
-bool fit_rows(const TensorArg& a, const TensorArg& ids, const TensorArg& out, int64_t k, int64_t n) {
-  if (a.rank < 1 || out.rank < 1) return false;
-  TensorArg a_rows = a, rows = out;
-  --a_rows.rank, --rows.rank;
-  const int last = out.rank - 1;
-  return a.dims[a.rank - 1] == k && k <= INT32_MAX && out.dims[last] == n && (out.strides[last] == 1 || n == 1) &&
-         rows_of(out) <= INT32_MAX && broadcasts_to(a_rows, rows) && broadcasts_to(ids, rows);
 }
 
 TensorArg rows_of_a(const TensorArg& a, const TensorArg& out, float* copy, ThreadPool& pool) {

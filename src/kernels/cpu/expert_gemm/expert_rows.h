@@ -64,8 +64,16 @@ class ExpertRows {
 
 // How many rows the output has.
 int64_t rows_of(const TensorArg& out);
-// Whether A and ids broadcast to the rows of the output, which has N columns that are neighbours.
-bool fit_rows(const TensorArg& a, const TensorArg& ids, const TensorArg& out, int64_t k, int64_t n);
+
+// Of B: its type, and K and N; N 0 = those that A and the output have.
+struct ExpertSizes {
+  DType b;
+  int64_t k, n;
+};
+// Whether A, B and ids are what the kernel of that name takes, but for B's dimensions: A and ids broadcast to the rows
+// of the output, whose columns are neighbours. Behind them are the program's operands.
+Result<> check_expert_rows(std::string_view kernel, std::span<const TensorArg> inputs,
+                           std::span<const TensorArg> outputs, const ExpertSizes& sizes, const Epilogue& epilogue);
 // A with as many dimensions as the output has, 2 at least; K becomes contiguous in memory for `copied_floats(a)`.
 TensorArg rows_of_a(const TensorArg& a, const TensorArg& out, float* copy, ThreadPool& pool);
 int64_t copied_floats(const TensorArg& a);

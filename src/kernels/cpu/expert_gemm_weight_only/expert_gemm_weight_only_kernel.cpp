@@ -43,20 +43,13 @@ class ExpertGemmWeightOnly final : public Kernel {
 };
 
 Result<> ExpertGemmWeightOnly::check(std::span<const TensorArg> inputs, std::span<const TensorArg> outputs) const {
-  if (inputs.size() < 3 || outputs.size() != 1)
-    return fail(ErrorCode::plan_malformed,
-                "expert_gemm_weight_only has {} inputs and {} outputs; it takes A, B and ids, and gives one output",
-                inputs.size(), outputs.size());
-  const TensorArg &a = inputs[0], &b = inputs[1], &ids = inputs[2], &out = outputs[0];
-  if (a.dtype != DType::f32 || out.dtype != DType::f32 || b.dtype != DType::u8 || !is_integer(ids.dtype))
-    return fail(ErrorCode::type_mismatch,
-                "expert_gemm_weight_only multiplies f32 by packed u8 by integers, not {} by {} by {} to {}",
-                name_of(a.dtype), name_of(b.dtype), name_of(ids.dtype), name_of(out.dtype));
-  if (!fit_rows(a, ids, out, panels_.k, panels_.n) || b.rank != 1 || b.dims[0] < experts_ * panels_.bytes() ||
-      (b.strides[0] != 1 && b.dims[0] != 1))
-    return fail(ErrorCode::shape_mismatch, "expert_gemm_weight_only: A, B, ids and the output do not fit K {} and N {}",
-                panels_.k, panels_.n);
-  return check_epilogue(epilogue_, inputs.subspan(3), out);
+  LATHE_TRY(
+      check_expert_rows("expert_gemm_weight_only", inputs, outputs, {DType::u8, panels_.k, panels_.n}, epilogue_));
+  const TensorArg& b = inputs[1];
+  const bool fits = b.rank == 1 && b.dims[0] >= experts_ * panels_.bytes() && (b.strides[0] == 1 || b.dims[0] == 1);
+  return fits ? Result<>()
+              : fail(ErrorCode::shape_mismatch, "expert_gemm_weight_only: B does not fit K {} and N {}", panels_.k,
+                     panels_.n);
 }
 
 Layout ExpertGemmWeightOnly::layout(std::span<const TensorArg> inputs, const TensorArg& out, int threads) const {
