@@ -13,6 +13,7 @@ inline constexpr BackendTraits kTraits = {
     .fuses_movement = true,
     .narrows_precision = true,
     .least_pixel = 4,
-    .most_normalized_rows = 16};
+    .most_normalized_rows = 16,
+    .normalized_panel = 64};
 
 }  // namespace lathe::cuda
