@@ -315,16 +315,16 @@ TEST_F(Honoured, TheHostsMemoryMayBeLimited) {
   load();
 }
 
-// What is measured, and what the cost model says of it, for a product whose factors are larger than the limit.
+// What is measured, and what the cost model says of it, for a convolution whose weights are larger than the limit.
 TEST_F(Honoured, TilingLevelsMeasureMore) {
   if (on_gpu()) GTEST_SKIP() << "measuring on the emulator takes minutes";
-  constexpr int32_t kSize = 512, kRows = 48;  // few enough that matrix registers do not multiply floats
+  constexpr int32_t kSize = 512;
   const std::vector<float> w(size_t{kSize} * kSize, 0.25f);
-  ITensor* rows = network->addInput("rows", DataType::kFLOAT, Dims2(kRows, kSize));
-  ITensor* weights =
-      network->addConstant(Dims2(kSize, kSize), Weights{DataType::kFLOAT, w.data(), kSize * kSize})->getOutput(0);
-  network->markOutput(
-      *network->addMatrixMultiply(*rows, MatrixOperation::kNONE, *weights, MatrixOperation::kNONE)->getOutput(0));
+  ITensor* image = network->addInput("image", DataType::kFLOAT, Dims4(1, kSize, 16, 16));
+  network->markOutput(*network
+                           ->addConvolutionNd(*image, kSize, Dims2(1, 1),
+                                              Weights{DataType::kFLOAT, w.data(), kSize * kSize}, Weights{})
+                           ->getOutput(0));
   lathe::setBuildBudget(*config, 20);
   const auto predictions = [&] {
     log.text.clear();

@@ -236,6 +236,7 @@ Matched match_attention_pipeline(const Problem& problem) {
   if (auto reason = refuse_order(problem)) return refuse(*std::move(reason));
   if (auto reason = refuse_heads(problem)) return refuse(*std::move(reason));
   const auto& attrs = problem.attrs<AttentionAttrs>();
+  if (is_float8 && attrs.mean_for_none) return refuse("queries that see no key have means of 8-bit floats");
   const int64_t value_size = *problem.inputs[2].dims[3].as_constant();
   const auto columns = is_float8 ? std::span<const int64_t>(kFloat8Columns) : kInstructionColumns;
   const Heads heads{dtype, round_up(*problem.inputs[0].dims[3].as_constant(), is_float8 ? 32 : 16),

@@ -47,7 +47,7 @@ LATHE_DEVICE void turn_values(const Memory<Shape>& memory, unsigned works, const
   dependency_wait();
   for (unsigned work = static_cast<unsigned>(block_x()); work < works; work += static_cast<unsigned>(grid_x())) {
     LATHE_NO_UNROLL
-    for (int tile = work_at(work).tiles; tile > 0; --tile, ring.next()) {
+    for (int tile = work_at(work).tiles(); tile > 0; --tile, ring.next()) {
       phase_barrier_wait(memory.values_filled(ring.at), ring.parity);
       phase_barrier_wait(memory.turned_empty(ring.at), ring.parity ^ 1);
       const char* values = memory.values(ring.at);
