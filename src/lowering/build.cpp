@@ -124,12 +124,13 @@ Result<> lower_graph(const ir::Graph& graph, const std::vector<plan::Profile>& p
     round.plan.profiles = profiles;
     round.plan.constraints = built.plan.constraints;
     round.report = built.report;
-    const size_t refused_before = refused.size();
+    const size_t refused_before = refused.size(), asked_before = refused.asked();
     const LoweringContext context{options, optimum, tuner, refused, round};
     GraphLowering network(graph, context);
     LATHE_TRY(network.lowering.lower(network.regions));
-    if (refused.size() == refused_before) LATHE_TRY(network.lowering.choose(progress));
+    if (refused.asked() == asked_before) LATHE_TRY(network.lowering.choose(progress));
     if (refused.size() > refused_before) continue;
+    if (refused.asked() > asked_before) return fail(ErrorCode::internal, "{}", refused.last_in_vain());
     round.report.tensors = describe_tensors(graph, network.regions, network.placement, network.costs, refused);
     LATHE_TRY(progress("writing the plan", 0.96));
     LATHE_TRY(network.lowering.write());  // which leaves the graph without its weights

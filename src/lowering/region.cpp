@@ -2,6 +2,7 @@
 #include "lowering/region.h"
 
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include "indexing/access.h"
 #include "lowering/expression_builder.h"
@@ -82,6 +83,13 @@ Value* Region::input(size_t i) const {
 std::vector<std::string> RefusedFusions::reasons(const Node& node) const {
   const auto it = reasons_.find(&node);
   return it == reasons_.end() ? std::vector<std::string>() : it->second;
+}
+
+std::string RefusedFusions::last_in_vain() const {
+  const Note& last = notes_.back();
+  return fmt::format("{} is grouped as before though {}, for no kernel takes it: {}",
+                     last.root ? "'" + last.root->name() + "'" : "an expression", last.what,
+                     fmt::join(last.reasons, "; "));
 }
 
 void RefusedFusions::give_up(const Node& node, const std::vector<std::string>& reasons) {

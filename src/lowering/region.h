@@ -123,7 +123,13 @@ class RefusedFusions {
   bool stands_alone(const ir::Node& node) const { return alone_.contains(&node); }
   // Why no kernel runs a node that was given up; empty = it was not.
   std::vector<std::string> reasons(const ir::Node& node) const;
-  size_t size() const { return notes_.size() + reasons_.size(); }
+  // How many there are, and how often one was to be left out. Where the latter alone grows, grouping has not heeded
+  // what was left out before, and would begin again without end.
+  size_t size() const {
+    return producers_.size() + movements_.size() + epilogues_.size() + alone_.size() + reasons_.size();
+  }
+  size_t asked() const { return notes_.size() + reasons_.size(); }
+  std::string last_in_vain() const;  // the report about the last one
 
   struct Note {
     const ir::Node* root = nullptr;

@@ -78,6 +78,14 @@ TEST(Refused, TheProducerThatIsToBlame) {
   last.add(region, {"a program before it"});
   EXPECT_FALSE(last.has_producer(*region.root, 0));
   EXPECT_TRUE(last.has_producer(*region.root, 1));
+  EXPECT_EQ(last.size(), 1u);
+  EXPECT_EQ(last.asked(), 1u);
+  last.add(region, {"a program before it", "another"});  // of grouping that goes on making it: an error, and no end
+  EXPECT_EQ(last.size(), 1u);
+  EXPECT_EQ(last.asked(), 2u);
+  EXPECT_EQ(last.last_in_vain(),
+            "'y' is grouped as before though input 1 is written before it is read, for no kernel takes it: a program "
+            "before it; another");
 }
 
 }  // namespace
