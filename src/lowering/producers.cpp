@@ -68,13 +68,9 @@ std::optional<double> times_read(const Node& node, size_t input) {
 // How much longer an instruction takes than in an expression: it waits between the copies and products of a tile.
 double slowness(const Node& reader) { return reader.has_trait(kContraction) ? 2 : 1; }
 
-// Factors are copied to shared memory, and stay in their type; what goes to registers need not, as keys and values of
-// few queries do, which a cache may hold in 8 bits.
-bool can_be_source(const Value& value, const Node& reader, size_t input, DType result) {
+// Factors are copied to shared memory, and stay in their type; what goes to registers need not.
+bool can_be_source(const Value& value, const Node& reader, DType result) {
   const DType dtype = value.dtype();
-  if (reader.is(OpKind::attention) && input > 0 && size_of(result) == 2 && !value.content() &&
-      (is_byte_integer(dtype) || is_factor_float8(dtype)))
-    return true;
   if (reader.has_trait(kContraction) && dtype != result) return false;
   const bool small = is_integer(dtype) && size_of(dtype) <= 2;
   return !value.content() && (small || dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16);
@@ -220,7 +216,7 @@ std::optional<Expression> prologue_for(const Region& region, const Node& reader,
   if (!times_read(reader, input) || !is_floating(result->dtype())) return std::nullopt;
   const std::vector<Value*>& operands = region.expression.operands;
   const auto found = std::ranges::find_if(operands, [&](const Value* operand) {
-    return operand->shape() == result->shape() && can_be_source(*operand, reader, input, result->dtype());
+    return operand->shape() == result->shape() && can_be_source(*operand, reader, result->dtype());
   });
   if (found == operands.end()) return std::nullopt;
   Value* source = *found;

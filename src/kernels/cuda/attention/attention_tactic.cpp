@@ -61,29 +61,6 @@ bool fits_tensor_cores(const Problem& problem) {
   return true;
 }
 
-// Keys and values that memory holds in 8 bits, which a program makes floats of: for few queries alone, whose kernel has
-// them in registers.
-bool has_narrow_keys(const Problem& problem) {
-  return size_of(problem.inputs[0].dtype) == 2 &&
-         (problem.inputs[1].dtype != problem.inputs[0].dtype || problem.inputs[2].dtype != problem.inputs[0].dtype);
-}
-std::optional<std::string> refuse_narrow(const Problem& problem) {
-  const DType dtype = problem.inputs[0].dtype;
-  if (!is_matrix_half(problem.target, dtype)) return "keys or values of another type, without matrix units";
-  const auto vector = static_cast<int64_t>(16 / size_of(dtype));
-  for (size_t i = 0; i < 3; ++i) {
-    const Operand& operand = problem.inputs[i];
-    if (operand.pages) return "keys or values of another type in blocks of a pool";
-    if (operand.dtype != dtype && (i == 0 || !operand.is_computed() || size_of(operand.dtype) != 1))
-      return "keys or values of another type";
-    if (head_size(problem, i) % vector != 0 || unit_dim(operand) != 3 || vector_width(operand) < vector)
-      return "keys or values of another type whose rows are not in vectors";
-  }
-  std::vector<Config> configs;
-  decode::add_configs(problem, configs);
-  return configs.empty() ? std::optional<std::string>("keys or values of another type for many queries") : std::nullopt;
-}
-
 constexpr std::string_view kNames[] = {"Q", "K", "V"};
 
 // The program before one of the three, whose operands become inputs of the emission; gives what the kernel reads.
@@ -149,10 +126,6 @@ void add(const Problem& problem, const Heads& heads, const Blocking& shape, std:
 
 std::vector<Config> configs(const Problem& problem, const Heads& heads) {
   std::vector<Config> configs;
-  if (has_narrow_keys(problem)) {
-    decode::add_configs(problem, configs);
-    return best_first(std::move(configs));
-  }
   if (!fits_tensor_cores(problem)) {
     for (const int64_t queries : {4, 1}) add(problem, heads, {false, 4, 32, queries}, configs);
   } else {
@@ -209,8 +182,7 @@ Matched match_attention(const Problem& problem) {
   if (!problem.is(OpKind::attention)) return refuse("not an attention");
   const DType dtype = problem.inputs[0].dtype;
   const bool is_float8 = dtype == DType::f8e4m3fn;
-  const Features supported{
-      .mixed_factors = true, .reassociated_inputs = 7, .prologues = is_float8 ? 0u : 7u, .pages = 6, .float8 = true};
+  const Features supported{.reassociated_inputs = 7, .prologues = is_float8 ? 0u : 7u, .pages = 6, .float8 = true};
   if (auto reason = unsupported_feature(problem, supported)) return refuse(*std::move(reason));
   if (!is_short_float(dtype) && !is_float8) return refuse(fmt::format("its input is {}", name_of(dtype)));
   if (auto reason = refuse_doubles(problem)) return refuse(*std::move(reason));
@@ -220,8 +192,6 @@ Matched match_attention(const Problem& problem) {
     if (size > kMaxSize) return refuse(fmt::format("heads of {} elements, {} are handled", size, kMaxSize));
   }
   if (auto reason = refuse_order(problem)) return refuse(*std::move(reason));
-  if (has_narrow_keys(problem))
-    if (auto reason = refuse_narrow(problem)) return refuse(*std::move(reason));
   return match_form(problem, Heads{head_size(problem, 0), head_size(problem, 2), dtype}, configs, emit);
 }
 

@@ -55,8 +55,7 @@ double predicted_us(const Problem& problem, const Blocks& blocks, int64_t rows) 
   const auto tiles = static_cast<double>(k[0] * k[1] * ceil_div(rows, 8 * blocks.row_tiles));
   const auto keys = static_cast<double>(seen_keys(problem)), warps = static_cast<double>(blocks.warps);
   const auto splits = static_cast<double>(blocks.splits);
-  const auto in_memory = static_cast<double>(size_of(problem.inputs[1].dtype));
-  const auto key_bytes = in_memory * static_cast<double>(key_size(problem) + value_size(problem));
+  const auto key_bytes = static_cast<double>(element_bytes(problem) * (key_size(problem) + value_size(problem)));
   const double resident = std::max(1.0, std::floor(16 / warps)), each = tiles * splits / target.cores;
   const double steps = std::ceil(keys / (kKeys * warps * splits)) * std::max(1.0, std::ceil(each / resident));
   const double clocks = kStartClocks + steps * kStepClocks + (blocks.splits > 1 ? kClusterClocks : kMergeClocks);
