@@ -35,11 +35,11 @@ LATHE_DEVICE Vec<uint32, 4> load_words(const Computed<Tensor, Program>& tensor, 
   for (int i = 0; i < kCount; ++i) rounded.at[i] = as_operand<T>(v[i]);
   return bit_cast<Vec<uint32, 4>>(rounded);
 }
-template <class T, class Pool, class Table>
+template <class Pool, class Table>
 LATHE_DEVICE Vec<uint32, 4> load_words(const Paged<Pool, Table>& tensor, const long (&c)[4]) {
   long at[4];
   if (!tensor.find(c, at)) return {};
-  return load_words<T>(tensor.pool, at);
+  return load_words(tensor.pool, at);
 }
 
 // Brings a key's row, or a value's, to the last cache: what lies there may still be written.
