@@ -64,7 +64,7 @@ class Grouper {
         fuse_(options.fuse),
         prologues_(options.fuse && options.traits.fuses_prologues),
         movement_(options.fuse && options.traits.fuses_movement),
-        traits_(options.traits),
+        most_normalized_(options.fuse ? options.traits.most_normalized_rows : 0),
         narrow_types_(options.traits.fuses_narrow_types),
         integer_products_(options.traits.arithmetic.weighted_products),
         arithmetic_(options.traits.arithmetic),
@@ -78,7 +78,7 @@ class Grouper {
     join_levels();
     if (movement_) join_movement();
     if (movement_ && prologues_) join_updates();
-    if (fuse_ && traits_.most_normalized_rows > 0) join_normalizations();
+    if (most_normalized_ > 0) join_normalizations();
     for (auto it = graph_.nodes().rbegin(); it != graph_.nodes().rend(); ++it)
       if (starts_expression(**it) && !owner_.contains(it->get())) take_expression(it->get());
     if (prologues_) join_prologues();
@@ -283,7 +283,7 @@ class Grouper {
     for (size_t i = 0; i < regions_.size(); ++i) {
       const Node* root = regions_[i].root;
       if (!root || refused_.has_producer(*root, 0)) continue;
-      const std::optional<Region> before = normalization_before(*root, order_, traits_, costs_);
+      const std::optional<Region> before = normalization_before(*root, order_, most_normalized_, costs_);
       const auto owner = before ? owner_.find(before->root) : owner_.end();
       if (owner == owner_.end() || regions_[owner->second].nodes.size() > 1) continue;
       regions_[owner->second] = {};
@@ -363,7 +363,7 @@ class Grouper {
   const RefusedFusions& refused_;
   const MayJoin may_join_ = [this](const Node& node) { return may_join(node); };
   bool fuse_, prologues_, movement_;
-  const BackendTraits traits_;
+  int64_t most_normalized_;
   bool narrow_types_, integer_products_;
   const Arithmetic arithmetic_;
   CostModel& costs_;

@@ -140,11 +140,9 @@ Expression packed_weights(const Node& dequantize, const NodeOrder& order) {
   return expression;
 }
 
-std::optional<Region> normalization_before(const Node& root, const NodeOrder& order, const BackendTraits& traits,
-                                           CostModel& costs) {
+std::optional<Region> normalization_before(const Node& root, const NodeOrder& order, int64_t most, CostModel& costs) {
   constexpr double kColumns = 16;      // of a tile of few rows
   constexpr double kInstructions = 3;  // for an element: of its row's statistic, and two that scale it
-  constexpr double kBehind = 8;        // for a result: between products of large tiles they take longer than elsewhere
   if (!root.is(OpKind::matmul) || root.attrs<MatmulAttrs>().transpose_a || !root.input(1)->constant())
     return std::nullopt;
   Value* rows = root.input(0);
@@ -176,21 +174,13 @@ std::optional<Region> normalization_before(const Node& root, const NodeOrder& or
     region.expression.reads.push_back({{i == 0 ? index : Shape{index.back()}, {}}, {}});
   }
   const double bytes = costs.bytes_of(rows), elements = bytes / 2;
-  const double results = costs.bytes_of(root.output()) / static_cast<double>(size_of(root.output()->dtype()));
-  const Work stored{2 * bytes, kInstructions * elements, 1};
-  if (elements > static_cast<double>(traits.most_normalized_rows * *length)) {
-    Work behind;
-    behind.instructions = kBehind * results;
-    const bool is_in_panels = traits.normalized_panel > 0 && *length % traits.normalized_panel == 0;
-    const bool pays =
-        is_in_panels && costs.pays(rows, {"normalised behind the product's sums", behind}, {"stored", stored});
-    return pays ? std::optional(std::move(region)) : std::nullopt;
-  }
-  const double columns = results / (elements / static_cast<double>(*length));
+  if (elements > static_cast<double>(most * *length)) return std::nullopt;
+  const double columns = costs.bytes_of(root.output()) / static_cast<double>(size_of(root.output()->dtype())) /
+                         (elements / static_cast<double>(*length));
   Work again;
   again.instructions = kInstructions * elements * std::max(columns / kColumns, 1.0);
-  const bool pays =
-      costs.pays(rows, {"normalised by each tile of the product as it reads them", again}, {"stored", stored});
+  const bool pays = costs.pays(rows, {"normalised by each tile of the product as it reads them", again},
+                               {"stored", {2 * bytes, kInstructions * elements, 1}});
   return pays ? std::optional(std::move(region)) : std::nullopt;
 }
 

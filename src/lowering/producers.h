@@ -19,9 +19,9 @@ std::optional<Region> update_before(const ir::Node& root, const NodeOrder& order
 // same block. The dequantisation stays_packed().
 Expression packed_weights(const ir::Node& dequantize, const NodeOrder& order);
 
-// What normalises the rows of a product's first factor for it alone: of few rows where the product does that for each
-// tile of its columns at less cost than to write them, of more where it can behind its sums.
-std::optional<Region> normalization_before(const ir::Node& root, const NodeOrder& order, const BackendTraits& traits,
+// What normalises the rows of a product's first factor for it alone, where the product does that for each tile of its
+// columns at less cost than to write them: of at most `most` rows.
+std::optional<Region> normalization_before(const ir::Node& root, const NodeOrder& order, int64_t most,
                                            CostModel& costs);
 
 // Whether it costs less when all readers of the expression's result, kernels that can, compute it as they read

@@ -21,8 +21,6 @@ struct BackendTraits {
   // Products of floats of 16 bits by constant weights normalise their rows as they read them, of so many at most where
   // that costs less than writing them.
   int64_t most_normalized_rows = 0;
-  // They normalise any number of rows behind the sums, of a multiple of so many elements; 0 = they do not.
-  int64_t normalized_panel = 0;
 };
 
 }  // namespace lathe

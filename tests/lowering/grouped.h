@@ -21,8 +21,7 @@ inline std::vector<std::string> grouped(const std::string& body, bool prologues 
                                              {.fuses_narrow_types = true,
                                              .fuses_prologues = prologues,
                                              .fuses_movement = prologues,
-                                             .most_normalized_rows = 16,
-                                             .normalized_panel = 64}},
+                                             .most_normalized_rows = 16}},
                                             costs)) {
     std::string line;
     for (const auto& [input, producer] : region.producers)

@@ -13,7 +13,6 @@ inline constexpr BackendTraits kTraits = {
     .fuses_movement = true,
     .narrows_precision = true,
     .least_pixel = 4,
-    .most_normalized_rows = 16,
-    .normalized_panel = 64};
+    .most_normalized_rows = 16};
 
 }  // namespace lathe::cuda

@@ -227,9 +227,9 @@ Result<std::vector<Tensor>> contents_of(const std::vector<Operand>& operands, co
 // What the root reads instead of x, in f32.
 Result<Tensor> apply_prologue(const Operand& input, const Tensor& x, std::span<const Tensor> operands, bool round) {
   if (input.pages) return in_order(x, operands[0], input.opt_dims);
-  if (input.normalization) {
-    std::vector<Tensor> read = {round ? x : *as_f32(x)};
-    for (const Tensor& each : operands) read.push_back(round ? each : *as_f32(each));
+  if (input.normalization) {  // rounded to its type
+    std::vector<Tensor> read(operands.begin(), operands.end());
+    read.insert(read.begin(), x);
     LATHE_ASSIGN(const std::vector<Tensor> rows, run_op(*input.normalization, read, 1));
     return rows[0];
   }

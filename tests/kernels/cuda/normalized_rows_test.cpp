@@ -3,12 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <functional>
 
 #include "fixtures/ask_tactic.h"
 #include "kernels/cuda/convolution_problem.h"
 #include "kernels/cuda/emulated_device.h"
-#include "kernels/cuda/gemm/tile_tactic.h"
 #include "ops/rules.h"
 
 namespace lathe::cuda {
@@ -58,7 +56,6 @@ void check(const Tactic& tactic, const Problem& problem, const Config& config,
   CheckOptions options;
   options.tolerance = problem.outputs[0].dtype == DType::bf16 ? 1.6e-2 : 2e-3;
   options.symbols = symbols;
-  options.round_prologues = &tactic == &gemv_tactic();  // others normalise sums
   const Result<> result = check_kernel(test_backend(), tactic, problem, config, options);
   EXPECT_TRUE(result) << config.text << ", " << to_text(problem) << ": " << result.error().to_string();
 }
@@ -67,22 +64,6 @@ size_t launches_of(const Tactic& tactic, const Problem& problem, const Config& c
   const Result<Emission> emission = emit(tactic, problem, config);
   EXPECT_TRUE(emission) << emission.error().to_string();
   return emission ? emission->launches.size() : 0;
-}
-
-// Every tile that products may have, beside what is offered.
-std::vector<Config> every_product(const Problem& problem) {
-  std::vector<Config> found;
-  gemm::Extent extent;
-  extent.dtype = extent.output = problem.inputs[0].dtype;
-  extent.target = problem.target;
-  extent.copied = extent.normalized = true;
-  extent.m = 140, extent.n = 136, extent.k = 192;
-  for (const Config& config : gemm::every_config(extent)) {
-    const auto& tile = config.as<gemm::TileShape>();
-    const bool is_pipeline = tile.unit == gemm::TileShape::pipeline;
-    if (is_pipeline || (tile.m == 64 && tile.n == 64 && tile.stages == 3)) found.push_back(config);
-  }
-  return found;
 }
 
 bool is_apart(const Config& config) { return config.text.ends_with("apart"); }
@@ -146,86 +127,10 @@ TEST(CudaNormalizedRows, OfOpenNumber) {
   }
 }
 
-// Many rows are normalised behind their products: by every tile, with statistics of its own or of a launch before.
-TEST(CudaNormalizedRows, BehindTheirProducts) {
-  const RmsNormalizationAttrs squares = rms();
-  const LayerNormalizationAttrs moments = layer();
-  for (const Attributes* attrs : {static_cast<const Attributes*>(&squares), static_cast<const Attributes*>(&moments)})
-    for (const DType type : {DType::f16, DType::bf16}) {
-      Product product(*attrs, type, operand(type, {2, 70, 192}), {2, 70, 136}, {}, 136);
-      product.problem.operands = {operand(type, {136}), operand(type, {2, 70, 136})};
-      product.problem.program = *parse_program("in=3; r3=add r0 r1; r4=relu r3; r5=add r4 r2; out r5");
-      product.problem.target.cores = 3;  // blocks take several tiles
-      int with_statistics = 0;
-      for (const Config& config : every_product(product.problem)) {
-        const auto& tile = config.as<gemm::TileShape>();
-        const bool is_first = type == DType::f16 && attrs == &moments, is_common = tile.m == 128 && tile.n == 128;
-        const bool is_large = tile.turns && tile.m * tile.n >= 128 * 128;
-        if (is_first ? !is_common && !is_large && tile.unit == gemm::TileShape::pipeline
-                     : !is_common || tile.peers > 1 || tile.turns)
-          continue;
-        with_statistics += tile.sums_rows;
-        const size_t sums = tile.splits > 1 && !tile.cluster;
-        EXPECT_EQ(launches_of(gemm_tactic(), product.problem, config), 2 - tile.sums_rows + sums) << config.text;
-        check(gemm_tactic(), product.problem, config);
-      }
-      EXPECT_GE(with_statistics, type == DType::f16 && attrs == &moments ? 6 : 1);
-    }
-}
-
-// What means leave of rows far from 0 is as exact as when they are normalised first.
-TEST(CudaNormalizedRows, OfRowsFarFromZero) {
-  const LayerNormalizationAttrs moments = layer();
-  Product product(moments, DType::bf16, operand(DType::bf16, {70, 256}), {70, 72}, {}, 72);
-  CheckOptions options;
-  options.tolerance = 1.6e-2;
-  Tensor rows = *Tensor::allocate(DType::bf16, {70, 256});
-  for (int64_t i = 0; i < rows.volume(); ++i)
-    rows.mutable_as<BFloat16>()[i] =
-        BFloat16(256.0f + static_cast<float>(i * 7919 % 61) / 8 - static_cast<float>(i / 256));
-  options.inputs = {rows};
-  for (const Config& config : configs_of(gemm_tactic(), product.problem)) {
-    const Result<> result = check_kernel(test_backend(), gemm_tactic(), product.problem, config, options);
-    EXPECT_TRUE(result) << config.text << ": " << result.error().to_string();
-  }
-}
-
-TEST(CudaNormalizedRows, BehindProductsOfOpenNumber) {
-  const RmsNormalizationAttrs attrs = rms();
-  for (const int64_t rows : {1, 9, 150}) {
-    const std::vector<int64_t> measured = {40}, symbols = {rows};
-    const Shape dims = {2, Expr::symbol(0), 128};
-    const auto at = [&](const std::vector<int64_t>& sizes) {
-      return Product(attrs, DType::f16, symbolic_operand(DType::f16, dims, sizes), {2, Expr::symbol(0), 40}, sizes);
-    };
-    const Product first = at(measured);
-    for (const Config& config : configs_of(gemm_tactic(), first.problem)) {
-      Product run = at(symbols);
-      run.problem.symbols = measured;  // what it is chosen for
-      check(gemm_tactic(), run.problem, config, symbols);
-    }
-  }
-}
-
 TEST(CudaNormalizedRows, StatesWhyItRefuses) {
   const RmsNormalizationAttrs attrs = rms();
   Product product(attrs, DType::f16, operand(DType::f16, {2, 64}), {2, 40}, {});
-  EXPECT_EQ(refusal_of(gemm_tactic(), product.problem).value_or(""), "few normalised rows");
-  const auto refusal_of_many = [&](const Shape& dims, const std::function<void(Problem&)>& change) {
-    Product many(attrs, DType::f16, operand(DType::f16, {20, *dims[1].as_constant()}), {20, 40}, {});
-    change(many.problem);
-    return refusal_of(gemm_tactic(), many.problem).value_or("");
-  };
-  EXPECT_EQ(refusal_of_many({20, 96}, [](Problem&) {}), "normalised rows of 96 elements");
-  EXPECT_EQ(refusal_of_many({20, 64}, [](Problem& problem) { problem.sparse = true; }),
-            "normalised rows by sparse weights");
-  EXPECT_EQ(refusal_of_many({20, 64}, [](Problem& problem) { problem.inputs[0].operands[0].constant = nullptr; }),
-            "rows are normalised by other than a constant vector of their type");
-  EXPECT_EQ(refusal_of_many({20, 64}, [](Problem& problem) { problem.inputs[1].constant = nullptr; }),
-            "normalised rows by several matrices");
-  const Tensor small = Tensor::from<Half>({64}, std::vector<Half>(64, Half(1e-4f)));
-  EXPECT_EQ(refusal_of_many({20, 64}, [&](Problem& problem) { problem.inputs[0].operands[0].constant = &small; }),
-            "rows are normalised, and their scale times the weights is beyond their type");
+  EXPECT_EQ(refusal_of(gemm_tactic(), product.problem).value_or(""), "rows that are normalised as they are read");
   product.problem.inputs[0].operands[0].weights = nullptr;
   EXPECT_EQ(refusal_of(gemv_tactic(), product.problem).value_or(""),
             "rows are normalised by other than a constant vector of their type");

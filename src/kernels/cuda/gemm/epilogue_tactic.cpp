@@ -35,7 +35,6 @@ Sink fused_sink(Source& source, const Ending& e) {
             .whole = true};
   if (e.problem.pairs) sink.text = fmt::format("gemm::pair_sink<{}>(C_, fusion_, {}, {})", e.dimension, rows, e.column);
   if (!sink.down) sink.whole = mod(e.n, sink.vector) == Expr(0);
-  if (e.around) sink.text = e.around(source, sink.text);
   return sink;
 }
 
@@ -49,16 +48,6 @@ int64_t fused_vector(const Ending& e) {
   // Each matrix begins with a whole vector.
   while (e.column != "0L" && vector > 1 && mod(e.n, vector) != Expr(0)) vector /= 2;
   return vector;
-}
-
-bool stores_by_rows(const Ending& e) {
-  constexpr int64_t kMostBytes = 4;  // of an access that is worse than one along a row
-  const Operand& out = e.problem.outputs[0];
-  const auto size = static_cast<int64_t>(size_of(out.dtype));
-  const bool is_plain = !e.problem.pairs && !e.rows && e.column == "0L" && e.column_dims == 1;
-  return is_plain && is_floating(out.dtype) && size <= kMostBytes && unit_dim(out) == e.dimension &&
-         vector_width(out) * size <= kMostBytes && mod(e.n, vector_width(out)) == Expr(0) &&
-         accumulator_type(e.dtype) == "float";
 }
 
 int64_t store_width(const Operand& output, int dimension, size_t column_dims) {

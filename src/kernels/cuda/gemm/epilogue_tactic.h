@@ -42,8 +42,6 @@ std::optional<std::string> refuse_pairs(const Problem& problem);
 // Why the columns of a collapsed result are not written where they belong.
 std::optional<std::string> refuse_columns(const Operand& output);
 
-inline constexpr const char* kPlainRows = "gemm::PlainRows{}";
-
 struct Ending {
   const Problem& problem;  // its output and program
   DType dtype;             // of what is multiplied
@@ -57,14 +55,7 @@ struct Ending {
   bool weights_first = false;                 // B is constant
   size_t column_dims = 1;                     // of the output's dimensions: the columns
   size_t first_operand = 2;                   // of the emission's inputs: the program's
-  // What is put around the sink, and what a pipeline is to know of rows for it: as text.
-  std::function<std::string(Source&, const std::string& sink)> around = {};
-  std::string known_rows = kPlainRows;
 };
-
-// Whether the output's rows begin where no vector is aligned, so that a pipeline's warps write along them
-// (gemm/row_sink.cuh).
-bool stores_by_rows(const Ending& ending);
 
 // Columns of the fused output that are finished at once; 1 also where neighbouring threads take neighbouring rows.
 int64_t fused_vector(const Ending& ending);

@@ -6,7 +6,6 @@
 
 #include "gemm/gemm.cuh"
 #include "gemm/pipeline_tile.cuh"
-#include "gemm/row_sink.cuh"
 
 namespace gemm {
 
@@ -18,7 +17,7 @@ struct MapPlace {
 
 // The ring of panels and its phase barriers: for each slot, that it is filled, and that it is empty; for each of two
 // groups, that the matrix units are its own. The host counts their bytes, too (kSlotBarrierBytes, kTurnBytes of
-// tile_tactic.cpp). What groups know of their rows comes last.
+// tile_tactic.cpp).
 template <class Tile>
 struct PipelineMemory {
   char* shared;
@@ -30,7 +29,6 @@ struct PipelineMemory {
   }
   LATHE_DEVICE_MEMBER uint64* empty(int slot) const { return filled(slot) + Tile::kStages; }
   LATHE_DEVICE_MEMBER uint64* turn(int group) const { return filled(group) + 2 * Tile::kStages; }
-  LATHE_DEVICE_MEMBER char* rows() const { return reinterpret_cast<char*>(turn(2)); }
 };
 
 // A place in the ring; `parity` is that of the round.
@@ -167,18 +165,11 @@ LATHE_DEVICE void release(uint64* empty) {
   }
 }
 
-// Of rows that are multiplied as they lie, nothing has to be known (RowStatistics).
-struct PlainRows {
-  LATHE_DEVICE_MEMBER void start(char*, int) {}
-  LATHE_DEVICE_MEMBER void add(const char*, int) {}
-  LATHE_DEVICE_MEMBER void finish() {}
-};
-
 // A turn is passed on when a group's last products, of a tile or of a panel, have begun, and not when they are done, so
 // that the matrix units do not wait.
-template <class Tile, class Rows>
+template <class Tile>
 LATHE_DEVICE void consume(Tile& tile, const PipelineMemory<Tile>& memory, Slot<Tile>& slot, Turn<Tile>& turn,
-                          Rows& rows, int blocks) {
+                          int blocks) {
   const int first = Tile::kTurns ? 0 : turn.group * 64;
   int before = 0;
   if constexpr (Tile::kTurns) turn.wait(memory);
@@ -187,7 +178,6 @@ LATHE_DEVICE void consume(Tile& tile, const PipelineMemory<Tile>& memory, Slot<T
     if constexpr (Tile::kTurnsByPanel) turn.wait(memory);
     tile.multiply(memory.a(slot.at), memory.b(slot.at), first);
     if constexpr (Tile::kTurnsByPanel) turn.pass(memory);
-    rows.add(memory.a(slot.at), first);
     wait_for_panels<1>(tile);
     if (i > 0) release<Tile>(memory.empty(before));
     before = slot.at;
@@ -219,10 +209,7 @@ LATHE_DEVICE void sink_vectors(const Sink& sink, Sum (&v)[N][W], long row, long 
     LATHE_UNROLL
     for (int k = 0; k < N; ++k) LATHE_UNROLL
     for (int i = 0; i < W; ++i) values[k][i] = static_cast<float>(v[k][i]);
-    if constexpr (kByRows<Sink>)
-      sink.put_rows_of_warp(values, m, n, count, row, rows, column, columns, step);
-    else
-      sink.put_several(values, m, n, count, wanted);
+    sink.put_several(values, m, n, count, wanted);
   } else {
     LATHE_UNROLL
     for (int k = 0; k < N; ++k)
@@ -279,9 +266,10 @@ LATHE_DEVICE void store_quads(const Tile& tile, const Sink& sink, long row, long
   // Of two tiles of rows and narrow vectors, the places of as many need more registers than there are.
   constexpr bool kFit = Tile::kRowTiles == 1 || W == 8;
   constexpr int kAtOnce = Sink::kAtOnce >= 4 && kFit && Tile::kN / 4 / W % 2 == 0 ? 2 : 1;
+  const int place = lane() & 3;
   const int warp_of_group = Tile::kGroups == 1 ? warp() : warp() % 4;  // no register to spare for what is 0
   row += warp_of_group * 16 + lane() / 4;
-  column += column_of_four<W>();
+  column += W == 8 ? place * 8 : W == 4 ? (place & 1) * 8 + (place & 2) * 2 : place * 2;
   if constexpr (kShort) {
     LATHE_UNROLL
     for (int group = 0; group < kGroups; group += kAtOnce)
@@ -311,10 +299,10 @@ LATHE_DEVICE void init_barriers(const PipelineMemory<Tile>& memory) {
   }
 }
 
-// `finish` gets each tile with its block, from the group's rows on, and what is known of these. Registers go from the
-// warps that ask for panels to those that hold sums.
-template <class Tile, bool kWeightsFirst, class Product, class Rows, class Finish>
-LATHE_DEVICE void run_pipeline(const Product& product, char* shared, Rows rows, const Finish& finish) {
+// `finish` gets each tile with its block, from the group's rows on. Registers go from the warps that ask for panels to
+// those that hold sums.
+template <class Tile, bool kWeightsFirst, class Product, class Finish>
+LATHE_DEVICE void run_pipeline(const Product& product, char* shared, const Finish& finish) {
   const PipelineMemory<Tile> memory{shared};
   init_barriers(memory);
   if (warp() < Tile::kConsumers) {
@@ -323,7 +311,6 @@ LATHE_DEVICE void run_pipeline(const Product& product, char* shared, Rows rows, 
     Slot<Tile> slot;
     Turn<Tile> turn{warp() / 4};
     Tile tile;
-    rows.start(memory.rows(), turn.group);
     int taker = 0;
     dependency_wait();
     for (unsigned work = static_cast<unsigned>(block_x()) / Tile::kPeers; work < product.works; work += step) {
@@ -335,10 +322,9 @@ LATHE_DEVICE void run_pipeline(const Product& product, char* shared, Rows rows, 
         continue;
       }
       tile.clear();
-      consume(tile, memory, slot, turn, rows, block.blocks);
+      consume(tile, memory, slot, turn, block.blocks);
       if constexpr (!Tile::kTurns) block.row += turn.group * 64;
-      rows.finish();
-      finish(tile, block, rows);
+      finish(tile, block);
     }
   } else {
     if constexpr (Tile::kGroups == 2) free_registers<40>();

@@ -68,23 +68,17 @@ void finish_pipeline(const Problem& problem, const Product& p, const TileShape& 
       tile_type(tile, dtype, p.a.major, p.b.major), source.number(e.m), source.number(e.n), source.number(p.k));
   body += declare_map(source, p, tile, dtype, true);
   body += declare_map(source, p, tile, dtype, false);
-  Sink sink = declare_sink(source, e, tile.splits, emission);
-  if (tile.by_rows) {
-    const Operand& out = e.problem.outputs[0];
-    sink.text = fmt::format("gemm::row_sink<{}, {}>({}, shared + {})", vector_width(out), device_type(out.dtype),
-                            sink.text, staged_rows_begin(tile, dtype));
-  }
+  const Sink sink = declare_sink(source, e, tile.splits, emission);
   constexpr int64_t kWidest = 8;  // columns that store_quads() gives a thread
   body += fmt::format(
       "const auto work = [&](unsigned i) {{ return gemm::work_of<Tile>(i, m, n, k, {}); }};\n"
       "  const auto product = gemm::pipeline_product(&map_a, &map_b, {}, work, place_a, place_b);\n"
-      "  char* const shared = reinterpret_cast<char*>(dynamic_shared());\n"
-      "  gemm::run_pipeline<Tile, {}>(product, shared, {},\n"
-      "                               [&](const Tile& tile, const gemm::Block& block, const auto& rows) {{\n"
+      "  gemm::run_pipeline<Tile, {}>(product, reinterpret_cast<char*>(dynamic_shared()),\n"
+      "                               [&](const Tile& tile, const gemm::Block& block) {{\n"
       "    const long batch = block.batch;\n"
       "    gemm::store_quads<{}, {}, {}>(tile, {}, block.row, m, block.column, n);\n"
       "  }});",
-      tile.splits, source.number(works), e.weights_first, e.known_rows, std::min(sink.vector, kWidest), sink.whole,
+      tile.splits, source.number(works), e.weights_first, std::min(sink.vector, kWidest), sink.whole,
       tile.splits == 1 ? "Fusion::kShort" : "true", sink.text);
   const Expr blocks = min(works, Expr(problem.target.cores / tile.peers)) * tile.peers;
   emission.launches.push_back(source.finish(body, {blocks, 1, 1}, static_cast<uint32_t>(threads(tile)),

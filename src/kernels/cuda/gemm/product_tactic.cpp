@@ -6,13 +6,9 @@
 
 namespace lathe::cuda::gemm {
 
-std::optional<std::string> describe_product(const Problem& problem, Product& out, bool normalizes) {
-  const Features supported{.reassociated_result = true,
-                           .pairs = true,
-                           .reassociated_inputs = 3,
-                           .prologues = 1,
-                           .float8 = true,
-                           .normalized_rows = normalizes};
+std::optional<std::string> describe_product(const Problem& problem, Product& out) {
+  const Features supported{
+      .reassociated_result = true, .pairs = true, .reassociated_inputs = 3, .prologues = 1, .float8 = true};
   if (auto reason = unsupported_feature(problem, supported)) return reason;
   if (auto reason = describe(problem, out)) return reason;
   if (is_factor_float8(problem.inputs[0].dtype) &&

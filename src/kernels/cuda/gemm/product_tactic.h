@@ -10,8 +10,7 @@
 namespace lathe::cuda::gemm {
 
 // A reason in words when tiles cannot compute the problem, or cannot compute what its program before A says.
-// `normalizes`: whether rows may be normalised (Operand::normalization), too.
-std::optional<std::string> describe_product(const Problem& problem, Product& out, bool normalizes = false);
+std::optional<std::string> describe_product(const Problem& problem, Product& out);
 
 Ending ending_of(const Product& product, DType dtype);
 DenseOperand dense_operand(Source& source, const Product& product, bool first);

@@ -105,14 +105,12 @@ double clocks(const TileShape& tile, const Extent& e) {
 // Of a launch whose blocks stay, one on each multiprocessor: those of a cluster take tiles in turn. Fitted on a H100.
 double pipeline_clocks(const TileShape& tile, const Extent& e) {
   constexpr double kSumClocks = 25, kOperandClocks = 50, kClusterClocks = 1500, kFilledShare = 0.64;
-  constexpr double kStatisticClocks = 0.5;  // of a panel's row, beside its products: estimated
   const auto k_bytes = static_cast<double>(tile.k * static_cast<int64_t>(size_of(e.dtype)));
   const double products = warpgroup_products(e.dtype, e.target);
   const int64_t brought = tile.m + tile.n / tile.peers;  // rows of both operands
   const double filled = static_cast<double>(brought) * k_bytes;
   const double panel = std::max(static_cast<double>(tile.m * tile.n * tile.k) / products,
                                 filled / (kFilledShare * e.target.cache_clock_bytes));
-  const double statistics = tile.sums_rows ? kStatisticClocks * static_cast<double>(tile.m) : 0;
   const auto panels = static_cast<double>(ceil_div(ceil_div(e.k, tile.k), tile.splits));
   const double sums = static_cast<double>(tile.warp_m * tile.warp_n) / 32;
   const double finish = sums * (kSumClocks + kOperandClocks * static_cast<double>(e.operands) +
@@ -120,8 +118,7 @@ double pipeline_clocks(const TileShape& tile, const Extent& e) {
   const auto clusters = static_cast<int64_t>(e.target.cores) / tile.peers;
   const int64_t works = ceil_div(gemm::works(tile, e), std::max<int64_t>(clusters, 1));
   const auto each = static_cast<double>(works);
-  const double start = kStartClocks + (tile.peers > 1 ? kClusterClocks : 0);
-  const double multiply = panels * (panel + statistics);
+  const double start = kStartClocks + (tile.peers > 1 ? kClusterClocks : 0), multiply = panels * panel;
   if (!tile.turns) return start + each * (multiply + finish);
   // The second group begins when the first has multiplied a tile; the slower of the matrix units and of a group counts.
   const double group = (works % 2 == 0 ? multiply : 0) + static_cast<double>(ceil_div(works, 2)) * (multiply + finish);
@@ -135,12 +132,6 @@ double memory_us(double bytes, const Target& target) {
   return bytes / (is_cached ? kCacheShare * target.cache_rate() : kMemoryShare * target.memory_rate);
 }
 
-// Of a launch that reads all rows to find their statistics.
-double statistics_us(const Extent& e) {
-  return e.target.launch_us +
-         memory_us(static_cast<double>(e.m * e.k) * static_cast<double>(size_of(e.dtype)), e.target);
-}
-
 double predict(const TileShape& tile, const Extent& e) {
   const auto outputs = static_cast<double>(e.m * e.n * e.batch);
   const double rows =  // that are read
@@ -149,8 +140,7 @@ double predict(const TileShape& tile, const Extent& e) {
                        outputs * static_cast<double>(size_of(e.output));
   const Target& target = e.target;
   const double spent = tile.unit == TileShape::pipeline ? pipeline_clocks(tile, e) : clocks(tile, e);
-  const double time = std::max(spent / target.clock_mhz, memory_us(bytes, target)) + kLaunchShare * target.launch_us +
-                      (e.normalized && !tile.sums_rows ? statistics_us(e) : 0);
+  const double time = std::max(spent / target.clock_mhz, memory_us(bytes, target)) + kLaunchShare * target.launch_us;
   if (tile.splits == 1) return time;
   const double moved = outputs * static_cast<double>(accumulator_size(e.dtype));
   const auto splits = static_cast<double>(tile.splits);

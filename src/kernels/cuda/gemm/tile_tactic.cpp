@@ -14,7 +14,6 @@ namespace {
 
 constexpr size_t kMaxConfigs = 10;
 constexpr int64_t kSlotBarrierBytes = 16, kTurnBytes = 16;  // of a pipeline's memory (gemm/pipeline.cuh)
-constexpr int64_t kRowFactorsBytes = 8;                     // gemm/normalized_rows.cuh
 
 // K in bytes, so that one list serves all types. Stages at the most.
 struct Shape {
@@ -197,8 +196,8 @@ std::vector<int64_t> stage_counts(const Shape& shape, const TileShape& tile, con
 
 std::string text_of(const TileShape& t) {
   if (t.unit == TileShape::pipeline)
-    return fmt::format("tma {}x{}x{} stages={} peers={} splits={}{}{}", t.m, t.n, t.k, t.stages, t.peers, t.splits,
-                       t.turns ? " turns" : "", t.sums_rows ? " statistics" : "");
+    return fmt::format("tma {}x{}x{} stages={} peers={} splits={}{}", t.m, t.n, t.k, t.stages, t.peers, t.splits,
+                       t.turns ? " turns" : "");
   constexpr std::array<std::string_view, 5> kUnits = {"mma", "fma", "wgmma", "tma", "mma.sp"};
   return fmt::format("{} {}x{}x{} warp={}x{}x{} stages={} {}={}", kUnits[t.unit], t.m, t.n, t.k, t.warp_m, t.warp_n,
                      t.k / t.slices, t.stages, t.cluster ? "cluster" : "splits", t.splits);
@@ -225,15 +224,6 @@ void add_tiles(TileShape::Unit unit, std::span<const Shape> shapes, const Extent
   }
 }
 
-// Of a pipeline, behind its barriers: what groups know of rows, and vectors of each thread that warps write along rows.
-int64_t factors_bytes(const TileShape& tile) {
-  return tile.sums_rows ? kRowFactorsBytes * tile.m * (tile.turns ? 2 : 1) : 0;
-}
-int64_t staged_rows_bytes(const TileShape& tile) {
-  constexpr int64_t kWarpBytes = 512;
-  return tile.by_rows ? kWarpBytes * (tile.turns ? 8 : tile.m / tile.warp_m) : 0;
-}
-
 void add_pipelines(const Extent& e, std::vector<Config>& configs) {
   constexpr int64_t kRowBytes = 128, kMostStages = 8;
   for (const PipelineShape& s : kPipelineShapes) {
@@ -241,9 +231,9 @@ void add_pipelines(const Extent& e, std::vector<Config>& configs) {
     if (e.major_b == Major::mn && s.n / s.peers % 64 != 0) continue;
     const int64_t k = kRowBytes / static_cast<int64_t>(size_of(e.dtype)), warp_m = s.turns ? s.m / 4 : 16;
     TileShape t{TileShape::pipeline, s.m, s.n, k, warp_m, s.n};
-    t.peers = s.peers, t.turns = s.turns, t.sums_rows = e.normalized, t.by_rows = e.by_rows;
-    const int64_t room = e.target.limits.shared_bytes - kTurnBytes - factors_bytes(t) - staged_rows_bytes(t);
-    t.stages = std::min(kMostStages, room / ((s.m + s.n) * kRowBytes + kSlotBarrierBytes));
+    t.peers = s.peers, t.turns = s.turns;
+    t.stages = std::min(kMostStages,
+                        (e.target.limits.shared_bytes - kTurnBytes) / ((s.m + s.n) * kRowBytes + kSlotBarrierBytes));
     if (t.peers > e.target.limits.cluster || t.peers > e.target.cores) continue;
     constexpr int64_t kMostTwice = 192;  // columns whose sums fit registers beside those of a panel
     if (is_factor_float8(e.dtype) && (s.n > kMostTwice || s.turns)) continue;
@@ -251,11 +241,7 @@ void add_pipelines(const Extent& e, std::vector<Config>& configs) {
     if (t.warp_m * t.warp_n / 32 > kMostSums && e.operands > 0 && size_of(e.output) > 2) continue;
     for (const int64_t splits : split_counts(t, e)) {
       t.splits = splits;
-      for (const bool sums_rows : {false, true}) {
-        t.sums_rows = sums_rows, t.by_rows = e.by_rows && splits == 1;
-        if (sums_rows && (!e.normalized || splits > 1)) continue;
-        configs.push_back({.text = text_of(t), .predicted_us = predict(t, e), .choice = t});
-      }
+      configs.push_back({.text = text_of(t), .predicted_us = predict(t, e), .choice = t});
     }
   }
 }
@@ -346,12 +332,8 @@ int64_t slabs(const TileShape& tile, DType dtype) {
 }
 
 int64_t shared_bytes(const TileShape& tile, DType dtype) {
-  if (tile.unit == TileShape::pipeline) return staged_rows_begin(tile, dtype) + staged_rows_bytes(tile);
+  if (tile.unit == TileShape::pipeline) return ring_bytes(tile, dtype) + tile.stages * kSlotBarrierBytes + kTurnBytes;
   return std::max(ring_bytes(tile, dtype), staging_bytes(tile, dtype, slabs(tile, dtype)));
-}
-
-int64_t staged_rows_begin(const TileShape& tile, DType dtype) {
-  return ring_bytes(tile, dtype) + tile.stages * kSlotBarrierBytes + kTurnBytes + factors_bytes(tile);
 }
 
 std::string accumulator_type(DType dtype) {
