@@ -59,8 +59,7 @@ LATHE_DEVICE void normalize_columns(const In& x, const Out& y, const Statistic& 
 }
 
 // In three launches for few columns: summarize_strips on a grid (column tiles, Splits), states[split][column];
-// merge_strips over the columns, states[column] behind those; normalize_strips on the grid of the first. Group: so many
-// neighbouring columns are one row, as channels of a group are.
+// merge_strips over the columns, states[column] behind those; normalize_strips on the grid of the first.
 template <int Kept, int TX, int TY, int W, int Unroll, int Splits, class In, class Statistic>
 LATHE_DEVICE void summarize_strips(const In& x, typename Statistic::State* states, const Statistic& statistic) {
   constexpr int R = In::kRank;
@@ -80,22 +79,20 @@ LATHE_DEVICE void summarize_strips(const In& x, typename Statistic::State* state
   }
 }
 
-// Threads threads, one warp for each group of columns.
-template <int Threads, int Splits, int Group, class Statistic>
+// Threads threads, one warp for each column.
+template <int Threads, int Splits, class Statistic>
 LATHE_DEVICE void merge_strips(typename Statistic::State* states, long columns, const Statistic& statistic) {
-  const long column = (static_cast<long>(block_x()) * (Threads / 32) + thread_x() / 32) * Group;
+  const long column = static_cast<long>(block_x()) * (Threads / 32) + thread_x() / 32;
   dependency_wait();
   auto state = statistic.start();
   if (column < columns)
-    for (int i = thread_x() % 32; i < Splits * Group; i += 32)
-      statistic.merge(state, states[i / Group * columns + column + i % Group]);
+    for (int i = thread_x() % 32; i < Splits; i += 32) statistic.merge(state, states[i * columns + column]);
   reduce_lanes<32>(statistic, state);
-  if (column < columns)
-    for (int i = thread_x() % 32; i < Group; i += 32) states[Splits * columns + column + i] = state;
+  if (column < columns && thread_x() % 32 == 0) states[Splits * columns + column] = state;
 }
 
-template <int Kept, int TX, int TY, int W, int Unroll, int Splits, int Group, class In, class Out, class Statistic,
-          class Affine, class Fusion>
+template <int Kept, int TX, int TY, int W, int Unroll, int Splits, class In, class Out, class Statistic, class Affine,
+          class Fusion>
 LATHE_DEVICE void normalize_strips(const In& x, const Out& y, const typename Statistic::State* states,
                                    const Statistic& statistic, const Affine& affine, const Fusion& fusion) {
   constexpr int R = In::kRank;
@@ -107,8 +104,7 @@ LATHE_DEVICE void normalize_strips(const In& x, const Out& y, const typename Sta
   typename Statistic::Factors factors[W];
   LATHE_UNROLL
   for (int j = 0; j < W; ++j)
-    factors[j] =
-        statistic.finish(states[Splits * extent_of<0, Kept>(x) + index + j], static_cast<float>(length * Group));
+    factors[j] = statistic.finish(states[Splits * extent_of<0, Kept>(x) + index + j], static_cast<float>(length));
   if (inside)
     normalize_strip<Kept, W, Unroll>(x, y, statistic, factors, affine, fusion, c, part.begin + thread_x() / TX,
                                      part.end, TY);

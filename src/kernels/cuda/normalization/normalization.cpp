@@ -13,10 +13,7 @@ namespace {
 class Writer {
  public:
   Writer(const Normalization& normalization, const Problem& problem, const RowShape& shape)
-      : n_(normalization),
-        space_(shape.kind == RowShape::strips && n_.by_channel ? *n_.by_channel : n_.space),
-        problem_(problem),
-        shape_(shape) {
+      : n_(normalization), space_(normalization.space), problem_(problem), shape_(shape) {
     columns_ = shape.kind == RowShape::columns || shape.kind == RowShape::strips;
     header_ = columns_ ? "normalization/columns.cuh" : "normalization/rows.cuh";
   }
@@ -37,8 +34,7 @@ class Writer {
     std::vector<SourceLaunch> launches{summarize()};
     if (columns_) launches.push_back(merge());
     const std::string call =
-        columns_ ? fmt::format("normalize_strips<{}, {}, {}>", block_arguments(), shape_.splits, n_.group)
-                 : fmt::format("normalize_parts<{}, {}>", block_arguments(), shape_.splits);
+        fmt::format("{}<{}, {}>", columns_ ? "normalize_strips" : "normalize_parts", block_arguments(), shape_.splits);
     launches.push_back(normalize(call, true));
     return launches;
   }
@@ -69,9 +65,9 @@ class Writer {
     constexpr int64_t kThreads = 128;
     Source source(header_);
     source.workspace("states", 0, n_.statistic.type + "::State");
-    const std::string call = fmt::format("merge_strips<{}, {}, {}>(states, {}, {});", kThreads, shape_.splits, n_.group,
+    const std::string call = fmt::format("merge_strips<{}, {}>(states, {}, {});", kThreads, shape_.splits,
                                          source.number(space_.rows()), statistic());
-    return source.finish(call, {ceildiv(space_.rows(), n_.group * kThreads / 32), 1, 1}, kThreads, 0);
+    return source.finish(call, {ceildiv(space_.rows(), kThreads / 32), 1, 1}, kThreads, 0);
   }
 
   SourceLaunch normalize(std::string_view call, bool from_states) const {
@@ -102,14 +98,7 @@ class Writer {
 };
 
 std::vector<Config> configs(const Problem& problem, const Normalization& normalization) {
-  const auto configs_of = [&](const IndexSpace& space) {
-    return row_configs(problem.target, space, true, normalization.statistic.state_bytes);
-  };
-  std::vector<Config> configs = configs_of(normalization.space);
-  if (normalization.by_channel)
-    for (Config& config : configs_of(*normalization.by_channel))
-      if (config.as<RowShape>().kind == RowShape::strips) configs.push_back(std::move(config));
-  return best_first(std::move(configs));
+  return row_configs(problem.target, normalization.space, true, normalization.statistic.state_bytes);
 }
 
 Result<Emission> emit(const Problem& problem, const Normalization& normalization, const Config& config) {

@@ -2,8 +2,6 @@
 // Rows that are normalised by a statistic of their own: what the tactics of normalisation and softmax share.
 #pragma once
 
-#include <optional>
-
 #include "kernels/axes_tactic.h"
 #include "kernels/cuda/index_space.h"
 #include "tuning/tactic.h"
@@ -24,10 +22,6 @@ struct Normalization {
   IndexSpace space;
   RowStatistic statistic;
   bool has_scale = false, has_bias = false;
-  // Of groups of so many channels that lie side by side: the same with a row for each channel, whose statistics are
-  // merged. Vectors are longer so, and chunks of a group are short.
-  std::optional<IndexSpace> by_channel = std::nullopt;
-  int64_t group = 1;
 };
 
 // Of rows along one axis, without scale and bias.

@@ -3,7 +3,6 @@
 #include "kernels/cuda/cuda_tactics.h"
 #include "kernels/cuda/normalization/normalization.h"
 #include "kernels/cuda/row_input.h"
-#include "kernels/cuda/row_shapes.h"
 
 namespace lathe::cuda {
 namespace {
@@ -16,10 +15,10 @@ Operand channel_column(Operand operand, int rank) {
   return operand;
 }
 
-// `groups`: rows are those of groups of channels, or else of channels.
-IndexSpace space_of(const Problem& problem, const RowNormalization& rows, bool groups) {
+Normalization normalization_of(const Problem& problem, const RowNormalization& rows) {
   const Operand& x = problem.inputs[0];
-  IndexSpace space(x);
+  Normalization normalization{IndexSpace(x), statistic_of(rows), problem.has_input(1), problem.has_input(2)};
+  IndexSpace& space = normalization.space;
   space.add(problem.outputs[0]);
   for (const size_t i : {1, 2})
     if (problem.has_input(i))
@@ -27,20 +26,8 @@ IndexSpace space_of(const Problem& problem, const RowNormalization& rows, bool g
   for (const Operand& operand : problem.operands) space.add(operand);
   add_prologue_operands(problem, space);
   for (int d = rows.first_axis; d < x.rank(); ++d) space.reduce(static_cast<size_t>(d));
-  if (groups) space.split(1, rows.groups);
+  if (rows.groups > 0) space.split(1, rows.groups);
   space.simplify();
-  return space;
-}
-
-Normalization normalization_of(const Problem& problem, const RowNormalization& rows) {
-  const bool groups = rows.groups > 0;
-  Normalization normalization{space_of(problem, rows, groups), statistic_of(rows), problem.has_input(1),
-                              problem.has_input(2)};
-  const std::optional<int64_t> channels = groups ? problem.inputs[0].dims[1].as_constant() : std::nullopt;
-  IndexSpace by_channel = space_of(problem, rows, false);
-  if (!channels || *channels <= rows.groups || !has_columns(by_channel)) return normalization;
-  normalization.by_channel = std::move(by_channel);
-  normalization.group = *channels / rows.groups;
   return normalization;
 }
 
