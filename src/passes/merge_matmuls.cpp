@@ -129,16 +129,21 @@ bool alternates(const Value& y) {
   });
 }
 
-std::optional<BiasedMatmul> moved_matmul_of(Node* node, const PassContext& context) {
+// With the constant row that is added, if there is one.
+std::optional<BiasedMatmul> biased_matmul_of(Node* node, const PassContext& context) {
   std::optional<BiasedMatmul> found = constant_matmul_of(node, context);
+  if (!found || !node->is(OpKind::matmul) || !found->result->has_single_use()) return found;
+  const Node* add = found->result->uses()[0].node;
+  Value* bias = is(add, ElementwiseOp::add) ? add->input(1) : nullptr;
+  const bool is_row = bias && bias->constant() && bias->rank() == 1 && bias->constant()->volume() == found->columns;
+  if (is_row) found->bias = bias, found->result = add->output();
+  return found;
+}
+
+std::optional<BiasedMatmul> moved_matmul_of(Node* node, const PassContext& context) {
+  const std::optional<BiasedMatmul> found = biased_matmul_of(node, context);
   if (!found || !node->is(OpKind::matmul)) return std::nullopt;
-  BiasedMatmul& biased = *found;
-  if (biased.result->has_single_use()) {
-    const Node* add = biased.result->uses()[0].node;
-    Value* bias = is(add, ElementwiseOp::add) ? add->input(1) : nullptr;
-    const bool is_row = bias && bias->constant() && bias->rank() == 1 && bias->constant()->volume() == biased.columns;
-    if (is_row) biased.bias = bias, biased.result = add->output();
-  }
+  const BiasedMatmul& biased = *found;
   const bool is_for_pairs = context.arithmetic.paired_columns && (alternates(*biased.result) || meeting_halves(biased));
   return is_only_moved(biased.result) && !is_for_pairs ? found : std::nullopt;
 }
@@ -241,11 +246,14 @@ Value* paired(Rewrite& r, const std::vector<BiasedMatmul>& parts) {
   return r.add(r.node->attributes(), std::move(operands));
 }
 
-Result<bool> replace_by_turns(Rewrite& r, Value* y, Value* first, Value* second) {
-  for (const auto& [half, start] : {std::pair(first, 0), std::pair(second, 1)}) {
+// `biases`: what is added to each, or none.
+Result<bool> replace_by_turns(Rewrite& r, Value* y, const Halves& halves, std::span<const Tensor> biases = {}) {
+  for (size_t i = 0; i < halves.size(); ++i) {
+    const auto start = static_cast<int64_t>(i);
     Value* part = r.add(SliceAttrs{}, {y, r.ints({start}), r.ints({INT64_MAX}), r.ints({-1}), r.ints({2})});
+    if (!biases.empty()) part = r.plus(part, r.constant(biases[i]));
     if (r.failed()) return false;
-    LATHE_TRY(r.graph().replace_uses(half, part));
+    LATHE_TRY(r.graph().replace_uses(halves[i], part));
   }
   return true;
 }
@@ -259,15 +267,23 @@ Result<bool> pair(Rewrite& r) {
     const std::optional<BiasedMatmul> b = constant_matmul_of(use.node, r.context);
     if (!b || b->columns != a->columns || !are_alike(*a, *b, r.context) || meeting_point(b->result) != meeting)
       continue;
-    return replace_by_turns(r, paired(r, {*a, *b}), a->result, b->result);
+    return replace_by_turns(r, paired(r, {*a, *b}), {a->result, b->result});
   }
   return false;
 }
 
 Result<bool> pair_halves(Rewrite& r) {
-  const std::optional<BiasedMatmul> both = constant_matmul_of(r.node, r.context);
+  const std::optional<BiasedMatmul> both = biased_matmul_of(r.node, r.context);
   const std::optional<Halves> halves = both ? meeting_halves(*both) : std::nullopt;
-  return halves ? replace_by_turns(r, paired(r, {*both}), (*halves)[0], (*halves)[1]) : Result<bool>(false);
+  if (!halves) return false;
+  std::vector<Tensor> biases;
+  if (both->bias) {
+    SplitAttrs in_halves;
+    in_halves.axis = 0;
+    LATHE_ASSIGN(biases, run_op(in_halves, std::array{*both->bias->constant()}, 2));
+    r.absorb(both->result->producer());
+  }
+  return replace_by_turns(r, paired(r, {*both}), *halves, biases);
 }
 
 }  // namespace
