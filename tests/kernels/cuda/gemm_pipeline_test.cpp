@@ -201,6 +201,32 @@ TEST_F(GemmPipeline, ColumnsNeedNotFillVectors) {
     }
 }
 
+// Rows that begin where no vector is aligned are written along rows.
+TEST_F(GemmPipeline, RowsMayBeginAnywhere) {
+  MatmulAttrs attrs;
+  attrs.transpose_b = true;
+  for (const auto& [n, type] : {std::pair(int64_t{263}, DType::f16), {262, DType::f16}, {263, DType::f32}}) {
+    Problem problem = product(attrs, DType::f16, 140, n, 64);
+    problem.outputs[0].dtype = type;
+    problem.operands = {operand(DType::f16, {n})};
+    problem.program = *parse_program("in=2; r2=add r0 r1; out r2");
+    int checked = 0;
+    for (Config config : pipelines(DType::f16, Major::k, Major::k)) {
+      auto tile = config.as<TileShape>();
+      if (tile.n != 128 || (n == 262 && tile.turns)) continue;
+      tile.by_rows = true, tile.stages = 3;
+      config.choice = tile;
+      CheckOptions options = exact(problem);
+      options.operands = {small_weights(DType::f16, {n})};
+      check(problem, config, options);
+      ++checked;
+    }
+    EXPECT_GE(checked, 3);
+  }
+  EXPECT_TRUE(configs_of(gemm_tactic(), product(attrs, DType::f16, 512, 50257, 768))[0].as<TileShape>().by_rows);
+  EXPECT_FALSE(configs_of(gemm_tactic(), product(attrs, DType::f16, 512, 50256, 768))[0].as<TileShape>().by_rows);
+}
+
 TEST_F(GemmPipeline, BatchesBroadcast) {
   const MatmulAttrs attrs;
   const auto batched = [&](Dims a, Dims b, Dims c) {

@@ -98,6 +98,13 @@ struct FusedSink {
     finish_several(v, row, at, counts, wanted, [&](int) -> const Columns<W>& { return held; });
   }
 
+  // Where an element of the result belongs.
+  LATHE_DEVICE_MEMBER typename Out::Type* at(long row, long column) const {
+    long c[Out::kRank];
+    find(row, column, c);
+    return out.data + offset_of(out, c);
+  }
+
   template <int W>
   LATHE_DEVICE_MEMBER void put(float (&v)[W], long row, long column, int count) const {
     long c[Out::kRank];
@@ -132,15 +139,17 @@ struct FusedSink {
                                           const int (&count)[N], const bool (&wanted)[N], const Held& held) const {
     long c[N][Out::kRank];
     LATHE_UNROLL
-    for (int k = 0; k < N; ++k) {
-      rows.coordinates(out, row[k], c[k]);
-      column_coordinates<D, kColumnDims>(out, first_column + column[k], c[k]);
-    }
+    for (int k = 0; k < N; ++k) find(row[k], column[k], c[k]);
     LATHE_UNROLL
     for (int k = 0; k < N; ++k) fusion.template apply<D, W>(v[k], c[k], count[k], held(k));
     LATHE_UNROLL
     for (int k = 0; k < N; ++k)
       if (wanted[k]) store_result<Fusion, D>(out, c[k], v[k], count[k]);
+  }
+
+  LATHE_DEVICE_MEMBER void find(long row, long column, long (&c)[Out::kRank]) const {
+    rows.coordinates(out, row, c);
+    column_coordinates<D, kColumnDims>(out, first_column + column, c);
   }
 };
 

@@ -50,6 +50,16 @@ int64_t fused_vector(const Ending& e) {
   return vector;
 }
 
+bool stores_by_rows(const Ending& e) {
+  constexpr int64_t kMostBytes = 4;  // of an access that is worse than one along a row
+  const Operand& out = e.problem.outputs[0];
+  const auto size = static_cast<int64_t>(size_of(out.dtype));
+  const bool is_plain = !e.problem.pairs && !e.rows && e.column == "0L" && e.column_dims == 1;
+  return is_plain && is_floating(out.dtype) && size <= kMostBytes && unit_dim(out) == e.dimension &&
+         vector_width(out) * size <= kMostBytes && mod(e.n, vector_width(out)) == Expr(0) &&
+         accumulator_type(e.dtype) == "float";
+}
+
 int64_t store_width(const Operand& output, int dimension, size_t column_dims) {
   const auto size = static_cast<int64_t>(size_of(output.dtype));
   int64_t width = size == 1 ? 16 : std::min<int64_t>(8, 16 / size);

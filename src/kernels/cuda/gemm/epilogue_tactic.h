@@ -57,6 +57,10 @@ struct Ending {
   size_t first_operand = 2;                   // of the emission's inputs: the program's
 };
 
+// Whether the output's rows begin where no vector is aligned, so that a pipeline's warps write along them
+// (gemm/row_sink.cuh).
+bool stores_by_rows(const Ending& ending);
+
 // Columns of the fused output that are finished at once; 1 also where neighbouring threads take neighbouring rows.
 int64_t fused_vector(const Ending& ending);
 

@@ -14,7 +14,9 @@ using gemm::TileShape;
 
 std::vector<Config> configs(const Problem& problem, const Product& p) {
   gemm::Extent extent = gemm::extent_of(problem, p);
-  extent.copied = gemm::can_copy(problem, p, gemm::ending_of(p, problem.inputs[0].dtype));
+  const gemm::Ending ending = gemm::ending_of(p, problem.inputs[0].dtype);
+  extent.copied = gemm::can_copy(problem, p, ending);
+  extent.by_rows = gemm::stores_by_rows(ending);
   return gemm::configs(extent);
 }
 

@@ -6,6 +6,7 @@
 
 #include "gemm/gemm.cuh"
 #include "gemm/pipeline_tile.cuh"
+#include "gemm/row_sink.cuh"
 
 namespace gemm {
 
@@ -17,7 +18,7 @@ struct MapPlace {
 
 // The ring of panels and its phase barriers: for each slot, that it is filled, and that it is empty; for each of two
 // groups, that the matrix units are its own. The host counts their bytes, too (kSlotBarrierBytes, kTurnBytes of
-// tile_tactic.cpp).
+// tile_tactic.cpp). What warps write along rows comes last.
 template <class Tile>
 struct PipelineMemory {
   char* shared;
@@ -209,7 +210,10 @@ LATHE_DEVICE void sink_vectors(const Sink& sink, Sum (&v)[N][W], long row, long 
     LATHE_UNROLL
     for (int k = 0; k < N; ++k) LATHE_UNROLL
     for (int i = 0; i < W; ++i) values[k][i] = static_cast<float>(v[k][i]);
-    sink.put_several(values, m, n, count, wanted);
+    if constexpr (kByRows<Sink>)
+      sink.put_rows_of_warp(values, m, n, count, row, rows, column, columns, step);
+    else
+      sink.put_several(values, m, n, count, wanted);
   } else {
     LATHE_UNROLL
     for (int k = 0; k < N; ++k)
@@ -266,10 +270,9 @@ LATHE_DEVICE void store_quads(const Tile& tile, const Sink& sink, long row, long
   // Of two tiles of rows and narrow vectors, the places of as many need more registers than there are.
   constexpr bool kFit = Tile::kRowTiles == 1 || W == 8;
   constexpr int kAtOnce = Sink::kAtOnce >= 4 && kFit && Tile::kN / 4 / W % 2 == 0 ? 2 : 1;
-  const int place = lane() & 3;
   const int warp_of_group = Tile::kGroups == 1 ? warp() : warp() % 4;  // no register to spare for what is 0
   row += warp_of_group * 16 + lane() / 4;
-  column += W == 8 ? place * 8 : W == 4 ? (place & 1) * 8 + (place & 2) * 2 : place * 2;
+  column += column_of_four<W>();
   if constexpr (kShort) {
     LATHE_UNROLL
     for (int group = 0; group < kGroups; group += kAtOnce)

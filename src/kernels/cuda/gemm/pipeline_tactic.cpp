@@ -68,12 +68,18 @@ void finish_pipeline(const Problem& problem, const Product& p, const TileShape& 
       tile_type(tile, dtype, p.a.major, p.b.major), source.number(e.m), source.number(e.n), source.number(p.k));
   body += declare_map(source, p, tile, dtype, true);
   body += declare_map(source, p, tile, dtype, false);
-  const Sink sink = declare_sink(source, e, tile.splits, emission);
+  Sink sink = declare_sink(source, e, tile.splits, emission);
+  if (tile.by_rows) {
+    const Operand& out = e.problem.outputs[0];
+    sink.text = fmt::format("gemm::row_sink<{}, {}>({}, shared + {})", vector_width(out), device_type(out.dtype),
+                            sink.text, staged_rows_begin(tile, dtype));
+  }
   constexpr int64_t kWidest = 8;  // columns that store_quads() gives a thread
   body += fmt::format(
       "const auto work = [&](unsigned i) {{ return gemm::work_of<Tile>(i, m, n, k, {}); }};\n"
       "  const auto product = gemm::pipeline_product(&map_a, &map_b, {}, work, place_a, place_b);\n"
-      "  gemm::run_pipeline<Tile, {}>(product, reinterpret_cast<char*>(dynamic_shared()),\n"
+      "  char* const shared = reinterpret_cast<char*>(dynamic_shared());\n"
+      "  gemm::run_pipeline<Tile, {}>(product, shared,\n"
       "                               [&](const Tile& tile, const gemm::Block& block) {{\n"
       "    const long batch = block.batch;\n"
       "    gemm::store_quads<{}, {}, {}>(tile, {}, block.row, m, block.column, n);\n"

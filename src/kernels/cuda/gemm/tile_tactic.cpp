@@ -224,6 +224,12 @@ void add_tiles(TileShape::Unit unit, std::span<const Shape> shapes, const Extent
   }
 }
 
+// Of a pipeline, behind its barriers: vectors of each thread that warps write along rows.
+int64_t staged_rows_bytes(const TileShape& tile) {
+  constexpr int64_t kWarpBytes = 512;
+  return tile.by_rows ? kWarpBytes * (tile.turns ? 8 : tile.m / tile.warp_m) : 0;
+}
+
 void add_pipelines(const Extent& e, std::vector<Config>& configs) {
   constexpr int64_t kRowBytes = 128, kMostStages = 8;
   for (const PipelineShape& s : kPipelineShapes) {
@@ -231,16 +237,16 @@ void add_pipelines(const Extent& e, std::vector<Config>& configs) {
     if (e.major_b == Major::mn && s.n / s.peers % 64 != 0) continue;
     const int64_t k = kRowBytes / static_cast<int64_t>(size_of(e.dtype)), warp_m = s.turns ? s.m / 4 : 16;
     TileShape t{TileShape::pipeline, s.m, s.n, k, warp_m, s.n};
-    t.peers = s.peers, t.turns = s.turns;
-    t.stages = std::min(kMostStages,
-                        (e.target.limits.shared_bytes - kTurnBytes) / ((s.m + s.n) * kRowBytes + kSlotBarrierBytes));
+    t.peers = s.peers, t.turns = s.turns, t.by_rows = e.by_rows;
+    const int64_t room = e.target.limits.shared_bytes - kTurnBytes - staged_rows_bytes(t);
+    t.stages = std::min(kMostStages, room / ((s.m + s.n) * kRowBytes + kSlotBarrierBytes));
     if (t.peers > e.target.limits.cluster || t.peers > e.target.cores) continue;
     constexpr int64_t kMostTwice = 192;  // columns whose sums fit registers beside those of a panel
     if (is_factor_float8(e.dtype) && (s.n > kMostTwice || s.turns)) continue;
     constexpr int64_t kMostSums = 128;  // of a thread, beside the places of operands of narrow vectors
     if (t.warp_m * t.warp_n / 32 > kMostSums && e.operands > 0 && size_of(e.output) > 2) continue;
     for (const int64_t splits : split_counts(t, e)) {
-      t.splits = splits;
+      t.splits = splits, t.by_rows = e.by_rows && splits == 1;
       configs.push_back({.text = text_of(t), .predicted_us = predict(t, e), .choice = t});
     }
   }
@@ -332,8 +338,12 @@ int64_t slabs(const TileShape& tile, DType dtype) {
 }
 
 int64_t shared_bytes(const TileShape& tile, DType dtype) {
-  if (tile.unit == TileShape::pipeline) return ring_bytes(tile, dtype) + tile.stages * kSlotBarrierBytes + kTurnBytes;
+  if (tile.unit == TileShape::pipeline) return staged_rows_begin(tile, dtype) + staged_rows_bytes(tile);
   return std::max(ring_bytes(tile, dtype), staging_bytes(tile, dtype, slabs(tile, dtype)));
+}
+
+int64_t staged_rows_begin(const TileShape& tile, DType dtype) {
+  return ring_bytes(tile, dtype) + tile.stages * kSlotBarrierBytes + kTurnBytes;
 }
 
 std::string accumulator_type(DType dtype) {

@@ -22,6 +22,7 @@ struct TileShape {
   bool cluster = false;            // the splits are blocks of a cluster, which add up their sums
   int64_t peers = 1;               // of a pipeline: blocks of a cluster, below each other, that share B
   bool turns = false;              // of a pipeline: two groups of warps have tiles of their own, and multiply in turns
+  bool by_rows = false;            // of a pipeline: warps write along rows (Extent::by_rows)
   bool adds_sums() const { return cluster || slices > 1; }  // of several warps or blocks, in the epilogue
   bool operator==(const TileShape&) const = default;
 };
@@ -36,6 +37,7 @@ struct Extent {
   int copy_width = 0;     // of A's loader where a thread stays in its column; 0 = any
   bool copied = false;    // the copy engine may bring both operands (gemm/pipeline.cuh)
   bool sparse = false;    // tiles are of sparse weights (gemm_sparse/gemm_sparse.cuh)
+  bool by_rows = false;   // results are written along rows by a pipeline (gemm/row_sink.cuh)
   Target target;
   int64_t taps = 1;       // how often A's elements are read, as parts of different rows
   int64_t operands = 0;   // of the program, that have an element for each of the output's
@@ -57,6 +59,7 @@ int64_t threads(const TileShape& tile);
 int64_t works(const TileShape& tile, const Extent& extent);  // of a pipeline: tiles that the blocks of a cluster take
 int64_t slabs(const TileShape& tile, DType dtype);           // pieces in which a warp's tile is staged
 int64_t shared_bytes(const TileShape& tile, DType dtype);    // of the ring and of the staging, which share memory
+int64_t staged_rows_begin(const TileShape& tile, DType dtype);  // of a pipeline: what warps write along rows
 std::string accumulator_type(DType dtype);
 size_t accumulator_size(DType dtype);
 std::string tile_type(const TileShape& tile, DType dtype, Major major_a, Major major_b);
