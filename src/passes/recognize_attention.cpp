@@ -100,8 +100,6 @@ class Recognition {
     AttentionMask masks(r_, lead_, rows_of(q_), rows_of(k_));
     Value* mask = masks.build(scores_, attrs_);
     reason_ = masks.reason();
-    if (reason_.empty() && !masks.note().empty())
-      r_.context.notes[r_.output()->name()] = "its mask is read for each query and key: " + masks.note();
     if (scores_.sinks)
       inputs.insert(inputs.end(), {mask, sinks_of_heads()});
     else if (mask)
@@ -112,7 +110,7 @@ class Recognition {
       refuse("its leading dimensions are not known");
       return cancel();
     }
-    note_floats();
+    note(masks.note());
     return r_.finish(r_.cast(factor_ == 1 ? y : r_.scaled(y, factor_), r_.output()->dtype()));
   }
 
@@ -221,10 +219,15 @@ class Recognition {
     return true;
   }
 
-  // Why an attention of 8-bit floats computes with others, for `inspect`.
-  void note_floats() const {
-    r_.context.notes.erase(r_.output()->name());
-    if (!floats_for_.empty()) r_.context.notes[r_.output()->name()] = "multiplies floats: " + floats_for_;
+  // For `inspect`: why an attention of 8-bit floats computes with others, and why its mask is read whole.
+  void note(const std::string& whole_mask) const {
+    std::string lines = floats_for_.empty() ? "" : "multiplies floats: " + floats_for_;
+    if (!whole_mask.empty())
+      lines += (lines.empty() ? "" : "\n") + ("its mask is read for each query and key: " + whole_mask);
+    if (lines.empty())
+      r_.context.notes.erase(r_.output()->name());
+    else
+      r_.context.notes[r_.output()->name()] = lines;
   }
 
   // What other passes have made levels of is dequantised again.
