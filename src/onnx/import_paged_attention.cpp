@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // PagedAttention of ONNX Runtime's domain: attention of tokens of several sequences, packed end to end, over keys and
 // values that lie in blocks of one pool. New keys and values are written there first. Numbers of blocks that a sequence
-// has no use for may be anything; a block that does not exist is not written, and a gather of it is what gathers make
-// of indices that lie outside.
+// has no use for may be anything; reads and writes of a block that does not exist are what gathers and
+// scatters make of indices that lie outside: on a CPU the run fails, on a GPU zeros are read and nothing is written.
 #include <cmath>
 
 #include "compose/count_up.h"
@@ -178,6 +178,7 @@ class PagedAttention {
   ir::Value* slots_of_tokens() {
     ir::Value* room = c_.binary(Op::min, lengths_, c_.mul(blocks_, block_));
     ir::Value* has_one = c_.binary(Op::less, places_, c_.gather(room, sequences_, 0));
+    has_one = c_.binary(Op::logical_and, has_one, c_.binary(Op::greater_equal, sequences_, c_.integer_scalar(0)));
     ir::Value* at = c_.plus(c_.mul(sequences_, blocks_), c_.divide(places_, block_));
     at = c_.binary(Op::min, at, c_.minus(c_.mul(batch_, blocks_), c_.ints({1})));
     ir::Value* number = c_.gather(c_.reshape(table_, {-1}), at, 0);

@@ -110,10 +110,13 @@ std::optional<Affine> affine_of(const Value* value, int depth) {
     if (!first || !step || !step->is_constant()) return std::nullopt;
     return Affine{*first, {*step->as_constant()}};
   }
-  if (is(node, Op::add)) return combined(node->input(0), node->input(1), 1, value->shape(), depth - 1);
-  if (is(node, Op::sub)) return combined(node->input(0), node->input(1), -1, value->shape(), depth - 1);
+  const bool is_signed = value->dtype() == DType::i32 || value->dtype() == DType::i64;
+  if (is(node, Op::add) && size_of(value->dtype()) >= 4)
+    return combined(node->input(0), node->input(1), 1, value->shape(), depth - 1);
+  if (is(node, Op::sub) && is_signed)  // others wrap where they would be negative
+    return combined(node->input(0), node->input(1), -1, value->shape(), depth - 1);
   if (is(node, Op::div) || is(node, Op::mod)) return affine_of_place(*node);
-  const bool is_integer_cast = node->is(OpKind::cast) && size_of(value->dtype()) >= 4 && is_integer(value->dtype());
+  const bool is_integer_cast = node->is(OpKind::cast) && is_signed;
   if (!is_integer_cast && !node->has_trait(kView) && !node->is(OpKind::expand)) return std::nullopt;
   const Value* input = node->input(0);
   const std::optional<Affine> inner = is_integer(input->dtype()) ? affine_of(input, depth - 1) : std::nullopt;

@@ -154,9 +154,12 @@ bool AttentionMask::may_be_infinite(const Placed& placed, const std::vector<Scor
   return farthest <= -placed.number / 8;
 }
 
-// Whether all keys of a query that sees none have the same score, so that its result is the mean of all values.
-bool AttentionMask::may_be_mean(const Placed& placed, const std::vector<ScoreChange>& changes, const Value* sinks) {
-  return changes.size() == 1 && !sinks && !placed.added && !placed.is_kept &&
+// Whether all keys of a query that sees none have the same score, so that its result is the mean of all values. Those
+// that a change before has hidden have -inf, and are none of them.
+bool AttentionMask::may_be_mean(const Placed& placed, const std::vector<ScoreChange>& changes,
+                                const Value* sinks) const {
+  const bool hides_some = !attrs_.mean_for_none && (attrs_.causal || attrs_.window > 0);
+  return changes.size() == 1 && !hides_some && !sinks && !placed.added && !placed.is_kept &&
          placed.number <= (changes[0].kind == Kind::add ? kLow : kLowestHalf);
 }
 

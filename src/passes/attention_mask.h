@@ -47,7 +47,7 @@ class AttentionMask {
   std::optional<ScoreChange> without_places(const ScoreChange& change, const Placed& placed);
   bool may_be_infinite(const Placed& placed, const std::vector<ScoreChange>& changes, size_t at,
                        const ir::Value* sinks) const;
-  static bool may_be_mean(const Placed& placed, const std::vector<ScoreChange>& changes, const ir::Value* sinks);
+  bool may_be_mean(const Placed& placed, const std::vector<ScoreChange>& changes, const ir::Value* sinks) const;
   ir::Value* all_of(const std::vector<ir::Value*>& conditions, bool hide_where_true);
   ir::Value* visible_keys(const ScoreChange& change);
   ir::Value* plus(ir::Value* mask, ir::Value* value);

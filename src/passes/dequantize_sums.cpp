@@ -40,6 +40,7 @@ std::optional<Sums> sums_of(ir::Value* value) {
   if (!is_product || !value->has_single_use() || value->rank() < 2) return std::nullopt;
   sums.product = value;
   sums.axis = node->is(OpKind::convolution) ? 1 : static_cast<size_t>(value->rank()) - 1;
+  if (node->is(OpKind::matmul) && node->attrs<MatmulAttrs>().transpose_a) return std::nullopt;
   Expr products = node->is(OpKind::convolution) ? Expr(1) : node->input(0)->shape().back();
   if (node->is(OpKind::convolution))
     for (size_t d = 1; d < node->input(1)->shape().size(); ++d) products *= node->input(1)->shape()[d];

@@ -29,7 +29,8 @@ struct AttentionParams {
   SeenKeys seen() const { return {causal, window}; }
   // Of a record, which comes from a file.
   bool sees_validly(bool adds_mask) const {
-    return window >= 0 && window <= SeenKeys::kMostWindow && !(mean_for_none && (has_sinks || adds_mask));
+    return window >= 0 && window <= SeenKeys::kMostWindow && !(mean_for_none && (has_sinks || adds_mask)) &&
+           !(bf16 && float8);
   }
   static constexpr auto members() {
     using P = AttentionParams;

@@ -123,7 +123,7 @@ float write_pairs(ScoreRow row, int64_t most, float largest, float factor) {
 float weigh_scores(const ScoreRow& scored) {
   const ScoreRow row = scored;
   float most = largest_with_sink(row, write_scores(row));
-  if (row.float8) most = (std::ceil(most * kLog2E) - 8) / kLog2E;
+  if (row.float8 && std::fabs(most) < 1e37f) most = (std::ceil(most * kLog2E) - 8) / kLog2E;  // others are whole
   const Vec largest = broadcast(most);
   const auto weight_at = [&](int64_t i) {
     const Vec weight = exp(load(row.scores + i) - largest);

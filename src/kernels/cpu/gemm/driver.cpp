@@ -302,13 +302,14 @@ const SplitFunctions* split_functions_here() {
   return functions;
 }
 
-bool is_split(const GemmProblem& problem) {
+// Whether threads that have such shares split floats.
+bool is_split(const GemmProblem& problem, const SplitShare& share) {
   return problem.needs.may_split && split_functions_here() && !problem.pairs && !problem.integers &&
-         problem.groups == 1 && pays_to_split(problem.rows, problem.panels.n, problem.panels.k);
+         problem.groups == 1 && pays_to_split(share.rows, share.columns, problem.panels.k);
 }
 
-void run_share(const GemmProblem& problem, const Share& share, std::byte* scratch) {
-  if (!is_split(problem)) return Worker(problem, scratch).run(share);
+void run_share(const GemmProblem& problem, const Share& share, bool splits, std::byte* scratch) {
+  if (!splits) return Worker(problem, scratch).run(share);
   const TileScratch taken = take_scratch(problem.needs, scratch);
   SplitWorker(problem, *split_functions_here(), tiles_of(problem), taken, reinterpret_cast<float*>(scratch)).run(share);
 }
@@ -322,13 +323,14 @@ bool valid(const Blocking& blocking) {
 
 size_t scratch_bytes(const Blocking& blocking, int64_t rows, int64_t k, const Needs& needs) {
   const int64_t floats = gathered_floats(k, needs) + partial_floats(blocking, rows, k);
-  const int64_t split = needs.may_split && split_functions_here() ? split_scratch_floats(rows, k, needs.taps) : 0;
+  const int64_t split = needs.may_split && split_functions_here() ? SplitScratch(rows, k).end : 0;
   return static_cast<size_t>(round_up(list_bytes(needs), 64) + round_up(tap_bytes(needs), 64) +
                              round_up(needs.edge_floats * kFloat, 64) + round_up(std::max(floats, split) * kFloat, 64));
 }
 
 void run_problem_alone(const GemmProblem& problem, std::byte* scratch) {
-  run_share(problem, {0, problem.rows, 0, problem.groups * problem.panels.count()}, scratch);
+  const bool splits = is_split(problem, {problem.rows, problem.panels, false, 1});
+  run_share(problem, {0, problem.rows, 0, problem.groups * problem.panels.count()}, splits, scratch);
 }
 
 void run_panels_alone(const GemmProblem& problem, int64_t first, int64_t last, std::byte* scratch) {
@@ -354,8 +356,9 @@ void run_problem(const GemmProblem& problem, std::byte* scratch, ThreadPool& poo
   const int64_t unit = problem.row_unit ? problem.row_unit : 1;
   const int64_t units = ceil_div(problem.rows, unit);
   const size_t stride = scratch_bytes(problem.blocking, problem.rows, problem.panels.k, problem.needs);
-  // B is split by each thread that multiplies its columns.
-  const bool by_columns = problem.blocking.split_columns || (is_split(problem) && panels >= 2 * pool.size());
+  const SplitShare split_share(problem.rows, problem.panels, problem.blocking.split_columns, pool.size());
+  const bool splits = is_split(problem, split_share);
+  const bool by_columns = splits ? split_share.by_columns : problem.blocking.split_columns;
   const int64_t grain = flops < 2 * kMinParallelFlops ? INT64_MAX / 4 : 1;
   pool.parallel_for(by_columns ? panels : units, grain, [&](int64_t begin, int64_t end, int worker) {
     Share share{0, problem.rows, 0, panels};
@@ -366,7 +369,7 @@ void run_problem(const GemmProblem& problem, std::byte* scratch, ThreadPool& poo
       share.first_row = begin * unit;
       share.last_row = std::min(end * unit, problem.rows);
     }
-    run_share(problem, share, scratch + worker * stride);
+    run_share(problem, share, splits, scratch + worker * stride);
   });
 }
 

@@ -6,13 +6,15 @@
 // the time (docs/decisions/0112-floats-of-three-terms.md).
 //
 // Floats that are no numbers, infinite, or too large for the first term, have a term that is no number, so that their
-// sums are none either: who multiplies makes those again in floats.
+// sums are none either: who multiplies makes those again in floats. Terms below 2^-126 are zeros to the registers: of
+// factors below 2^-110 the last ones are lost.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 
 #include "base/divide.h"
+#include "kernels/cpu/gemm/panels.h"
 #include "kernels/cpu/gemm/tile.h"
 
 namespace lathe::cpu::gemm {
@@ -53,18 +55,18 @@ struct SplitFunctions {
 
 // How rows and K are cut so that the terms of both factors stay in the second cache.
 struct SplitBlocks {
+  static constexpr int64_t kBytesOfA = 5 << 18, kMostSteps = 24;  // of a block: terms, and steps of K
   SplitBlocks(int64_t rows, int64_t k) : steps(ceil_div(k, kSplitDepth)) {
-    constexpr int64_t kMostSteps = 24, kBytesOfA = 5 << 18, kMostRows = 1024;
+    constexpr int64_t kMostRows = 1024;
     k_blocks = std::max<int64_t>(ceil_div(steps, kMostSteps), 1);
     block_steps = ceil_div(steps, k_blocks);
     const int64_t row_bytes = block_steps * kSplitDepth * kTerms * 2;
-    most_rows = std::min(kMostRows, kBytesOfA / std::max<int64_t>(row_bytes, 1) / 32 * 32);
+    constexpr int64_t kTile = 2 * kMatrixRegisterRows;
+    most_rows = std::min(kMostRows, kBytesOfA / std::max<int64_t>(row_bytes, 1) / kTile * kTile);
     const int64_t count = std::max<int64_t>(ceil_div(rows, most_rows), 1);
-    row_block = count == 1 ? rows : round_up(ceil_div(rows, count), 2 * kMatrixRegisterRows);  // whole tiles
+    row_block = count == 1 ? rows : round_up(ceil_div(rows, count), kTile);
   }
-  // Floats of the terms of so many rows of A, and of a register's rows of B.
-  int64_t row_floats() const { return steps * kSplitDepth * kTerms / 2; }
-  int64_t column_floats() const { return block_steps * kSplitDepth * kTerms / 2; }
+  int64_t row_floats() const { return steps * kSplitDepth * kTerms / 2; }  // of the terms of a row of A
 
   int64_t steps, k_blocks, block_steps;  // of K, and of its blocks
   int64_t most_rows, row_block;
@@ -80,6 +82,18 @@ inline double split_clocks(int64_t rows, int64_t n, int64_t k) {
   const auto times = static_cast<double>(ceil_div(rows, std::max<int64_t>(blocks.row_block, 1)));
   return depth * (all_rows * columns * 6 / 512 * 1.65 + times * columns * 0.75 + all_rows * 0.5);
 }
+
+// How threads share a product: by columns where there are enough panels, so that each column of B is split once. Rows
+// and columns of one of them.
+struct SplitShare {
+  SplitShare(int64_t rows, const Panels& panels, bool split_columns, int threads)
+      : by_columns(split_columns || panels.count() >= 2 * threads),
+        rows(by_columns ? rows : ceil_div<int64_t>(rows, threads)),
+        columns(by_columns ? ceil_div<int64_t>(panels.count(), threads) * panels.width : panels.n) {}
+  bool by_columns;
+  int64_t rows, columns;
+};
+
 // Whether that is less than what vectors take, which multiply 32 in a clock at best.
 inline bool pays_to_split(int64_t rows, int64_t n, int64_t k) {
   return k >= kSplitDepth && split_clocks(rows, n, k) < static_cast<double>(rows * k) * static_cast<double>(n) / 26;

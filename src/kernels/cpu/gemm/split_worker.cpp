@@ -10,17 +10,16 @@ namespace {
 
 constexpr int64_t kKeptColumns = 512;  // whose sums are kept from one block of K to the next
 
-int64_t whole_rows(const SplitBlocks& blocks, int64_t rows) {
-  return round_up<int64_t>(std::min(rows, blocks.most_rows), kMatrixRegisterRows);
-}
-
 }  // namespace
 
-int64_t split_scratch_floats(int64_t rows, int64_t k, int64_t taps) {
+SplitScratch::SplitScratch(int64_t rows, int64_t k) {
   const SplitBlocks blocks(rows, k);
-  const int64_t most = whole_rows(blocks, rows);
-  return most * blocks.row_floats() + kSplitColumns * blocks.column_floats() +
-         (blocks.k_blocks > 1 ? most * kKeptColumns : 0) + (taps > 1 ? blocks.steps * kSplitDepth : 0);
+  const int64_t whole = round_up<int64_t>(std::min(rows, blocks.most_rows), kMatrixRegisterRows);
+  constexpr int64_t kMostOfA = SplitBlocks::kBytesOfA / static_cast<int64_t>(sizeof(float));
+  const int64_t terms = whole * blocks.row_floats();
+  b = a + (rows < blocks.most_rows ? terms : std::max(terms, kMostOfA));
+  partial = b + kSplitColumns * std::min(blocks.steps, SplitBlocks::kMostSteps) * kSplitDepth * kTerms / 2;
+  end = partial + (blocks.k_blocks > 1 ? whole * kKeptColumns : 0);
 }
 
 SplitWorker::SplitWorker(const GemmProblem& problem, const SplitFunctions& functions, const TileTable& floats,
@@ -30,13 +29,10 @@ SplitWorker::SplitWorker(const GemmProblem& problem, const SplitFunctions& funct
       floats_(floats),
       scratch_(scratch),
       blocks_(problem.rows, problem.panels.k),
-      matrices_(functions.leave) {
-  const int64_t most = whole_rows(blocks_, problem.rows);
-  a_ = terms;
-  b_ = a_ + most * blocks_.row_floats();
-  partial_ = b_ + kSplitColumns * blocks_.column_floats();
-  row_ = partial_ + (blocks_.k_blocks > 1 ? most * kKeptColumns : 0);
-}
+      matrices_(functions.leave),
+      a_(terms + SplitScratch(problem.rows, problem.panels.k).a),
+      b_(terms + SplitScratch(problem.rows, problem.panels.k).b),
+      partial_(terms + SplitScratch(problem.rows, problem.panels.k).partial) {}
 
 void SplitWorker::run(const Share& share) {
   const int64_t rows = share.last_row - share.first_row, row_block = SplitBlocks(rows, problem_.panels.k).row_block;
@@ -51,31 +47,15 @@ void SplitWorker::run(const Share& share) {
   }
 }
 
-// Row `row` of the `count` that are listed, along all of K. Taps that are skipped are zeros.
-const float* SplitWorker::row_of(const TileTaps& filled, int row, int count) {
-  const auto at = [&](const Tap& tap) { return filled.a_rows[tap.list * count + row] + tap.a_offset; };
-  const int64_t taps = problem_.needs.taps;
-  if (taps == 1 && filled.taps->depth > 0) return at(*filled.taps);
-  for (int64_t i = 0; i < taps; ++i) {
-    const Tap &tap = filled.taps[i], &nominal = problem_.taps[i];
-    if (tap.depth > 0)
-      std::copy_n(at(tap), tap.depth, row_ + nominal.k);
-    else
-      std::fill_n(row_ + nominal.k, nominal.depth, 0.0f);
-  }
-  return row_;
-}
-
 void SplitWorker::split_rows() {
   const int64_t block = int64_t{height_} * kMatrixRegisterRows;
   for (int64_t group = 0; group < groups_; ++group) {
     float* to = a_ + group * height_ * blocks_.row_floats();
     const int count = static_cast<int>(std::min<int64_t>(height_, rows_ - group * height_));
     const TileTaps filled = problem_.source->fill(first_row_ + group * height_, count, scratch_);
-    for (int r = 0; r < height_; ++r) {
-      const float* row = r < count ? row_of(filled, r, count) : nullptr;
-      functions_.split_row(row, row ? problem_.panels.k : 0, blocks_.steps, to + r * kMatrixRegisterRows, block);
-    }
+    for (int r = 0; r < height_; ++r)
+      functions_.split_row(filled.a_rows[std::min(r, count - 1)] + filled.taps->a_offset,
+                           r < count ? problem_.panels.k : 0, blocks_.steps, to + r * kMatrixRegisterRows, block);
   }
 }
 

@@ -8,15 +8,19 @@
 
 namespace lathe::cpu::gemm {
 
-// Floats of scratch that a thread needs for so many rows at most, besides lists of rows and taps.
-int64_t split_scratch_floats(int64_t rows, int64_t k, int64_t taps);
+// Where a thread has what, in floats, for so many rows at most. More of either need no less.
+struct SplitScratch {
+  SplitScratch(int64_t rows, int64_t k);
+  int64_t a = 0;  // terms of a block of rows
+  int64_t b, partial, end;
+};
 
 // Blocks of rows, of each of which A is split once; blocks of K, whose sums are kept for the columns of a few panels;
 // and columns of a tile, which are split for all rows of the block.
 class SplitWorker {
  public:
-  // `floats`: the tiles that make sums again. `scratch`: where rows and taps are listed, as in a Worker; `terms`:
-  // split_scratch_floats().
+  // `floats`: the tiles that make sums again. `scratch`: where rows and taps are listed, as in a Worker; `terms`: a
+  // SplitScratch. The problem's taps are neighbours in one row of A.
   SplitWorker(const GemmProblem& problem, const SplitFunctions& functions, const TileTable& floats,
               const TileScratch& scratch, float* terms);
 
@@ -36,7 +40,6 @@ class SplitWorker {
   };
 
   void split_rows();
-  const float* row_of(const TileTaps& filled, int row, int count);
   void run_panels(int64_t first, int64_t last);
   Chunk chunk_at(int64_t first_panel, int64_t index) const;
   void run_chunk(const Chunk& chunk, const Depth& depth, const Chunk& next);
@@ -47,9 +50,9 @@ class SplitWorker {
   const SplitFunctions& functions_;
   const TileTable& floats_;
   TileScratch scratch_;
-  SplitBlocks blocks_;
+  const SplitBlocks blocks_;
   MatrixSetup matrices_;
-  float *a_ = nullptr, *b_ = nullptr, *partial_ = nullptr, *row_ = nullptr;
+  float *const a_, *const b_, *const partial_;
   int64_t first_row_ = 0, rows_ = 0;  // of the block
   int64_t groups_ = 0;                // of `height_` rows
   int height_ = 1;

@@ -39,7 +39,10 @@ RowBlocks blocks_of(int64_t rows, int64_t block) {
 
 class ProductCost {
  public:
-  ProductCost(const Target& target, const TiledProduct& product) : p_(product), core_(target, product.is_narrow) {
+  ProductCost(const Target& target, const TiledProduct& product)
+      : p_(product),
+        core_(target, product.is_narrow),
+        split_(product.rows, product.panels, product.blocking.split_columns, target.cores) {
     const int64_t k = p_.panels.k, panels = p_.groups * p_.panels.count();
     cores_ = core_.cores(static_cast<double>(p_.rows * k) * static_cast<double>(p_.panels.n * p_.groups));
     if (p_.blocking.split_columns) {
@@ -68,7 +71,7 @@ class ProductCost {
     // Each block of rows reads weights anew that the cache does not hold.
     if (!core_.stays_in_cache(weights)) weights *= static_cast<double>(blocks.count + (blocks.rest > 0 ? 1 : 0));
     if (k_blocks_ > 1) weights *= kBlockedWeights;
-    if (is_split()) clocks = split_clocks(rows_, panels_ * p_.panels.width, p_.panels.k);
+    if (is_split()) clocks = split_clocks(split_.rows, split_.columns, p_.panels.k);
     const double input =
         p_.input_bytes * static_cast<double>(rows_) / static_cast<double>(std::max<int64_t>(p_.rows, 1));
     const double of_others = p_.blocking.split_columns ? input * (1 - 1.0 / cores_) : 0;
@@ -98,11 +101,12 @@ class ProductCost {
 
   bool is_split() const {
     return p_.may_split && core_.has_matrix_registers() && p_.groups == 1 &&
-           pays_to_split(p_.rows, p_.panels.n, p_.panels.k);
+           pays_to_split(split_.rows, split_.columns, p_.panels.k);
   }
 
   const TiledProduct& p_;
   const TileCost core_;
+  const SplitShare split_;
   int cores_ = 1;
   int64_t rows_ = 0, panels_ = 0;  // of the busiest core
   int64_t k_blocks_ = 1;

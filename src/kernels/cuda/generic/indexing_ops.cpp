@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <numeric>
+
 #include "kernels/cuda/generic/op_source.h"
 #include "ops/rules.h"
 
@@ -111,7 +113,13 @@ Expr product(const Shape& dims, int64_t begin, int64_t end) {
   return volume(Shape(dims.begin() + begin, dims.begin() + end));
 }
 
-// Without a reduction, where all but the updates stays.
+// Without a reduction, where all but the updates stays: few of them, for each is looked for among those behind it.
+bool overwrites_few(const Problem& problem) {
+  constexpr int64_t kMostTuples = 4096;
+  const Dims& indices = problem.inputs[1].opt_dims;
+  return problem.in_place &&
+         std::accumulate(indices.begin(), indices.end() - 1, int64_t{1}, std::multiplies<>()) <= kMostTuples;
+}
 Emission emit_overwriting_in_place(const Problem& problem, int64_t depth) {
   constexpr uint32_t kThreads = 128;
   Emission emission;
@@ -154,7 +162,7 @@ Result<Emission> emit_scatter_nd(const Problem& problem) {
   LATHE_ASSIGN(const int64_t depth, tuple_depth(problem));
   const ScatterReduction reduction = problem.attrs<ScatterNdAttrs>().reduction;
   if (reduction == ScatterReduction::none)
-    return problem.in_place ? emit_overwriting_in_place(problem, depth) : emit_overwriting(problem, depth);
+    return overwrites_few(problem) ? emit_overwriting_in_place(problem, depth) : emit_overwriting(problem, depth);
   const Shape& dims = problem.outputs[0].dims;
   return Scatter(problem, reduction)
       .emit(fmt::format("scatter_nd<Attributes, {}>", depth), product(dims, depth, problem.outputs[0].rank()));
