@@ -321,10 +321,10 @@ TEST_F(Honoured, TilingLevelsMeasureMore) {
   constexpr int32_t kSize = 512;
   const std::vector<float> w(size_t{kSize} * kSize, 0.25f);
   ITensor* image = network->addInput("image", DataType::kFLOAT, Dims4(1, kSize, 16, 16));
-  network->markOutput(*network
-                           ->addConvolutionNd(*image, kSize, Dims2(1, 1),
-                                              Weights{DataType::kFLOAT, w.data(), kSize * kSize}, Weights{})
-                           ->getOutput(0));
+  network->markOutput(
+      *network
+           ->addConvolutionNd(*image, kSize, Dims2(1, 1), Weights{DataType::kFLOAT, w.data(), kSize * kSize}, Weights{})
+           ->getOutput(0));
   lathe::setBuildBudget(*config, 20);
   const auto predictions = [&] {
     log.text.clear();

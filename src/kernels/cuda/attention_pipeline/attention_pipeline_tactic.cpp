@@ -241,8 +241,7 @@ Matched match_attention_pipeline(const Problem& problem) {
   const auto columns = is_float8 ? std::span<const int64_t>(kFloat8Columns) : kInstructionColumns;
   const Heads heads{dtype, round_up(*problem.inputs[0].dims[3].as_constant(), is_float8 ? 32 : 16),
                     *std::ranges::lower_bound(columns, value_size),
-                    !changes_scores(problem) && attrs.softcap == 0 && attrs.scale > 0,
-                    problem.has_input(kSinksInput)};
+                    !changes_scores(problem) && attrs.softcap == 0 && attrs.scale > 0, problem.has_input(kSinksInput)};
   return match_form(problem, heads, configs, emit);
 }
 
