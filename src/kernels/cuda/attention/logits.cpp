@@ -63,7 +63,8 @@ TileCounts seen_tiles(const Problem& problem, int64_t queries, int64_t keys) {
   for (int64_t i = 0; i < tiles; ++i) {
     const int64_t first = seen.of(i * queries, rows, columns).first;
     const int64_t end = seen.of(std::min((i + 1) * queries, rows) - 1, rows, columns).end;
-    const auto here = static_cast<double>(ceil_div(end, keys) - first / keys);
+    const int64_t of_tile = ceil_div(end, keys) - first / keys;
+    const auto here = static_cast<double>(of_tile);
     counts.mean += here / static_cast<double>(tiles);
     counts.most = std::max(counts.most, here);
   }

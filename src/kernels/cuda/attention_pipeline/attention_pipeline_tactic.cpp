@@ -82,8 +82,9 @@ std::optional<Tiles> tiles_of(const Problem& problem, const Heads& heads, int64_
 double tile_clocks(const Problem& problem, const Heads& heads, const Tiles& tiles) {
   constexpr double kMatrixShare = 0.7, kScoreClocks = 0.105, kMaskedClocks = 0.15, kWait = 1.15, kTurnClocks = 120;
   const auto scores = static_cast<double>(tiles.queries() * tiles.keys);
-  const double multiply = scores * static_cast<double>((heads.size + heads.value_columns) * bytes_of(heads.dtype) / 2) /
-                          (kMatrixShare * problem.target.products.warpgroup_matrix);
+  const int64_t halves = (heads.size + heads.value_columns) * bytes_of(heads.dtype) / 2;
+  const double multiply =
+      scores * static_cast<double>(halves) / (kMatrixShare * problem.target.products.warpgroup_matrix);
   const double weigh = scores * (heads.linear ? kScoreClocks : kMaskedClocks);
   if (tiles.groups == 1 && tiles.resident == 1) return multiply + weigh + kTurnClocks;
   return kWait * std::max(multiply, weigh) + kTurnClocks;
