@@ -61,25 +61,20 @@ class GroupQueryAttention {
 
  private:
   void read_attributes() {
-    heads_ = c_.require_integer("num_heads"), kv_heads_ = c_.require_integer("kv_num_heads");
+    const GroupedHeads heads = read_grouped_heads(c_);
+    heads_ = heads.of_queries, kv_heads_ = heads.of_keys;
     attributes_.scale = c_.real("scale", 0);
     attributes_.softcap = c_.real("softcap", 0);
     causal_ = c_.flag("causal", true);
     window_ = c_.integer("local_window_size", -1);
     has_sink_ = c_.has(kSink) || c_.integer("smooth_softmax", -1) == 1;
     if (c_.failed()) return;
-    if (heads_ < 1 || kv_heads_ < 1 || heads_ % kv_heads_ != 0)
-      c_.invalid("num_heads is {}, expected a multiple of kv_num_heads, {}", heads_, kv_heads_);
     if (window_ >= 0 && !causal_) c_.invalid("local_window_size is {}, which needs causal", window_);
   }
 
   void refuse() {
-    for (const char* type : {"k_quant_type", "v_quant_type"})
-      if (c_.string(type, "NONE") != "NONE")
-        c_.unsupported("{} '{}' is not supported; give a cache of floats", type, c_.string(type, ""));
+    refuse_quantized_cache(c_, kKeyScale, kValueScale);
     c_.ignore({"kv_cache_bit_width"});
-    if (c_.has(kKeyScale) || c_.has(kValueScale))
-      c_.unsupported("k_scale and v_scale are not supported; give a cache of floats");
     if (c_.flag("sliding_window_cache", false))
       c_.unsupported("sliding_window_cache is not supported; give a cache of all tokens with local_window_size");
     if (c_.integer("qk_output", 0) != 0 || c_.wants(3))

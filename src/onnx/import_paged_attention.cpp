@@ -77,23 +77,18 @@ class PagedAttention {
   };
 
   void read_attributes() {
-    heads_ = c_.require_integer("num_heads"), kv_heads_ = c_.require_integer("kv_num_heads");
+    const GroupedHeads heads = read_grouped_heads(c_);
+    heads_ = heads.of_queries, kv_heads_ = heads.of_keys;
     attributes_.scale = c_.real("scale", 0);
     attributes_.softcap = c_.real("softcap", 0);
     causal_ = c_.flag("is_causal", true);
     window_ = c_.integer("local_window_size", -1);
     if (c_.failed()) return;
-    if (heads_ < 1 || kv_heads_ < 1 || heads_ % kv_heads_ != 0)
-      c_.invalid("num_heads is {}, expected a multiple of kv_num_heads, {}", heads_, kv_heads_);
     if (window_ < -1 || window_ == 0) c_.invalid("local_window_size is {}, expected a size, or -1 for none", window_);
   }
 
   void refuse() {
-    for (const char* type : {"k_quant_type", "v_quant_type"})
-      if (c_.string(type, "NONE") != "NONE")
-        c_.unsupported("{} '{}' is not supported; give a cache of floats", type, c_.string(type, ""));
-    if (c_.has(kKeyScale) || c_.has(kValueScale))
-      c_.unsupported("k_scale and v_scale are not supported; give a cache of floats");
+    refuse_quantized_cache(c_, kKeyScale, kValueScale);
     for (const char* type : {"k_cache_dtype", "v_cache_dtype"})
       if (const std::string name = c_.string(type, ""); !name.empty() && name != "float16" && name != "bfloat16")
         c_.unsupported("{} '{}' is not supported; give a cache of floats", type, name);
