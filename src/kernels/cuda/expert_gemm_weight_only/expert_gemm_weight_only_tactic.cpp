@@ -3,10 +3,14 @@
 #include <algorithm>
 
 #include "kernels/cuda/expert_gemm/expert_rows_tactic.h"
+#include "kernels/cuda/gemm_weight_only/apart_tactic.h"
 #include "kernels/cuda/gemm_weight_only/streamed_weights_tactic.h"
 #include "kernels/cuda/match.h"
 
 namespace lathe::cuda {
+
+Matched match_expert_gemm(const Problem& problem);
+
 namespace {
 
 using weight_only::PackedStream;
@@ -25,6 +29,10 @@ struct Blocks {
   RowParts parts() const { return {tile.rows, sorts}; }
 };
 
+weight_only::Apart apart(const Problem& problem, const ExpertWeightOnly& form) {
+  return {problem, form.weights, problem.attrs<ExpertMatmulAttrs>().transpose_w, match_expert_gemm};
+}
+
 std::vector<Config> configs(const Problem& problem, const ExpertWeightOnly& form) {
   constexpr size_t kMostConfigs = 12;
   const double sort_us = 1.5 * problem.target.launch_us;
@@ -42,7 +50,10 @@ std::vector<Config> configs(const Problem& problem, const ExpertWeightOnly& form
       if (rows.may_be_few(tile_rows))
         configs.push_back({.text = text + " few", .predicted_us = us, .choice = Blocks{{tile_rows, own}, false}});
     }
-  return best_first(std::move(configs), kMostConfigs);
+  configs = best_first(std::move(configs), kMostConfigs);
+  if (rows.rows.is_constant())
+    std::ranges::move(apart(problem, form).configs(rows.rows_of_each()), std::back_inserter(configs));
+  return best_first(std::move(configs));
 }
 
 SourceLaunch multiplying(const Problem& problem, const ExpertWeightOnly& form, const Blocks& blocks,
@@ -83,6 +94,8 @@ SourceLaunch multiplying(const Problem& problem, const ExpertWeightOnly& form, c
 }
 
 Result<Emission> emit(const Problem& problem, const ExpertWeightOnly& form, const Config& config) {
+  if (const auto* choice = std::any_cast<weight_only::ApartChoice>(&config.choice))
+    return apart(problem, form).emit(*choice);
   const auto& blocks = config.as<Blocks>();
   Emission emission;
   emission.with_program = false;

@@ -12,10 +12,11 @@ namespace {
 using gemm::Product;
 using gemm::TileShape;
 
+template <bool kMaps>
 std::vector<Config> configs(const Problem& problem, const Product& p) {
   gemm::Extent extent = gemm::extent_of(problem, p);
   const gemm::Ending ending = gemm::ending_of(p, problem.inputs[0].dtype);
-  extent.copied = gemm::can_copy(problem, p, ending);
+  extent.copied = kMaps && gemm::can_copy(problem, p, ending);
   extent.by_rows = gemm::stores_by_rows(ending);
   return gemm::configs(extent);
 }
@@ -48,12 +49,18 @@ Result<Emission> emit(const Problem& problem, const Product& p, const Config& co
   return emission;
 }
 
-}  // namespace
-
-Matched match_gemm(const Problem& problem) {
+template <bool kMaps>
+Matched match(const Problem& problem) {
   gemm::Product product;
   if (auto reason = gemm::describe_product(problem, product)) return refuse(*std::move(reason));
-  return match_form(problem, std::move(product), configs, emit);
+  return match_form(problem, std::move(product), configs<kMaps>, emit);
 }
+
+}  // namespace
+
+Matched match_gemm(const Problem& problem) { return match<true>(problem); }
+
+// Where the second factor is in the workspace, which maps of the copy engine cannot name.
+Matched match_gemm_in_workspace(const Problem& problem) { return match<false>(problem); }
 
 }  // namespace lathe::cuda

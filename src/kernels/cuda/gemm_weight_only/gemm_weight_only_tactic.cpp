@@ -4,10 +4,14 @@
 
 #include "kernels/cuda/gemm/epilogue_tactic.h"
 #include "kernels/cuda/gemm/matrices_tactic.h"
+#include "kernels/cuda/gemm_weight_only/apart_tactic.h"
 #include "kernels/cuda/gemm_weight_only/streamed_weights_tactic.h"
 #include "kernels/cuda/match.h"
 
 namespace lathe::cuda {
+
+Matched match_gemm_in_workspace(const Problem& problem);
+
 namespace {
 
 using weight_only::PackedStream;
@@ -23,8 +27,15 @@ struct WeightOnly {
   int64_t opt_m = 0;
 };
 
+weight_only::Apart apart(const Problem& problem, const WeightOnly& form) {
+  return {problem, form.weights, problem.attrs<MatmulAttrs>().transpose_b, match_gemm_in_workspace};
+}
+
 std::vector<Config> configs(const Problem& problem, const WeightOnly& form) {
-  return form.weights.configs(problem.target, form.opt_m);
+  std::vector<Config> configs = form.weights.configs(problem.target, form.opt_m);
+  if (form.product.m.is_constant())
+    std::ranges::move(apart(problem, form).configs(form.opt_m), std::back_inserter(configs));
+  return best_first(std::move(configs));
 }
 
 SourceLaunch launch_of(const Problem& problem, const WeightOnly& form, const StreamTile& tile, const Expr& is_wanted,
@@ -62,6 +73,8 @@ SourceLaunch launch_of(const Problem& problem, const WeightOnly& form, const Str
 
 // Two launches where the rows are open, of which one has no blocks: few rows, as they are measured, and any.
 Result<Emission> emit(const Problem& problem, const WeightOnly& form, const Config& config) {
+  if (const auto* choice = std::any_cast<weight_only::ApartChoice>(&config.choice))
+    return apart(problem, form).emit(*choice);
   const PackedStream& weights = form.weights;
   Emission emission;
   emission.with_program = false;

@@ -46,6 +46,7 @@ PackedStream::PackedStream(std::vector<PackedWeights> matrices, DType dtype, con
 
 int64_t PackedStream::slices() const { return ceil_div(first().n(), kColumns); }
 int64_t PackedStream::panels() const { return ceil_div(first().k(), kPanel); }
+double PackedStream::element_bytes() const { return first().bits() / 8.0 + 2.0 / static_cast<double>(first().block()); }
 int64_t PackedStream::scale_blocks() const { return ceil_div(first().k(), first().block()); }
 
 // offset_of() in gemm_weight_only.cuh.
@@ -127,11 +128,15 @@ int64_t PackedStream::staged_bytes(const StreamTile& tile, int64_t rows, int wid
 }
 
 std::vector<Config> PackedStream::configs(const Target& target, int64_t rows, int64_t used) const {
-  constexpr double kShareOfTensorCores = 0.2, kSeen = 0.1;  // of what the longer part hides
-  constexpr int64_t kMostWarps = 64;                        // for each multiprocessor, in all
+  // Of tall tiles, which leave blocks no shared memory for another: measured, 128 rows of each of 8 matrices.
+  constexpr double kShareOfTensorCores = 0.2, kOfTallTiles = 0.12;
+  constexpr double kSeen = 0.1;       // of what the longer part hides
+  constexpr int64_t kMostWarps = 64;  // for each multiprocessor, in all
   const double products = static_cast<double>(first().k()) * static_cast<double>(first().n() * used);
-  const double bytes = products * (first().bits() / 8.0 + 2.0 / static_cast<double>(first().block()));
-  const double each = is_scalar_ ? target.products.f32 : target.products.matrix * kShareOfTensorCores;
+  const double bytes = products * element_bytes();
+  const bool is_tall = tile_rows(rows) > 32;
+  const double each =
+      is_scalar_ ? target.products.f32 : target.products.matrix * (is_tall ? kOfTallTiles : kShareOfTensorCores);
   const auto at_once = static_cast<double>(std::max<int64_t>(rows, is_scalar_ ? 1 : 8));
   const double computing = products * at_once / (std::max(each, 1.0) * target.cores * target.clock_mhz);
   std::vector<Config> configs;
@@ -142,7 +147,7 @@ std::vector<Config> PackedStream::configs(const Target& target, int64_t rows, in
     gemv::PanelStream launch = stream(blocks);
     launch.slices *= used;
     if (warps > 1 && (warps > panels() || launch.slices * warps > kMostWarps * target.cores)) continue;
-    if (warps * blocks.groups > 4 && tile_rows(rows) > 32) continue;  // shared memory
+    if (warps * blocks.groups > 4 && is_tall) continue;  // shared memory
     const double memory = launch.predicted_us(bytes, target);
     configs.push_back({.text = blocks.groups > 1 ? fmt::format("warps={} slices={}", warps, blocks.groups)
                                                  : fmt::format("warps={}", warps),
@@ -166,13 +171,16 @@ std::string PackedStream::argument(std::string_view matrix) const {
                      has_zeros_ ? "Z_.data" + at(pairs) : "nullptr");
 }
 
+std::string PackedStream::columns_type() const {
+  return fmt::format("weight_only::PackedColumns<{}, {}, {}, {}, {}, {}>", device_type(scale_type()), first().bits(),
+                     has_zeros_, code_type(first().dtype()), first().k(), first().block());
+}
+
 std::string PackedStream::tile_type(const StreamTile& tile, std::string_view rows, int width, int64_t staged) const {
   const std::string_view type = device_type(dtype_), code = code_type(first().dtype());
   const gemv::PanelStream stream = this->stream(tile.blocks);
   const int bits = first().bits();
-  const std::string columns =
-      fmt::format("weight_only::PackedColumns<{}, {}, {}, {}, {}, {}>", device_type(scale_type()), bits, has_zeros_,
-                  code, first().k(), first().block());
+  const std::string columns = columns_type();
   if (is_scalar_)
     return fmt::format("weight_only::ScalarTile<{}, {}, {}, {}, {}, {}, {}, {}, {}>", columns, type, bits,
                        tile.blocks.warps, tile.rows, stream.ahead(), stream.own(), width, code);

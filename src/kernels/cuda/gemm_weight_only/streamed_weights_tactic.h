@@ -31,6 +31,10 @@ class PackedStream {
 
   const PackedWeights& first() const { return matrices_[0]; }
   int64_t matrices() const { return static_cast<int64_t>(matrices_.size()); }
+  DType dtype() const { return dtype_; }  // of the rows
+  int64_t slices() const;                 // of columns, of a matrix
+  int64_t panels() const;                 // of a slice
+  double element_bytes() const;           // with its share of a scale
   bool has_zeros() const { return has_zeros_; }
   bool is_scalar() const { return is_scalar_; }  // matrix units do not multiply the type
   // Inputs of the emission that they are: codes, scales, and zeros if there are any.
@@ -51,12 +55,11 @@ class PackedStream {
   void declare(Source& source, const Emission& emission) const;
   // The argument of run() that they are: those of the matrix that is numbered by the text, "" = the only one.
   std::string argument(std::string_view matrix) const;
+  std::string columns_type() const;
   // `rows`: the type that says where a row begins, with `width` neighbours that are read at once.
   std::string tile_type(const StreamTile& tile, std::string_view rows, int width, int64_t staged) const;
 
  private:
-  int64_t slices() const;
-  int64_t panels() const;
   int64_t scale_blocks() const;
   DType scale_type() const { return is_scalar_ ? DType::f32 : dtype_; }
   int offset(int64_t n) const;

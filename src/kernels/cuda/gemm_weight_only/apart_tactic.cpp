@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cuda/gemm_weight_only/apart_tactic.h"
+
+#include "base/divide.h"
+#include "kernels/cuda/gemm/tile_cost_tactic.h"
+#include "kernels/match_tactic.h"
+
+namespace lathe::cuda::weight_only {
+namespace {
+
+constexpr int64_t kVector = 8;  // elements that are written at once
+
+// The second factor as it is dequantised: K-major, each matrix behind the one before.
+Operand wide_operand(const Operand& packed, DType dtype, bool transposed) {
+  Operand wide;
+  wide.dtype = dtype, wide.dims = packed.dims, wide.opt_dims = packed.opt_dims;
+  const size_t rank = wide.dims.size(), n = rank - (transposed ? 2 : 1), k = rank - (transposed ? 1 : 2);
+  wide.strides.resize(rank), wide.opt_strides.resize(rank);
+  Expr stride = 1;
+  int64_t opt_stride = 1;
+  const auto put = [&](size_t d, int64_t multiple) {
+    wide.strides[d] = stride, wide.opt_strides[d] = opt_stride;
+    stride = stride * (multiple > 1 ? ceildiv(wide.dims[d], multiple) * multiple : wide.dims[d]);
+    opt_stride *= round_up(wide.opt_dims[d], multiple);
+  };
+  put(k, kVector), put(n, 1);
+  for (size_t d = rank - 2; d-- > 0;) put(d, 1);
+  return wide;
+}
+
+}  // namespace
+
+Apart::Apart(const Problem& problem, const PackedStream& weights, bool transposed, Matched (*product)(const Problem&))
+    : weights_(weights), product_(product), wide_(problem) {
+  wide_.inputs[1] = wide_operand(problem.inputs[1], problem.inputs[0].dtype, transposed);
+}
+
+Expr Apart::wide_bytes() const {
+  const PackedWeights& first = weights_.first();
+  return weights_.matrices() * first.n() * round_up(first.k(), kVector) *
+         static_cast<int64_t>(size_of(weights_.dtype()));
+}
+
+std::vector<Config> Apart::configs(int64_t rows) const {
+  constexpr size_t kMostConfigs = 3;
+  if (weights_.is_scalar() || rows <= weights_.tile_rows(1)) return {};
+  const Matched product = product_(wide_);
+  if (!product) return {};
+  const auto elements =
+      static_cast<double>(weights_.matrices()) * static_cast<double>(weights_.first().k() * weights_.first().n());
+  const double bytes = elements * (weights_.element_bytes() + static_cast<double>(size_of(weights_.dtype())));
+  const double dequantizing_us = wide_.target.launch_us + gemm::memory_us(bytes, wide_.target);
+  std::vector<Config> configs;
+  for (const Config& each : (*product)->configs())
+    configs.push_back({.text = "apart " + each.text,
+                       .predicted_us = each.predicted_us + dequantizing_us,
+                       .choice = ApartChoice{each}});
+  return best_first(std::move(configs), kMostConfigs);
+}
+
+SourceLaunch Apart::dequantizing(const Emission& emission) const {
+  constexpr int64_t kWarps = 8;
+  const PackedWeights& first = weights_.first();
+  const int64_t slices = weights_.matrices() * weights_.slices();
+  Source source("gemm_weight_only/dequantize.cuh");
+  weights_.declare(source, emission);
+  source.workspace("wide", 0, device_type(weights_.dtype()));
+  const std::string call =
+      fmt::format("weight_only::dequantize<{}, {}, {}, {}, {}>({}, {}, wide);", weights_.columns_type(),
+                  device_type(weights_.dtype()), first.n(), first.k(), kWarps, weights_.argument(""), slices);
+  return source.finish(call, {ceil_div(slices * weights_.panels(), kWarps), 1, 1}, static_cast<uint32_t>(kWarps * 32),
+                       0);
+}
+
+Result<Emission> Apart::emit(const ApartChoice& choice) const {
+  const Matched matched = product_(wide_);
+  LATHE_ASSIGN(Emission product, (*matched)->emit(choice.product));
+  Emission emission;
+  emission.with_program = product.with_program;
+  emission.inputs = {product.inputs[0]};
+  LATHE_TRY(weights_.pack_into(emission));
+  const Expr bytes = wide_bytes();
+  std::vector<LaunchArg> places = {{LaunchArg::input, 0, {}}};  // of the product's inputs
+  for (size_t i = 1; i < product.inputs.size(); ++i) {
+    const StepInput& input = product.inputs[i];
+    if (input.kind == StepInput::input && input.index == 1) {
+      places.push_back({LaunchArg::workspace, 0, 0});
+      continue;
+    }
+    places.push_back({LaunchArg::input, static_cast<uint32_t>(emission.inputs.size()), {}});
+    emission.inputs.push_back(input);
+  }
+  emission.launches.push_back(dequantizing(emission));
+  for (SourceLaunch& each : product.launches) {
+    for (LaunchArg& arg : each.launch.args) {
+      if (arg.kind == LaunchArg::input)
+        arg = places[arg.index];
+      else if (arg.kind == LaunchArg::workspace)
+        arg.value += bytes;
+    }
+    emission.launches.push_back(std::move(each));
+  }
+  emission.workspace = bytes + product.workspace;
+  return emission;
+}
+
+}  // namespace lathe::cuda::weight_only
