@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "device/cuda/architecture.h"
 #include "fixtures/ask_tactic.h"
@@ -114,6 +115,28 @@ TEST(CudaApart, IsPredictedWhereRowsAreMany) {
   EXPECT_FALSE(is_apart(best(96)[0])) << best(96)[0].text;
   // Of few rows each matrix is read once, as it is.
   EXPECT_TRUE(std::ranges::none_of(best(64), is_apart));
+}
+
+// A run of few rows would write all of the weights, too.
+TEST(CudaApart, IsNotForOpenRows) {
+  const std::vector<int64_t> symbols = {1024};
+  const Expr rows = Expr::symbol(0);
+  const ExpertMatmulAttrs by_experts;
+  const MatmulAttrs by_one;
+  const auto offered = [&](const Tactic& tactic, const Attributes& attrs, std::vector<Operand> others, Dims dims) {
+    const Weights weights = weights_of(dims, 1);
+    others.insert(others.begin() + 1, operand(DType::i8, dims));
+    Problem problem =
+        op_problem(attrs, std::move(others), {symbolic_operand(DType::f16, {rows, dims.back()}, symbols)});
+    problem.symbols = symbols;
+    pack(problem, weights);
+    const std::vector<Config> configs = configs_of(tactic, problem);
+    return configs.empty() || std::ranges::any_of(configs, is_apart);
+  };
+  const Operand x = symbolic_operand(DType::f16, {rows, 64}, symbols),
+                ids = symbolic_operand(DType::i64, {rows}, symbols);
+  EXPECT_FALSE(offered(gemm_weight_only_tactic(), by_one, {x}, {64, 32}));
+  EXPECT_FALSE(offered(expert_gemm_weight_only_tactic(), by_experts, {x, ids}, {4, 64, 32}));
 }
 
 }  // namespace
