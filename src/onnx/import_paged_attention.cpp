@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // PagedAttention of ONNX Runtime's domain: attention of tokens of several sequences, packed end to end, over keys and
 // values that lie in blocks of one pool. New keys and values are written there first. Numbers of blocks that a sequence
-// has no use for may be anything; reads and writes of a block that does not exist are what gathers and
-// scatters make of indices that lie outside: on a CPU the run fails, on a GPU zeros are read and nothing is written.
+// has no use for may be anything; reads and writes of a block that does not exist are what gathers and scatters make of
+// indices that lie outside: on a CPU the run fails, on a GPU zeros are read and nothing is written.
 #include <cmath>
 
 #include "compose/count_up.h"

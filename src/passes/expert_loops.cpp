@@ -27,10 +27,6 @@ const Value* behind_views(const Value* value) {
   return value;
 }
 
-bool is_last_axis(int64_t axis, const Value* value) {
-  return axis == -1 || axis == static_cast<int64_t>(value->rank()) - 1;
-}
-
 // The indices of a topk along its last axis, which is of a known size: [tokens, choices].
 std::optional<Choices> chosen_of(Value* value, int64_t experts) {
   const Node* topk = made_by(value, OpKind::topk);

@@ -126,6 +126,10 @@ bool near(double a, double b) { return std::fabs(a - b) <= 1e-3 * std::fabs(b); 
 
 bool same_shape(const ir::Value* a, const ir::Value* b) { return a->shape() == b->shape(); }
 
+bool is_last_axis(int64_t axis, const ir::Value* value) {
+  return axis == -1 || axis == static_cast<int64_t>(value->rank()) - 1;
+}
+
 bool commutes(ElementwiseOp op) {
   switch (op) {
     case ElementwiseOp::add:

@@ -51,6 +51,7 @@ std::optional<WithScalar> match_shifted(const ir::Value* value);  // x + c or x 
 std::optional<int64_t> reduced_axis(const ir::Value* value, ReduceOp op, const ir::Value* x);
 
 bool same_shape(const ir::Value* a, const ir::Value* b);
+bool is_last_axis(int64_t axis, const ir::Value* value);
 bool commutes(ElementwiseOp op);
 
 // A product flattened: factor * leaves[0] * leaves[1] * ... Inner multiplications must have no other reader. Powers

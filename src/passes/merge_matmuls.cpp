@@ -88,12 +88,11 @@ const Node* meeting_point(const Value* value) {
 // The columns of a product in two halves.
 using Halves = std::array<Value*, 2>;
 std::optional<Halves> halves_of(const Value& y, int64_t columns) {
-  const auto is_last = [&](int64_t axis) { return axis == -1 || axis == static_cast<int64_t>(y.rank()) - 1; };
   Halves halves = {};
   if (y.is_graph_output() || columns % 2 != 0) return std::nullopt;
   if (y.has_single_use() && y.uses()[0].node->is(OpKind::split)) {
     Node& split = *y.uses()[0].node;
-    if (split.num_outputs() != 2 || !is_last(split.attrs<SplitAttrs>().axis)) return std::nullopt;
+    if (split.num_outputs() != 2 || !is_last_axis(split.attrs<SplitAttrs>().axis, &y)) return std::nullopt;
     halves = {split.output(0), split.output(1)};
   } else {
     if (y.uses().size() != 2) return std::nullopt;
@@ -101,7 +100,7 @@ std::optional<Halves> halves_of(const Value& y, int64_t columns) {
       const Node& slice = *use.node;
       if (!slice.is(OpKind::slice) || use.index != 0 || slice.num_inputs() < 4) return std::nullopt;
       const std::optional<Ints> first = ints_of(slice.input(1)), axis = ints_of(slice.input(3));
-      if (!first || first->size() != 1 || !axis || axis->size() != 1 || !is_last((*axis)[0]) ||
+      if (!first || first->size() != 1 || !axis || axis->size() != 1 || !is_last_axis((*axis)[0], &y) ||
           (slice.num_inputs() > 4 && slice.input(4) && ints_of(slice.input(4)) != Ints{1}) ||
           ((*first)[0] != 0 && (*first)[0] != columns / 2))
         return std::nullopt;

@@ -143,21 +143,25 @@ TEST(Attention, Masks) {
       }
 }
 
+// Of many keys few rows have room for their scores, and more of those that see few. Queries may be so many more than
+// keys.
+Case of_some_or_many_keys(std::mt19937& random, bool is_long, int64_t more_queries) {
+  const int64_t keys = is_long ? 1100 : pick_between(random, 1, 400), shared = pick_between(random, 1, 2);
+  return {pick_between(random, 1, 2),
+          shared * pick_between(random, 1, 2),
+          shared,
+          is_long ? 150 : pick_between(random, 1, keys + more_queries),
+          keys,
+          24,
+          40};
+}
+
 // Blocks of keys that a row's mask hides at either end are left out, but of rows of which it hides all.
 TEST(Attention, KeysThatMasksHideAtEitherEnd) {
   constexpr float kInfinite = std::numeric_limits<float>::infinity(), kLowest = std::numeric_limits<float>::lowest();
   std::mt19937 random(9);
   for (int i = 0; i < 40; ++i) {
-    // Of many keys few rows have room for their scores, and more of those that see few.
-    const bool is_long = i % 9 == 0;
-    const int64_t keys = is_long ? 1100 : pick_between(random, 1, 400), shared = pick_between(random, 1, 2);
-    Case c{pick_between(random, 1, 2),
-           shared * pick_between(random, 1, 2),
-           shared,
-           is_long ? 150 : pick_between(random, 1, keys),
-           keys,
-           24,
-           40};
+    Case c = of_some_or_many_keys(random, i % 9 == 0, 0);
     c.attrs.scale = 0.3;
     c.attrs.zeros_for_nan = true;
     c.attrs.hidden = i % 3 == 0 ? kLowest : i % 3 == 1 ? -kInfinite : -3;
@@ -175,15 +179,7 @@ TEST(Attention, KeysThatMasksHideAtEitherEnd) {
 TEST(Attention, Windows) {
   std::mt19937 random(10);
   for (int i = 0; i < 60; ++i) {
-    const bool is_long = i % 9 == 0;
-    const int64_t keys = is_long ? 1100 : pick_between(random, 1, 400), shared = pick_between(random, 1, 2);
-    Case c{pick_between(random, 1, 2),
-           shared * pick_between(random, 1, 2),
-           shared,
-           is_long ? 150 : pick_between(random, 1, keys + 20),
-           keys,
-           24,
-           40};
+    Case c = of_some_or_many_keys(random, i % 9 == 0, 20);
     c.attrs.scale = i % 6 == 0 ? -0.3 : 0.3;
     c.attrs.causal = i % 3 != 0;
     c.attrs.window = pick_between(random, 1, 200);

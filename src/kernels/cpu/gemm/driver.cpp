@@ -305,7 +305,7 @@ const SplitFunctions* split_functions_here() {
 // Whether threads that have such shares split floats.
 bool is_split(const GemmProblem& problem, const SplitShare& share) {
   return problem.needs.may_split && split_functions_here() && !problem.pairs && !problem.integers &&
-         problem.groups == 1 && pays_to_split(share.rows, share.columns, problem.panels.k);
+         problem.groups == 1 && share.pays(problem.panels.k);
 }
 
 void run_share(const GemmProblem& problem, const Share& share, bool splits, std::byte* scratch) {

@@ -74,8 +74,8 @@ std::vector<Config> configs(const Problem& problem, const gemm::GemmShape& shape
                                                             : gemm::candidates(shape, problem.target.cores);
   const int64_t rows = shares_b(problem) ? shape.batch * shape.m : shape.m;
   std::erase_if(choices, [&](const gemm::Blocking& choice) {
-    return (rounds(problem) || gemm::pays_to_split(rows, shape.n, shape.k)) &&
-           !gemm::has_whole_tiles(problem.target, choice);
+    const gemm::SplitShare share(rows, {shape.k, shape.n, choice.width}, choice.split_columns, problem.target.cores);
+    return (rounds(problem) || share.pays(shape.k)) && !gemm::has_whole_tiles(problem.target, choice);
   });
   return configs_of(
       choices, [&](const gemm::Blocking& blocking) { return gemm::to_text(blocking) + type; },

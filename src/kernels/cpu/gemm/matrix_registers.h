@@ -29,7 +29,8 @@ LATHE_INLINE void clear_matrix() {
   asm volatile("tilezero %%tmm%c0" ::"i"(kNumber));
 }
 
-LATHE_INLINE void release_matrices() { asm volatile("tilerelease"); }
+// What a thread calls that has set them up.
+inline void release_matrices() { asm volatile("tilerelease"); }
 
 struct UnsignedBytes {
   template <int kSums, int kLeft, int kRight>

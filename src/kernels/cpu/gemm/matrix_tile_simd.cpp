@@ -16,8 +16,6 @@ namespace {
 using gemm::Tap;
 using gemm::TileTable;
 
-void leave() { release_matrices(); }
-
 // Up to 16 rows of A, as taps list them.
 class Rows {
  public:
@@ -346,7 +344,7 @@ TileTable table_of(const gemm::TileFunction (&functions)[2]) {
   table.lanes = kLanes;
   table.vectors = 2;
   table.has_equal_tiles = true;
-  table.leave = leave;
+  table.leave = release_matrices;
   table.gather = gather;
   for (int v = 0; v < 2; ++v) {
     table.max_rows[v] = gemm::kMatrixTileRows[v];

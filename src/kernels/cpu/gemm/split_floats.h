@@ -83,6 +83,11 @@ inline double split_clocks(int64_t rows, int64_t n, int64_t k) {
   return depth * (all_rows * columns * 6 / 512 * 1.65 + times * columns * 0.75 + all_rows * 0.5);
 }
 
+// Whether that is less than what vectors take, which multiply 32 in a clock at best.
+inline bool pays_to_split(int64_t rows, int64_t n, int64_t k) {
+  return k >= kSplitDepth && split_clocks(rows, n, k) < static_cast<double>(rows * k) * static_cast<double>(n) / 26;
+}
+
 // How threads share a product: by columns where there are enough panels, so that each column of B is split once. Rows
 // and columns of one of them.
 struct SplitShare {
@@ -90,14 +95,11 @@ struct SplitShare {
       : by_columns(split_columns || panels.count() >= 2 * threads),
         rows(by_columns ? rows : ceil_div<int64_t>(rows, threads)),
         columns(by_columns ? ceil_div<int64_t>(panels.count(), threads) * panels.width : panels.n) {}
+  bool pays(int64_t k) const { return pays_to_split(rows, columns, k); }
+
   bool by_columns;
   int64_t rows, columns;
 };
-
-// Whether that is less than what vectors take, which multiply 32 in a clock at best.
-inline bool pays_to_split(int64_t rows, int64_t n, int64_t k) {
-  return k >= kSplitDepth && split_clocks(rows, n, k) < static_cast<double>(rows * k) * static_cast<double>(n) / 26;
-}
 
 }  // namespace lathe::cpu::gemm
 

@@ -129,12 +129,10 @@ bool are_finite(const float* sums, int64_t stride, int rows, int halves) {
   return _mm512_test_epi32_mask(reinterpret_cast<__m512i>(none), reinterpret_cast<__m512i>(none)) == 0;
 }
 
-void leave() { release_matrices(); }
-
 }  // namespace
 
 const gemm::SplitFunctions* split_functions() {
-  static const gemm::SplitFunctions functions{split_row, split_columns, multiply, are_finite, leave};
+  static const gemm::SplitFunctions functions{split_row, split_columns, multiply, are_finite, release_matrices};
   return &functions;
 }
 

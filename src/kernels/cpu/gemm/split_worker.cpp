@@ -17,7 +17,7 @@ SplitScratch::SplitScratch(int64_t rows, int64_t k) {
   const int64_t whole = round_up<int64_t>(std::min(rows, blocks.most_rows), kMatrixRegisterRows);
   constexpr int64_t kMostOfA = SplitBlocks::kBytesOfA / static_cast<int64_t>(sizeof(float));
   const int64_t terms = whole * blocks.row_floats();
-  b = a + (rows < blocks.most_rows ? terms : std::max(terms, kMostOfA));
+  b = rows < blocks.most_rows ? terms : std::max(terms, kMostOfA);
   partial = b + kSplitColumns * std::min(blocks.steps, SplitBlocks::kMostSteps) * kSplitDepth * kTerms / 2;
   end = partial + (blocks.k_blocks > 1 ? whole * kKeptColumns : 0);
 }
@@ -30,9 +30,10 @@ SplitWorker::SplitWorker(const GemmProblem& problem, const SplitFunctions& funct
       scratch_(scratch),
       blocks_(problem.rows, problem.panels.k),
       matrices_(functions.leave),
-      a_(terms + SplitScratch(problem.rows, problem.panels.k).a),
-      b_(terms + SplitScratch(problem.rows, problem.panels.k).b),
-      partial_(terms + SplitScratch(problem.rows, problem.panels.k).partial) {}
+      places_(problem.rows, problem.panels.k),
+      a_(terms),
+      b_(terms + places_.b),
+      partial_(terms + places_.partial) {}
 
 void SplitWorker::run(const Share& share) {
   const int64_t rows = share.last_row - share.first_row, row_block = SplitBlocks(rows, problem_.panels.k).row_block;

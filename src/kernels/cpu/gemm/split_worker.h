@@ -11,8 +11,7 @@ namespace lathe::cpu::gemm {
 // Where a thread has what, in floats, for so many rows at most. More of either need no less.
 struct SplitScratch {
   SplitScratch(int64_t rows, int64_t k);
-  int64_t a = 0;  // terms of a block of rows
-  int64_t b, partial, end;
+  int64_t b, partial, end;  // terms of a block of rows are in front
 };
 
 // Blocks of rows, of each of which A is split once; blocks of K, whose sums are kept for the columns of a few panels;
@@ -52,6 +51,7 @@ class SplitWorker {
   TileScratch scratch_;
   const SplitBlocks blocks_;
   MatrixSetup matrices_;
+  const SplitScratch places_;
   float *const a_, *const b_, *const partial_;
   int64_t first_row_ = 0, rows_ = 0;  // of the block
   int64_t groups_ = 0;                // of `height_` rows

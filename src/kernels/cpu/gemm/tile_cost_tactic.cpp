@@ -100,8 +100,7 @@ class ProductCost {
   }
 
   bool is_split() const {
-    return p_.may_split && core_.has_matrix_registers() && p_.groups == 1 &&
-           pays_to_split(split_.rows, split_.columns, p_.panels.k);
+    return p_.may_split && core_.has_matrix_registers() && p_.groups == 1 && split_.pays(p_.panels.k);
   }
 
   const TiledProduct& p_;
