@@ -3,7 +3,6 @@
 // of a sequence are free. New tokens are written behind those of their sequence, whether the cache has room for them,
 // as a buffer that past and present share, or grows by them.
 #include <algorithm>
-#include <cmath>
 
 #include "base/seen_keys.h"
 #include "compose/count_up.h"
@@ -56,15 +55,12 @@ class GroupQueryAttention {
     std::vector<ir::Value*> inputs{q_, k_, v_};
     if (mask || has_sink_) inputs.push_back(mask);
     if (has_sink_) inputs.push_back(sinks());
-    c_.set_output(0, merge_heads(c_, c_.add(attributes_, std::move(inputs))));
+    c_.set_output(0, merge_heads(c_, c_.add(grouped_.attributes, std::move(inputs))));
   }
 
  private:
   void read_attributes() {
-    const GroupedHeads heads = read_grouped_heads(c_);
-    heads_ = heads.of_queries, kv_heads_ = heads.of_keys;
-    attributes_.scale = c_.real("scale", 0);
-    attributes_.softcap = c_.real("softcap", 0);
+    grouped_ = read_grouped_heads(c_);
     causal_ = c_.flag("causal", true);
     window_ = c_.integer("local_window_size", -1);
     has_sink_ = c_.has(kSink) || c_.integer("smooth_softmax", -1) == 1;
@@ -93,10 +89,9 @@ class GroupQueryAttention {
     for (const size_t i : {kPastKey, kPastValue})
       if (c_.has(i)) require_rank(c_, i, c_.input(i), "batch, heads, tokens, size");
     if (c_.failed()) return;
-    const auto heads = read_heads_of(c_, {query, c_.input(kKey), c_.input(kValue)}, heads_, kv_heads_);
+    const auto heads = read_heads_of(c_, {query, c_.input(kKey), c_.input(kValue)}, grouped_);
     if (!heads) return;
     q_ = heads->q, k_ = heads->k, v_ = heads->v;
-    if (attributes_.scale == 0) attributes_.scale = 1 / std::sqrt(static_cast<double>(*c_.dim(q_, 3).as_constant()));
   }
 
   // Where the first new token of each sequence is, i64[batch], and which token of its sequence each query is. Where
@@ -140,8 +135,8 @@ class GroupQueryAttention {
   // [batch or 1, 1, queries, keys]
   ir::Value* seen() {
     const bool is_by_place = causal_ && !c_.has(kPastKey) && window_ != 0;
-    attributes_.causal = is_by_place;
-    attributes_.window = is_by_place ? std::clamp<int64_t>(window_, 0, SeenKeys::kMostWindow) : 0;
+    grouped_.attributes.causal = is_by_place;
+    grouped_.attributes.window = is_by_place ? std::clamp<int64_t>(window_, 0, SeenKeys::kMostWindow) : 0;
     if (is_by_place) return nullptr;
     ir::Value* keys = count_up(c_, c_.shape_of(k_, 2, 3));
     if (!causal_) return c_.binary(Op::less, keys, c_.unsqueeze(lengths_, {1, 2, 3}));
@@ -154,14 +149,14 @@ class GroupQueryAttention {
 
   // A number of each head, with no value; the softmax plus 1 has one of 0.
   ir::Value* sinks() {
-    if (c_.has(kSink)) return c_.reshape(c_.input(kSink), {heads_});
-    return c_.filled(0, q_->dtype(), {heads_});
+    if (c_.has(kSink)) return c_.reshape(c_.input(kSink), {grouped_.of_queries});
+    return c_.filled(0, q_->dtype(), {grouped_.of_queries});
   }
 
   NodeContext& c_;
   PreparedHeads prepared_;
-  AttentionAttrs attributes_;
-  int64_t heads_ = 0, kv_heads_ = 0, window_ = -1;
+  GroupedHeads grouped_;
+  int64_t window_ = -1;
   bool causal_ = true, has_sink_ = false;
   ir::Value *q_ = nullptr, *k_ = nullptr, *v_ = nullptr;
   ir::Value *lengths_ = nullptr, *total_ = nullptr, *first_ = nullptr, *places_ = nullptr;

@@ -3,8 +3,6 @@
 // values that lie in blocks of one pool. New keys and values are written there first. Numbers of blocks that a sequence
 // has no use for may be anything; reads and writes of a block that does not exist are what gathers and scatters make of
 // indices that lie outside: on a CPU the run fails, on a GPU zeros are read and nothing is written.
-#include <cmath>
-
 #include "compose/count_up.h"
 #include "compose/paged_cache.h"
 #include "onnx/heads.h"
@@ -62,8 +60,8 @@ class PagedAttention {
     std::vector<ir::Value*> inputs{rows.queries, read_blocks(c_, keys, rows.table),
                                    read_blocks(c_, values, rows.table)};
     inputs.push_back(visible_to(rows));
-    if (c_.has(kSink)) inputs.push_back(c_.reshape(c_.input(kSink), {heads_}));
-    ir::Value* y = merge_heads(c_, c_.add(attributes_, std::move(inputs)));
+    if (c_.has(kSink)) inputs.push_back(c_.reshape(c_.input(kSink), {grouped_.of_queries}));
+    ir::Value* y = merge_heads(c_, c_.add(grouped_.attributes, std::move(inputs)));
     c_.set_output(0, is_step ? c_.squeeze(y, {1}) : packed(y));
   }
 
@@ -77,10 +75,7 @@ class PagedAttention {
   };
 
   void read_attributes() {
-    const GroupedHeads heads = read_grouped_heads(c_);
-    heads_ = heads.of_queries, kv_heads_ = heads.of_keys;
-    attributes_.scale = c_.real("scale", 0);
-    attributes_.softcap = c_.real("softcap", 0);
+    grouped_ = read_grouped_heads(c_);
     causal_ = c_.flag("is_causal", true);
     window_ = c_.integer("local_window_size", -1);
     if (c_.failed()) return;
@@ -119,10 +114,9 @@ class PagedAttention {
     }
     if (c_.failed()) return;
     const auto whole = [&](size_t i) { return c_.has(i) ? c_.unsqueeze(c_.input(i), {0}) : nullptr; };
-    const auto heads = read_heads_of(c_, {whole(kQuery), whole(kKey), whole(kValue)}, heads_, kv_heads_);
+    const auto heads = read_heads_of(c_, {whole(kQuery), whole(kKey), whole(kValue)}, grouped_);
     if (!heads) return;
     q_ = heads->q, k_ = heads->k, v_ = heads->v;
-    if (attributes_.scale == 0) attributes_.scale = 1 / std::sqrt(static_cast<double>(*c_.dim(q_, 3).as_constant()));
   }
 
   // The table has 0 for blocks without keys. It is unsigned, so that numbers below 0 are those of no block.
@@ -227,8 +221,8 @@ class PagedAttention {
 
   NodeContext& c_;
   PreparedHeads prepared_;
-  AttentionAttrs attributes_;
-  int64_t heads_ = 0, kv_heads_ = 0, window_ = -1;
+  GroupedHeads grouped_;
+  int64_t window_ = -1;
   bool causal_ = true;
   ir::Value *q_ = nullptr, *k_ = nullptr, *v_ = nullptr;
   // Of sequences: their number, their first tokens and the ends, how many keys were there and are there then, and how

@@ -53,12 +53,31 @@ ir::Value* mask_of(NodeContext& c, const RuntimeAttention& how) {
 
 }  // namespace
 
-std::optional<AttentionHeads> read_heads_of(NodeContext& c, const AttentionHeads& rows, int64_t heads, int64_t shared) {
-  const int64_t all = rows.k ? heads : heads + 2 * shared;
+GroupedHeads read_grouped_heads(NodeContext& c) {
+  GroupedHeads grouped{c.require_integer("num_heads"), c.require_integer("kv_num_heads"), {}};
+  grouped.attributes.scale = c.real("scale", 0);
+  grouped.attributes.softcap = c.real("softcap", 0);
+  if (!c.failed() && (grouped.of_queries < 1 || grouped.of_keys < 1 || grouped.of_queries % grouped.of_keys != 0))
+    c.invalid("num_heads is {}, expected a multiple of kv_num_heads, {}", grouped.of_queries, grouped.of_keys);
+  return grouped;
+}
+
+void refuse_quantized_cache(NodeContext& c, size_t key_scale, size_t value_scale) {
+  for (const char* type : {"k_quant_type", "v_quant_type"})
+    if (c.string(type, "NONE") != "NONE")
+      c.unsupported("{} '{}' is not supported; give a cache of floats", type, c.string(type, ""));
+  if (c.has(key_scale) || c.has(value_scale))
+    c.unsupported("k_scale and v_scale are not supported; give a cache of floats");
+}
+
+std::optional<AttentionHeads> read_heads_of(NodeContext& c, const AttentionHeads& rows, GroupedHeads& grouped) {
+  const int64_t heads = grouped.of_queries, shared = grouped.of_keys, all = rows.k ? heads : heads + 2 * shared;
   const std::optional<int64_t> width = c.dim(rows.q, 2).as_constant();
   if (!width) c.unsupported("the last dimension of the query must be known");
   if (width && *width % all != 0) c.invalid("the query has rows of {}, which are not those of {} heads", *width, all);
   if (c.failed()) return std::nullopt;
+  const int64_t size = *width / all;
+  if (grouped.attributes.scale == 0) grouped.attributes.scale = 1 / std::sqrt(static_cast<double>(size));
   ir::Value* q = split_heads(c, rows.q, all);
   if (rows.k) return AttentionHeads{q, split_heads(c, rows.k, shared), split_heads(c, rows.v, shared)};
   return AttentionHeads{c.slice(q, 1, 0, heads), c.slice(q, 1, heads, heads + shared),

@@ -13,9 +13,18 @@ struct AttentionHeads {
   ir::Value *q, *k, *v;
 };
 
-// Heads of rows [batch, tokens, size] that lie next to each other: those of keys and values are `shared`, and lie
-// behind those of queries where `rows` has no keys and values (null). nullopt after an error.
-std::optional<AttentionHeads> read_heads_of(NodeContext& c, const AttentionHeads& rows, int64_t heads, int64_t shared);
+// Operators whose heads of keys are shared by several of queries.
+struct GroupedHeads {
+  int64_t of_queries = 0, of_keys = 0;
+  AttentionAttrs attributes;  // as far as the operators have them alike: scale, 0 until heads are read, and softcap
+};
+GroupedHeads read_grouped_heads(NodeContext& c);
+// Caches of other types than floats; the arguments are numbers of inputs.
+void refuse_quantized_cache(NodeContext& c, size_t key_scale, size_t value_scale);
+// Heads of rows [batch, tokens, size] that lie next to each other: those of keys and values lie behind those of queries
+// where `rows` has no keys and values (null). A scale of 0 becomes the inverse root of their size. nullopt after an
+// error.
+std::optional<AttentionHeads> read_heads_of(NodeContext& c, const AttentionHeads& rows, GroupedHeads& grouped);
 
 struct RuntimeAttention {
   int64_t heads = 0;
