@@ -51,7 +51,7 @@ Result<std::vector<Tensor>> run_kernel(const Backend& backend, const Tactic& tac
                                        const std::vector<Tensor>& prologue_operands = {});
 Result<> check_kernel(const Backend& backend, const Tactic& tactic, const Problem& problem, const Config& config,
                       const CheckOptions& options);
-// The first configuration, or all. A tactic that refuses is an error.
+// The first configuration, or all but later ones that would spill registers. A tactic that refuses is an error.
 Result<> check_first(const Backend& backend, const Tactic& tactic, const Problem& problem,
                      const CheckOptions& options = {});
 Result<> check_tactic(const Backend& backend, const Tactic& tactic, const Problem& problem,
