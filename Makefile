@@ -11,7 +11,7 @@ DATE := $(shell date +%F)
 # What a user of Lathe needs; tests and developers' programs are built where they are run.
 PROGRAMS := lathe_cli trtexec example_classify
 
-.PHONY: help format packages python demo-python lint-tools test-data setup configure build everything test demo demo-text wheel lint bench gpu-check test-exports test-tensorflow test-torch test-releases clean
+.PHONY: help format packages python demo-python lint-tools test-data setup configure build everything test demo demo-text wheel lint bench gpu-check test-exports test-tensorflow test-optimum test-torch test-releases clean
 help:
 	@echo "make demo    a trained network becomes an engine and answers on real input"
 	@echo "             (DEVICE=cuda: on a GPU)"
@@ -24,6 +24,7 @@ help:
 	@echo "make test-exports    exports many architectures with PyTorch (installs it: 6 GB) and compares their engines with it;"
 	@echo "                     DEVICES='cpu cuda' says where, LATHE_EXPORTS_PYTHON names a Python that has PyTorch already"
 	@echo "make test-tensorflow  the same for TensorFlow's, by tf2onnx (installs both: 1.5 GB)"
+	@echo "make test-optimum  the same for Optimum's, also after ONNX Runtime's optimiser (installs both, and PyTorch: 5 GB)"
 	@echo "make test-torch  compiles many architectures with torch.compile(backend=\"lathe\") and lathe.torch (installs PyTorch: 6 GB)"
 	@echo "make test-releases   builds every release and runs its plans in all later ones; minutes for each"
 	@echo "make gpu-check   on a GPU: checks every kernel, times kernels and networks, prints tables"
@@ -93,6 +94,11 @@ test-tensorflow: everything
 	@cmake/setup.sh build tensorflow
 	@.cache/tensorflow/bin/python tools/exports/test_exports.py --framework tensorflow --build $(BUILD) --jobs $(JOBS) \
 	  $(if $(DEVICES),--devices $(DEVICES)) --json bench/results/$(DATE)-tensorflow.json --markdown bench/results/$(DATE)-tensorflow.md
+
+test-optimum: everything
+	@cmake/setup.sh build optimum
+	@.cache/optimum/bin/python tools/exports/test_exports.py --framework optimum --build $(BUILD) --jobs $(JOBS) \
+	  $(if $(DEVICES),--devices $(DEVICES)) --json bench/results/$(DATE)-optimum.json --markdown bench/results/$(DATE)-optimum.md
 
 test-torch: everything
 	@[ -n "$(LATHE_EXPORTS_PYTHON)" ] || cmake/setup.sh build exports

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Installs what cmake/packages.txt lists for the given groups and makes the Python environment .venv from
-# requirements.txt (group python; group demo: from examples/digits/requirements.txt, which is a part of it) and .cache/exports
-# from tools/exports/requirements.txt (group exports), .cache/tensorflow from tools/exports/tensorflow_requirements.txt (group
-# tensorflow) and .cache/lint from cmake/lint_requirements.txt (group lint). Quick, and
-# needs no network, when everything is there already.
+# requirements.txt (group python; group demo: from examples/digits/requirements.txt, which is a part of it), .cache/exports
+# from tools/exports/requirements.txt (group exports), .cache/tensorflow and .cache/optimum from their own files there (groups
+# tensorflow, optimum) and .cache/lint from cmake/lint_requirements.txt (group lint). Quick, and needs no network, when
+# everything is there already.
 # usage: cmake/setup.sh GROUP...
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -67,4 +67,5 @@ fi
 [[ " $* " != *" python "* ]] || make_venv .venv requirements.txt
 [[ " $* " != *" exports "* ]] || make_venv .cache/exports tools/exports/requirements.txt
 [[ " $* " != *" tensorflow "* ]] || make_venv .cache/tensorflow tools/exports/tensorflow_requirements.txt
+[[ " $* " != *" optimum "* ]] || make_venv .cache/optimum tools/exports/optimum_requirements.txt
 [[ " $* " != *" lint "* ]] || make_venv .cache/lint cmake/lint_requirements.txt

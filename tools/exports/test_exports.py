@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Exports many architectures with PyTorch, or with TensorFlow, builds each, and compares the engines with what the framework
-gives at several sets of sizes.
+"""Exports many architectures with PyTorch, with TensorFlow or with Optimum, builds each, and compares the engines with what the
+framework gives at several sets of sizes.
 
   make test-exports
   make test-tensorflow
+  make test-optimum
   python3 tools/exports/test_exports.py --build build --only 'bert|swin' --variants torchscript-open --keep
   python3 tools/exports/test_exports.py --build build --devices cuda cuda-f16 --jobs 14 --budget 480 --json exports.json
 
@@ -30,7 +31,8 @@ import traceback
 os.environ |= {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_VERBOSITY": "error", "OMP_NUM_THREADS": "1"}
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-FRAMEWORKS = {"pytorch": ("models", "export"), "tensorflow": ("tensorflow_models", "tensorflow_export")}  # modules of models, of exports
+FRAMEWORKS = {"pytorch": ("models", "export"), "tensorflow": ("tensorflow_models", "tensorflow_export"),
+              "optimum": ("optimum_models", "optimum_export")}  # modules of models, of exports
 
 
 def default_devices(lathe):
