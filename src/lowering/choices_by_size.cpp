@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "device/open_numbers.h"
+#include "tuning/sizes.h"
 
 namespace lathe {
 namespace {
@@ -57,22 +58,10 @@ bool are_possible(const plan::Plan& plan, std::span<const int64_t> sizes) {
   });
 }
 
-bool has_value(const Shape& shape, std::span<const int64_t> symbols, std::span<const Symbol> declared, Dims& values) {
-  values.clear();
-  for (const Expr& each : shape) {
-    const std::optional<int64_t> value = each.evaluate(symbols);
-    if (!value || depends_on_data(each, declared)) return false;
-    values.push_back(*value);
-  }
-  return true;
-}
-
-bool set_sizes(std::vector<Operand>& operands, std::span<const int64_t> symbols, std::span<const Symbol> declared) {
-  return std::ranges::all_of(operands, [&](Operand& operand) {
-    return has_value(operand.dims, symbols, declared, operand.opt_dims) &&
-           has_value(operand.strides, symbols, declared, operand.opt_strides) &&
-           std::ranges::all_of(operand.opt_dims, [](int64_t dim) { return dim > 0; }) &&
-           set_sizes(operand.operands, symbols, declared);
+bool depend_on_data(const std::vector<Operand>& operands, std::span<const Symbol> declared) {
+  return std::ranges::any_of(operands, [&](const Operand& operand) {
+    return depends_on_data(operand.dims, declared) || depends_on_data(operand.strides, declared) ||
+           depend_on_data(operand.operands, declared);
   });
 }
 
@@ -218,11 +207,9 @@ std::optional<Problem> at_sizes(const Problem& problem, std::span<const int64_t>
   if (!elements.is_valid() || elements.is_constant() ||
       elements.evaluate(symbols) == elements.evaluate(problem.symbols))
     return std::nullopt;
-  Problem other = problem;
-  other.symbols.assign(symbols.begin(), symbols.end());
-  for (auto* list : {&other.inputs, &other.operands, &other.outputs})
-    if (!set_sizes(*list, symbols, declared)) return std::nullopt;
-  return other;
+  for (const auto* list : {&problem.inputs, &problem.operands, &problem.outputs})
+    if (depend_on_data(*list, declared)) return std::nullopt;
+  return with_symbols(problem, symbols);
 }
 
 std::optional<StepForm> form_like(const Emission& first, Emission emission) {

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
+#include <functional>
 #include <set>
 #include <string>
 #include <vector>
@@ -12,6 +14,7 @@
 #include "kernels/cuda/convolution_problem.h"
 #include "kernels/cuda/emulated_device.h"
 #include "ops/rules.h"
+#include "tuning/sizes.h"
 
 namespace lathe::cuda {
 
@@ -117,27 +120,81 @@ TEST(CudaApart, IsPredictedWhereRowsAreMany) {
   EXPECT_TRUE(std::ranges::none_of(best(64), is_apart));
 }
 
-// A run of few rows would write all of the weights, too.
-TEST(CudaApart, IsNotForOpenRows) {
-  const std::vector<int64_t> symbols = {1024};
-  const Expr rows = Expr::symbol(0);
-  const ExpertMatmulAttrs by_experts;
-  const MatmulAttrs by_one;
-  const auto offered = [&](const Tactic& tactic, const Attributes& attrs, std::vector<Operand> others, Dims dims) {
-    const Weights weights = weights_of(dims, 1);
-    others.insert(others.begin() + 1, operand(DType::i8, dims));
-    Problem problem =
-        op_problem(attrs, std::move(others), {symbolic_operand(DType::f16, {rows, dims.back()}, symbols)});
-    problem.symbols = symbols;
-    pack(problem, weights);
+// Problems of an open number of rows, tuned for some.
+class CudaApartOpenRows : public testing::TestWithParam<int64_t> {
+ protected:
+  Problem product(const Weights& weights) const {
+    const Dims& dims = weights.levels.dims();
+    Problem problem = op_problem(one_, {rows_of(dims[0]), operand(DType::i8, dims)}, {rows_of(dims[1])},
+                                 "in=2; r2=add r0 r1; out r2", {operand(DType::f16, {dims[1]})});
+    return finished(std::move(problem), weights);
+  }
+
+  Problem by_experts(const Weights& weights) const {
+    const Dims& dims = weights.levels.dims();
+    Problem problem = op_problem(
+        by_experts_,
+        {rows_of(dims[1]), operand(DType::i8, dims), symbolic_operand(DType::i64, {Expr::symbol(0)}, tuned_for_)},
+        {rows_of(dims[2])});
+    return finished(std::move(problem), weights);
+  }
+
+  // In a configuration that multiplies the optimum apart, and in one that multiplies more apart, so far as there are
+  // such; gives how many there are.
+  static int check(const Tactic& tactic, const Problem& problem, const std::function<Tensor(int64_t)>& ids) {
     const std::vector<Config> configs = configs_of(tactic, problem);
-    return configs.empty() || std::ranges::any_of(configs, is_apart);
-  };
-  const Operand x = symbolic_operand(DType::f16, {rows, 64}, symbols),
-                ids = symbolic_operand(DType::i64, {rows}, symbols);
-  EXPECT_FALSE(offered(gemm_weight_only_tactic(), by_one, {x}, {64, 32}));
-  EXPECT_FALSE(offered(expert_gemm_weight_only_tactic(), by_experts, {x, ids}, {4, 64, 32}));
+    int found = 0;
+    for (const bool at_optimum : {true, false}) {
+      const auto config = std::ranges::find_if(configs, [&](const Config& each) {
+        return at_optimum ? is_apart(each) : each.text.find(" rows apart ") != std::string::npos;
+      });
+      if (config == configs.end()) continue;
+      ++found;
+      // Few rows take no memory for the weights.
+      EXPECT_LT(emit(tactic, problem, *config)->workspace.evaluate(std::array<int64_t, 1>{8}), 1024) << config->text;
+      for (const int64_t rows : {1, 9, 65, 130, 300}) {
+        const std::optional<Problem> at = with_symbols(problem, std::array{rows});
+        CheckOptions options;
+        options.tolerance = 1e-2;
+        options.symbols = {rows};
+        if (ids) options.inputs = {Tensor(), *problem.inputs[1].constant, ids(rows)};
+        const Result<> checked = check_kernel(test_backend(), tactic, *at, *config, options);
+        EXPECT_TRUE(checked) << rows << " rows, " << config->text << ": " << checked.error().to_string();
+      }
+    }
+    return found;
+  }
+
+ private:
+  Operand rows_of(int64_t size) const { return symbolic_operand(DType::f16, {Expr::symbol(0), size}, tuned_for_); }
+  Problem finished(Problem problem, const Weights& weights) const {
+    problem.symbols = tuned_for_;
+    problem.target.cores = 1, problem.target.launch_us = 0.01;  // so that rows matter beside launches
+    pack(problem, weights);
+    return problem;
+  }
+
+  const MatmulAttrs one_;
+  const ExpertMatmulAttrs by_experts_;
+  const std::vector<int64_t> tuned_for_ = {GetParam()};
+};
+
+TEST_P(CudaApartOpenRows, AreMultipliedByNumber) {
+  const Weights weights = weights_of({136, 120}, 1);
+  EXPECT_EQ(check(gemm_weight_only_tactic(), product(weights), {}), GetParam() > 8 ? 2 : 1);
 }
+
+TEST_P(CudaApartOpenRows, AreMultipliedByExperts) {
+  const Weights weights = weights_of({3, 136, 56}, 2);
+  const auto ids = [](int64_t rows) {
+    Tensor ids = *Tensor::allocate(DType::i64, {rows});
+    for (int64_t i = 0; i < rows; ++i) ids.mutable_as<int64_t>()[i] = i * 7 % 5 - 1;
+    return ids;
+  };
+  EXPECT_EQ(check(expert_gemm_weight_only_tactic(), by_experts(weights), ids), GetParam() > 8 ? 2 : 1);
+}
+
+INSTANTIATE_TEST_SUITE_P(TunedFor, CudaApartOpenRows, testing::Values(1, 100));
 
 }  // namespace
 }  // namespace lathe::cuda

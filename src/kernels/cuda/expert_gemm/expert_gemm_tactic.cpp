@@ -161,7 +161,7 @@ Result<Emission> emit(const Problem& problem, const ExpertGemm& form, const Conf
     b = packed_operand(packed.content);
     emission.packed.push_back(std::move(packed));
   }
-  form.rows.add_sorting(blocks.parts(), kIds, emission);
+  form.rows.add_sorting(blocks.parts(), kIds, 1, emission);
   emission.launches.push_back(multiplying(problem, form, blocks, b, emission));
   return emission;
 }

@@ -41,7 +41,7 @@ int64_t RoutedRows::used() const { return std::clamp<int64_t>(opt_rows, 1, exper
 int64_t RoutedRows::rows_of_each() const { return std::max<int64_t>(ceil_div(opt_rows, used()), 1); }
 
 bool RoutedRows::may_be_few(int64_t tile) const {
-  constexpr int64_t kFewRows = 64, kLanes = 32;
+  constexpr int64_t kLanes = 32;
   return opt_rows <= kFewRows && tile <= kLanes;
 }
 
@@ -65,7 +65,7 @@ int64_t RoutedRows::shared_bytes(const RowParts& by) const {
   return by.sorts ? 0 : by.tile * static_cast<int64_t>(sizeof(int32_t));
 }
 
-void RoutedRows::add_sorting(const RowParts& by, size_t ids, Emission& emission) const {
+void RoutedRows::add_sorting(const RowParts& by, size_t ids, const Expr& is_wanted, Emission& emission) const {
   if (!by.sorts) return;
   Source source("expert_gemm/expert_gemm.cuh");
   source.input(ids, this->ids, "Ids");
@@ -73,7 +73,7 @@ void RoutedRows::add_sorting(const RowParts& by, size_t ids, Emission& emission)
   const std::string call = fmt::format("expert_gemm::sort_rows<{}, {}>(Ids_, {}, {}, schedule);", by.tile, is_strict,
                                        source.number(rows), experts);
   emission.launches.push_back(
-      source.finish(call, {1, 1, 1}, kSortThreads, static_cast<uint32_t>((experts + 1) * sizeof(int32_t))));
+      source.finish(call, {is_wanted, 1, 1}, kSortThreads, static_cast<uint32_t>((experts + 1) * sizeof(int32_t))));
   emission.workspace = (rows + 1 + 3 * parts(by)) * static_cast<int64_t>(sizeof(int32_t));
 }
 

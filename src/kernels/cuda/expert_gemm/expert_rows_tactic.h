@@ -26,6 +26,7 @@ struct RoutedRows {
   // Of experts that have rows, as many as there are on average.
   int64_t used() const;
   int64_t rows_of_each() const;
+  static constexpr int64_t kFewRows = 64;
   bool may_be_few(int64_t tile) const;  // for parts of such tiles
 
   Expr parts(const RowParts& by) const;  // as many as there can be
@@ -33,8 +34,8 @@ struct RoutedRows {
   // their place among the emission's inputs, here and below.
   std::string find(Source& source, const RowParts& by, size_t ids, int64_t shared) const;
   int64_t shared_bytes(const RowParts& by) const;
-  // Adds the launch that sorts, if there is one, and its workspace.
-  void add_sorting(const RowParts& by, size_t ids, Emission& emission) const;
+  // Adds the launch that sorts, if there is one, in a grid that is multiplied by `is_wanted`, and its workspace.
+  void add_sorting(const RowParts& by, size_t ids, const Expr& is_wanted, Emission& emission) const;
   gemm::Ending ending(const Problem& problem, size_t ids, const Expr& columns) const;
 };
 

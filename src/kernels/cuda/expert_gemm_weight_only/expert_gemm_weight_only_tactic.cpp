@@ -13,7 +13,10 @@ Matched match_expert_gemm(const Problem& problem);
 
 namespace {
 
+using weight_only::are_more;
+using weight_only::ManyRows;
 using weight_only::PackedStream;
+using weight_only::StreamBlocks;
 using weight_only::StreamTile;
 
 struct ExpertWeightOnly {
@@ -29,11 +32,18 @@ struct Blocks {
   RowParts parts() const { return {tile.rows, sorts}; }
 };
 
+// Of few rows and of more, where their number is open; many are multiplied apart.
+struct ByRows {
+  Blocks few, more;
+  int64_t most_few = 0;
+  std::optional<ManyRows> many;
+};
+
 weight_only::Apart apart(const Problem& problem, const ExpertWeightOnly& form) {
   return {problem, form.weights, problem.attrs<ExpertMatmulAttrs>().transpose_w, match_expert_gemm};
 }
 
-std::vector<Config> configs(const Problem& problem, const ExpertWeightOnly& form) {
+std::vector<Config> streamed_configs(const Problem& problem, const ExpertWeightOnly& form) {
   constexpr size_t kMostConfigs = 12;
   const double sort_us = 1.5 * problem.target.launch_us;
   const RoutedRows& rows = form.rows;
@@ -42,7 +52,7 @@ std::vector<Config> configs(const Problem& problem, const ExpertWeightOnly& form
     for (const int64_t more : {1, 2}) {
       const int64_t tile_rows = std::min(form.weights.tile_rows(rows.rows_of_each() * more), form.weights.most_rows());
       if (more > 1 && tile_rows == form.weights.tile_rows(rows.rows_of_each())) continue;
-      const auto& own = each.as<weight_only::StreamBlocks>();
+      const auto& own = each.as<StreamBlocks>();
       const std::string text = fmt::format("rows={} {}", tile_rows, each.text);
       const double us = each.predicted_us * (more > 1 ? 1.1 : 1);
       configs.push_back(
@@ -50,14 +60,73 @@ std::vector<Config> configs(const Problem& problem, const ExpertWeightOnly& form
       if (rows.may_be_few(tile_rows))
         configs.push_back({.text = text + " few", .predicted_us = us, .choice = Blocks{{tile_rows, own}, false}});
     }
-  configs = best_first(std::move(configs), kMostConfigs);
-  if (rows.rows.is_constant())
-    std::ranges::move(apart(problem, form).configs(rows.rows_of_each()), std::back_inserter(configs));
-  return best_first(std::move(configs));
+  return best_first(std::move(configs), kMostConfigs);
+}
+
+std::optional<ManyRows> many_rows(const Problem& problem, const ExpertWeightOnly& form) {
+  const auto at_rows = [&](const Problem& at) {
+    ExpertWeightOnly other = form;
+    other.rows.opt_rows = form.rows.rows.evaluate(at.symbols).value_or(1);
+    return other;
+  };
+  return weight_only::many_rows(
+      problem, form.rows.rows, apart(problem, form).wide_bytes(),
+      [&](const Problem& at) { return apart(at, form).configs(at_rows(at).rows.rows_of_each()); },
+      [&](const Problem& at) { return streamed_configs(at, at_rows(at))[0].predicted_us; });
+}
+
+// What a number of rows that is open may also be: few, which look for their experts, and more, which are sorted.
+ByRows besides(const Problem& problem, const ExpertWeightOnly& form) {
+  const PackedStream& weights = form.weights;
+  const auto tile_for = [&](int64_t rows, int64_t used) {
+    const std::vector<Config> best = weights.configs(problem.target, rows, used);
+    return StreamTile{weights.tile_rows(rows), best[0].as<StreamBlocks>()};
+  };
+  constexpr int64_t kMore = 16;  // of each expert
+  return {.few = {tile_for(1, 1), false},
+          .more = {tile_for(kMore, form.rows.experts), true},
+          .most_few = std::min(RoutedRows::kFewRows, std::max<int64_t>(form.rows.opt_rows - 1, 0)),
+          .many = {}};
+}
+
+// Each has a choice for the optimum, which is measured, and besides it those that are predicted best.
+std::vector<Config> configs(const Problem& problem, const ExpertWeightOnly& form) {
+  const RoutedRows& rows = form.rows;
+  const bool is_known = rows.rows.is_constant();
+  const std::optional<ManyRows> many = is_known ? std::nullopt : many_rows(problem, form);
+  const ByRows others = besides(problem, form);
+  std::vector<Config> configs = streamed_configs(problem, form);
+  Config alone = configs[0];  // for a workspace without room for the weights
+  const auto choose = [&](Config& config, const std::optional<ManyRows>& many) {
+    ByRows by = others;
+    const auto& own = config.as<Blocks>();
+    (own.sorts ? by.more : by.few) = own;
+    if (!own.sorts) by.most_few = is_known ? rows.opt_rows : RoutedRows::kFewRows;
+    if (own.sorts && is_known) by.most_few = 0;
+    if (many) {
+      by.many = many;
+      by.many->above = std::max(many->above, rows.opt_rows);
+      config.text += fmt::format(", above {} rows {}", by.many->above, many->text);
+    }
+    config.choice = by;
+  };
+  choose(alone, {});
+  for (Config& each : configs) choose(each, many);
+  const int64_t above = std::min(many ? many->above : RoutedRows::kFewRows, rows.opt_rows - 1);
+  for (Config& each : apart(problem, form).configs(rows.rows_of_each())) {
+    ByRows by = others;
+    by.many = ManyRows{each.as<weight_only::ApartChoice>(), each.text, is_known ? 0 : above};
+    each.choice = by;
+    configs.push_back(std::move(each));
+  }
+  configs = best_first(std::move(configs));
+  alone.predicted_us = configs.back().predicted_us;
+  if (many) configs.push_back(std::move(alone));
+  return configs;
 }
 
 SourceLaunch multiplying(const Problem& problem, const ExpertWeightOnly& form, const Blocks& blocks,
-                         Emission& emission) {
+                         const Expr& is_wanted, Emission& emission) {
   const RoutedRows& rows = form.rows;
   const PackedStream& weights = form.weights;
   const StreamTile& tile = blocks.tile;
@@ -88,23 +157,31 @@ SourceLaunch multiplying(const Problem& problem, const ExpertWeightOnly& form, c
       source.number(parts), rows.find(source, blocks.parts(), form.ids(), shared), rows.experts,
       weights.argument("part.expert"), source.number(rows.x.strides.back()),
       std::min<int64_t>(sink.vector, gemv::kStreamColumns), tile.blocks.warps, sink.text, staged);
-  return source.finish(call, {parts * weights.stream(tile.blocks).blocks(), 1, 1},
+  return source.finish(call, {parts * weights.stream(tile.blocks).blocks() * is_wanted, 1, 1},
                        static_cast<uint32_t>(tile.threads()),
                        static_cast<uint32_t>(shared + rows.shared_bytes(blocks.parts())));
 }
 
+// Launches that a run does not need have no blocks.
 Result<Emission> emit(const Problem& problem, const ExpertWeightOnly& form, const Config& config) {
-  if (const auto* choice = std::any_cast<weight_only::ApartChoice>(&config.choice))
-    return apart(problem, form).emit(*choice);
-  const auto& blocks = config.as<Blocks>();
+  const auto& by = config.as<ByRows>();
+  const Expr& rows = form.rows.rows;
   Emission emission;
   emission.with_program = false;
   emission.inputs = {{StepInput::input, 0}};
   LATHE_TRY(form.weights.pack_into(emission));
   emission.inputs.push_back({StepInput::input, 2});
   add_operand_inputs(problem, emission);
-  form.rows.add_sorting(blocks.parts(), form.ids(), emission);
-  emission.launches.push_back(multiplying(problem, form, blocks, emission));
+  const Expr are_many = by.many ? are_more(rows, by.many->above) : Expr(0);
+  const Expr are_not_few = by.many && by.most_few >= by.many->above ? are_many : are_more(rows, by.most_few);
+  const auto add = [&](const Blocks& blocks, const Expr& is_wanted) {
+    if (is_wanted == Expr(0)) return;
+    form.rows.add_sorting(blocks.parts(), form.ids(), is_wanted, emission);
+    emission.launches.push_back(multiplying(problem, form, blocks, is_wanted, emission));
+  };
+  add(by.few, Expr(1) - are_not_few);
+  add(by.more, are_not_few - are_many);
+  if (by.many) LATHE_TRY(apart(problem, form).add_launches(by.many->choice, are_many, emission));
   return emission;
 }
 

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/gemm_weight_only/apart_tactic.h"
 
+#include <algorithm>
+
 #include "base/divide.h"
 #include "kernels/cuda/gemm/tile_cost_tactic.h"
 #include "kernels/match_tactic.h"
+#include "tuning/sizes.h"
 
 namespace lathe::cuda::weight_only {
 namespace {
@@ -35,7 +38,7 @@ Apart::Apart(const Problem& problem, const PackedStream& weights, bool transpose
   wide_.inputs[1] = wide_operand(problem.inputs[1], problem.inputs[0].dtype, transposed);
 }
 
-Expr Apart::wide_bytes() const {
+int64_t Apart::wide_bytes() const {
   const PackedWeights& first = weights_.first();
   return weights_.matrices() * first.n() * round_up(first.k(), kVector) *
          static_cast<int64_t>(size_of(weights_.dtype()));
@@ -72,36 +75,56 @@ SourceLaunch Apart::dequantizing(const Emission& emission) const {
                        0);
 }
 
-Result<Emission> Apart::emit(const ApartChoice& choice) const {
+Result<> Apart::add_launches(const ApartChoice& choice, const Expr& is_wanted, Emission& emission) const {
   const Matched matched = product_(wide_);
   LATHE_ASSIGN(Emission product, (*matched)->emit(choice.product));
-  Emission emission;
-  emission.with_program = product.with_program;
-  emission.inputs = {product.inputs[0]};
-  LATHE_TRY(weights_.pack_into(emission));
-  const Expr bytes = wide_bytes();
-  std::vector<LaunchArg> places = {{LaunchArg::input, 0, {}}};  // of the product's inputs
-  for (size_t i = 1; i < product.inputs.size(); ++i) {
-    const StepInput& input = product.inputs[i];
-    if (input.kind == StepInput::input && input.index == 1) {
-      places.push_back({LaunchArg::workspace, 0, 0});
-      continue;
-    }
-    places.push_back({LaunchArg::input, static_cast<uint32_t>(emission.inputs.size()), {}});
-    emission.inputs.push_back(input);
+  std::vector<LaunchArg> places;  // of the product's inputs
+  for (const StepInput& input : product.inputs) {
+    const auto is_it = [&](const StepInput& each) { return each.kind == input.kind && each.index == input.index; };
+    const auto place = std::ranges::find_if(emission.inputs, is_it) - emission.inputs.begin();
+    const bool is_wide = input.kind == StepInput::input && input.index == 1;
+    places.push_back(is_wide ? LaunchArg{LaunchArg::workspace, 0, 0}
+                             : LaunchArg{LaunchArg::input, static_cast<uint32_t>(place), {}});
   }
-  emission.launches.push_back(dequantizing(emission));
+  std::vector<SourceLaunch> launches = {dequantizing(emission)};
   for (SourceLaunch& each : product.launches) {
     for (LaunchArg& arg : each.launch.args) {
       if (arg.kind == LaunchArg::input)
         arg = places[arg.index];
       else if (arg.kind == LaunchArg::workspace)
-        arg.value += bytes;
+        arg.value += wide_bytes();
     }
+    launches.push_back(std::move(each));
+  }
+  for (SourceLaunch& each : launches) {
+    each.launch.grid[0] *= is_wanted;
     emission.launches.push_back(std::move(each));
   }
-  emission.workspace = bytes + product.workspace;
-  return emission;
+  emission.workspace = max(emission.workspace, (wide_bytes() + product.workspace) * is_wanted);
+  return {};
 }
+
+std::optional<ManyRows> many_rows(const Problem& problem, const Expr& rows, int64_t wide_bytes,
+                                  const std::function<std::vector<Config>(const Problem&)>& apart,
+                                  const std::function<double(const Problem&)>& streamed_us) {
+  constexpr int64_t kFirst = 65, kLast = 8192;  // two tiles of those that stream
+  constexpr int64_t kTypical = 4;               // times as many as are needed
+  constexpr int64_t kMostBytes = int64_t{256} << 20;
+  if (wide_bytes > kMostBytes) return std::nullopt;
+  for (int64_t count = kFirst; count <= kLast; count *= 2) {
+    const std::optional<Problem> at = with_rows(problem, rows, count);
+    if (!at) return std::nullopt;
+    const std::vector<Config> configs = apart(*at);
+    if (configs.empty() || configs[0].predicted_us > streamed_us(*at)) continue;
+    const std::optional<Problem> typical = with_rows(problem, rows, count * kTypical);
+    if (!typical) return std::nullopt;
+    const std::vector<Config> best = apart(*typical);
+    if (best.empty()) return std::nullopt;
+    return ManyRows{best[0].as<ApartChoice>(), best[0].text, count - 1};
+  }
+  return std::nullopt;
+}
+
+Expr are_more(const Expr& rows, int64_t than) { return min(max(rows - Expr(than), 0), 1); }
 
 }  // namespace lathe::cuda::weight_only

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products of many rows by packed weights: a launch dequantises those to the workspace (dequantize.cuh), and those of
-// another match multiply by them as by matrices that are computed. For numbers of rows that are known: a run of few
-// rows would write all of the weights, too.
+// another match multiply by them as by matrices that are computed. Where the number of rows is open, a step has that
+// beside what streams the weights, for few rows would write all of them, too.
 #pragma once
+
+#include <functional>
 
 #include "kernels/cuda/gemm_weight_only/streamed_weights_tactic.h"
 
@@ -13,6 +15,13 @@ struct ApartChoice {
   Config product;
 };
 
+// Where the number of rows is open: more than `above` are multiplied apart.
+struct ManyRows {
+  ApartChoice choice;
+  std::string text;
+  int64_t above = 0;
+};
+
 class Apart {
  public:
   // `transposed`: the rows of input 1 are columns of the factor. What is passed outlives it.
@@ -21,15 +30,26 @@ class Apart {
   // The best few, for so many rows of each matrix. None for those of the smallest tile, whose weights are read once as
   // it is; where matrix units do not have the type; and where `product` refuses.
   std::vector<Config> configs(int64_t rows) const;
-  Result<Emission> emit(const ApartChoice& choice) const;
+  // In grids that are multiplied by `is_wanted`. The emission has the problem's inputs, and the weights as they are
+  // packed from input 1 on.
+  Result<> add_launches(const ApartChoice& choice, const Expr& is_wanted, Emission& emission) const;
+  int64_t wide_bytes() const;  // of the workspace, for the weights
 
  private:
   SourceLaunch dequantizing(const Emission& emission) const;
-  Expr wide_bytes() const;
 
   const PackedStream& weights_;
   Matched (*product_)(const Problem&);
   Problem wide_;  // with the weights as the product reads them
 };
+
+// From which of `rows` on the best that `apart` gives for a problem is predicted faster than what streams; nullopt
+// where that is never so, or the workspace would be more than an engine should pay for rows that it is not tuned for.
+std::optional<ManyRows> many_rows(const Problem& problem, const Expr& rows, int64_t wide_bytes,
+                                  const std::function<std::vector<Config>(const Problem&)>& apart,
+                                  const std::function<double(const Problem&)>& streamed_us);
+
+// 1 where there are more rows, else 0.
+Expr are_more(const Expr& rows, int64_t than);
 
 }  // namespace lathe::cuda::weight_only

@@ -14,6 +14,8 @@ Matched match_gemm_in_workspace(const Problem& problem);
 
 namespace {
 
+using weight_only::are_more;
+using weight_only::ManyRows;
 using weight_only::PackedStream;
 using weight_only::StreamBlocks;
 using weight_only::StreamTile;
@@ -27,15 +29,56 @@ struct WeightOnly {
   int64_t opt_m = 0;
 };
 
+// Tiles of `few` rows, and of more where their number is open; many are multiplied apart.
+struct Blocks {
+  StreamTile few;
+  std::optional<ManyRows> many;
+};
+
 weight_only::Apart apart(const Problem& problem, const WeightOnly& form) {
   return {problem, form.weights, problem.attrs<MatmulAttrs>().transpose_b, match_gemm_in_workspace};
 }
 
+std::optional<ManyRows> many_rows(const Problem& problem, const WeightOnly& form) {
+  const Expr& m = form.product.m;
+  const auto rows_of = [&](const Problem& at) { return m.evaluate(at.symbols).value_or(1); };
+  return weight_only::many_rows(
+      problem, m, apart(problem, form).wide_bytes(),
+      [&](const Problem& at) { return apart(at, form).configs(rows_of(at)); },
+      [&](const Problem& at) { return form.weights.configs(at.target, rows_of(at))[0].predicted_us; });
+}
+
+// Of all rows, or where their number is open of as many as `many` says, and as are measured.
+std::vector<Config> apart_configs(const Problem& problem, const WeightOnly& form, const std::optional<ManyRows>& many) {
+  const int64_t few = form.weights.tile_rows(1),
+                above = std::min(many ? many->above : form.weights.most_rows(), form.opt_m - 1);
+  const StreamTile tile{few, form.weights.configs(problem.target, few)[0].as<StreamBlocks>()};
+  std::vector<Config> configs = apart(problem, form).configs(form.opt_m);
+  for (Config& each : configs)
+    each.choice = Blocks{
+        tile, ManyRows{each.as<weight_only::ApartChoice>(), each.text, form.product.m.is_constant() ? 0 : above}};
+  return configs;
+}
+
 std::vector<Config> configs(const Problem& problem, const WeightOnly& form) {
+  const std::optional<ManyRows> many = form.product.m.is_constant() ? std::nullopt : many_rows(problem, form);
+  const int64_t rows = form.weights.tile_rows(form.opt_m);
   std::vector<Config> configs = form.weights.configs(problem.target, form.opt_m);
-  if (form.product.m.is_constant())
-    std::ranges::move(apart(problem, form).configs(form.opt_m), std::back_inserter(configs));
-  return best_first(std::move(configs));
+  Config alone = configs[0];  // for a workspace without room for the weights
+  alone.choice = Blocks{{rows, alone.as<StreamBlocks>()}, {}};
+  for (Config& each : configs) {
+    Blocks own{{rows, each.as<StreamBlocks>()}, many};
+    if (own.many) {
+      own.many->above = std::max(many->above, form.opt_m);
+      each.text += fmt::format(", above {} rows {}", own.many->above, many->text);
+    }
+    each.choice = std::move(own);
+  }
+  std::ranges::move(apart_configs(problem, form, many), std::back_inserter(configs));
+  configs = best_first(std::move(configs));
+  alone.predicted_us = configs.back().predicted_us;
+  if (many) configs.push_back(std::move(alone));
+  return configs;
 }
 
 SourceLaunch launch_of(const Problem& problem, const WeightOnly& form, const StreamTile& tile, const Expr& is_wanted,
@@ -71,26 +114,26 @@ SourceLaunch launch_of(const Problem& problem, const WeightOnly& form, const Str
                        static_cast<uint32_t>(staged + tile.sums_bytes()));
 }
 
-// Two launches where the rows are open, of which one has no blocks: few rows, as they are measured, and any.
+// Where the rows are open there are launches for few, as they are measured, for more, and for many: those that a run
+// does not need have no blocks.
 Result<Emission> emit(const Problem& problem, const WeightOnly& form, const Config& config) {
-  if (const auto* choice = std::any_cast<weight_only::ApartChoice>(&config.choice))
-    return apart(problem, form).emit(*choice);
+  const auto& [few, many] = config.as<Blocks>();
   const PackedStream& weights = form.weights;
+  const Expr& m = form.product.m;
   Emission emission;
   emission.with_program = false;
   emission.inputs = {{StepInput::input, 0}};
   LATHE_TRY(weights.pack_into(emission));
   add_operand_inputs(problem, emission);
-  const StreamTile measured{weights.tile_rows(form.opt_m), config.as<StreamBlocks>()},
-      any{weights.most_rows(), {.warps = 4}};
-  const Expr& m = form.product.m;
-  if (m.is_constant() || measured.rows == any.rows) {
-    emission.launches.push_back(launch_of(problem, form, measured, 1, emission));
-    return emission;
-  }
-  const Expr are_more = min(max(m - measured.rows, 0), 1);
-  emission.launches.push_back(launch_of(problem, form, measured, Expr(1) - are_more, emission));
-  emission.launches.push_back(launch_of(problem, form, any, are_more, emission));
+  const StreamTile more{weights.most_rows(), {.warps = 4}};
+  const Expr are_many = many ? are_more(m, many->above) : Expr(0);
+  const Expr are_some = m.is_constant() || few.rows == more.rows ? are_many : are_more(m, few.rows);
+  const auto add = [&](const StreamTile& tile, const Expr& is_wanted) {
+    if (is_wanted != Expr(0)) emission.launches.push_back(launch_of(problem, form, tile, is_wanted, emission));
+  };
+  add(few, Expr(1) - are_some);
+  add(more, are_some - are_many);
+  if (many) LATHE_TRY(apart(problem, form).add_launches(many->choice, are_many, emission));
   return emission;
 }
 

@@ -128,8 +128,9 @@ int64_t PackedStream::staged_bytes(const StreamTile& tile, int64_t rows, int wid
 }
 
 std::vector<Config> PackedStream::configs(const Target& target, int64_t rows, int64_t used) const {
-  // Of tall tiles, which leave blocks no shared memory for another: measured, 128 rows of each of 8 matrices.
-  constexpr double kShareOfTensorCores = 0.2, kOfTallTiles = 0.12;
+  // Of tall tiles, which leave blocks no shared memory for another: measured, 64 to 512 rows of one matrix, and 128 of
+  // each of 8.
+  constexpr double kShareOfTensorCores = 0.2, kOfTallTiles = 0.17;
   constexpr double kSeen = 0.1;       // of what the longer part hides
   constexpr int64_t kMostWarps = 64;  // for each multiprocessor, in all
   const double products = static_cast<double>(first().k()) * static_cast<double>(first().n() * used);

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tuning/sizes.h"
+
+#include <algorithm>
+
+namespace lathe {
+namespace {
+
+bool has_value(const Shape& shape, std::span<const int64_t> symbols, Dims& values) {
+  values.clear();
+  for (const Expr& each : shape) {
+    const std::optional<int64_t> value = each.evaluate(symbols);
+    if (!value) return false;
+    values.push_back(*value);
+  }
+  return true;
+}
+
+bool set_sizes(std::vector<Operand>& operands, std::span<const int64_t> symbols) {
+  return std::ranges::all_of(operands, [&](Operand& operand) {
+    return has_value(operand.dims, symbols, operand.opt_dims) &&
+           has_value(operand.strides, symbols, operand.opt_strides) &&
+           std::ranges::all_of(operand.opt_dims, [](int64_t dim) { return dim > 0; }) &&
+           set_sizes(operand.operands, symbols);
+  });
+}
+
+}  // namespace
+
+std::optional<Problem> with_symbols(const Problem& problem, std::span<const int64_t> symbols) {
+  Problem other = problem;
+  other.symbols.assign(symbols.begin(), symbols.end());
+  for (auto* list : {&other.inputs, &other.operands, &other.outputs})
+    if (!set_sizes(*list, symbols)) return std::nullopt;
+  return other;
+}
+
+std::optional<Problem> with_rows(const Problem& problem, const Expr& rows, int64_t count) {
+  constexpr int kMostDoublings = 40;
+  std::vector<int64_t> symbols = problem.symbols;
+  std::vector<SymbolId> own;
+  rows.collect_symbols(own);
+  for (int i = 0; rows.evaluate(symbols).value_or(0) < count; ++i) {
+    if (own.empty() || i == kMostDoublings) return std::nullopt;
+    int64_t& grows = symbols[own.back()];
+    grows = std::max<int64_t>(1, 2 * grows);
+  }
+  return with_symbols(problem, symbols);
+}
+
+}  // namespace lathe
