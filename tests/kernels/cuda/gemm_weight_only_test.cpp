@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "fixtures/ask_tactic.h"
 #include "kernels/cuda/convolution_problem.h"
 #include "kernels/cuda/emulated_device.h"
@@ -41,6 +43,36 @@ TEST(CudaWeightOnly, TypesThatMatrixUnitsHaveNot) {
     EXPECT_EQ(emission->launches[0].source.find("ScalarTile") == std::string::npos, has_units);
     const Result<> checked = check_kernel(test_backend(), gemm_weight_only_tactic(), problem, config, options);
     EXPECT_TRUE(checked) << checked.error().to_string();
+  }
+}
+
+// A row by itself is multiplied by the levels as they are: what is left are the roundings of the result. Warps with one
+// panel, some, and more than they hold; a width that ends within a panel; a row whose elements lie apart.
+TEST(CudaWeightOnly, OneRow) {
+  const MatmulAttrs attrs;
+  for (const auto& [k, n, stride] :
+       {std::array<int64_t, 3>{64, 16, 1}, {100, 37, 1}, {1120, 40, 1}, {1100, 24, 1}, {192, 40, 2}}) {
+    const Tensor levels = any_levels({k, n}, 1);
+    Tensor scales = *Tensor::allocate(DType::f16, {1, n});
+    std::vector<double> values;
+    for (int64_t i = 0; i < n; ++i) values.push_back(0x1p-9 * static_cast<double>(3 + i * 7 % 11));
+    from_doubles(values, scales);
+    Problem problem =
+        op_problem(attrs, {strided_operand(DType::f16, {1, k}, {k * stride, stride}), operand(DType::i8, {k, n})},
+                   {operand(DType::f16, {1, n})});
+    problem.inputs[1].constant = problem.inputs[1].weights = &levels;
+    put_before(problem, 1, "in=2; r2=mul r0 r1; out r2", {operand(DType::f16, scales.dims())});
+    Operand& factor = problem.inputs[1].operands[0];
+    factor.constant = factor.weights = &scales;
+    factor.blocks = {k, 1};
+    int found = 0;
+    for (const Config& config : configs_of(gemm_weight_only_tactic(), problem)) {
+      if (!config.text.starts_with("one row ")) continue;
+      ++found;
+      const Result<> checked = check_kernel(test_backend(), gemm_weight_only_tactic(), problem, config, {});
+      EXPECT_TRUE(checked) << config.text << ", " << to_text(problem) << ": " << checked.error().to_string();
+    }
+    EXPECT_GT(found, 0) << to_text(problem);
   }
 }
 

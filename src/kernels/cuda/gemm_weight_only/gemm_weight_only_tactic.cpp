@@ -29,9 +29,9 @@ struct WeightOnly {
   int64_t opt_m = 0;
 };
 
-// Tiles of `few` rows, and of more where their number is open; many are multiplied apart.
+// Tiles of rows, each of more than the one before has where their number is open; many are multiplied apart.
 struct Blocks {
-  StreamTile few;
+  std::vector<StreamTile> tiles;
   std::optional<ManyRows> many;
 };
 
@@ -48,36 +48,58 @@ std::optional<ManyRows> many_rows(const Problem& problem, const WeightOnly& form
       [&](const Problem& at) { return form.weights.configs(at.target, rows_of(at))[0].predicted_us; });
 }
 
+// The tile that is measured, and where the number of rows is open those for more.
+std::vector<StreamTile> tiles_from(const Problem& problem, const WeightOnly& form, const StreamTile& measured) {
+  const PackedStream& weights = form.weights;
+  std::vector<StreamTile> tiles = {measured};
+  if (form.product.m.is_constant()) return tiles;
+  const int64_t few = weights.tile_rows(1);
+  if (measured.rows < few) tiles.push_back({few, weights.configs(problem.target, few)[0].as<StreamBlocks>()});
+  if (tiles.back().rows < weights.most_rows()) tiles.push_back({weights.most_rows(), {.warps = 4}});
+  return tiles;
+}
+
 // Of all rows, or where their number is open of as many as `many` says, and as are measured.
 std::vector<Config> apart_configs(const Problem& problem, const WeightOnly& form, const std::optional<ManyRows>& many) {
-  const int64_t few = form.weights.tile_rows(1),
-                above = std::min(many ? many->above : form.weights.most_rows(), form.opt_m - 1);
-  const StreamTile tile{few, form.weights.configs(problem.target, few)[0].as<StreamBlocks>()};
+  const PackedStream& weights = form.weights;
+  const std::vector<Config> one = weights.one_row_configs(problem.target);
+  const int64_t few = one.empty() ? weights.tile_rows(1) : 1,
+                above = std::min(many ? many->above : weights.most_rows(), form.opt_m - 1);
+  const Config best = one.empty() ? weights.configs(problem.target, few)[0] : one[0];
+  const std::vector<StreamTile> tiles = tiles_from(problem, form, {few, best.as<StreamBlocks>()});
   std::vector<Config> configs = apart(problem, form).configs(form.opt_m);
   for (Config& each : configs)
     each.choice = Blocks{
-        tile, ManyRows{each.as<weight_only::ApartChoice>(), each.text, form.product.m.is_constant() ? 0 : above}};
+        tiles, ManyRows{each.as<weight_only::ApartChoice>(), each.text, form.product.m.is_constant() ? 0 : above}};
   return configs;
 }
 
 std::vector<Config> configs(const Problem& problem, const WeightOnly& form) {
   const std::optional<ManyRows> many = form.product.m.is_constant() ? std::nullopt : many_rows(problem, form);
-  const int64_t rows = form.weights.tile_rows(form.opt_m);
-  std::vector<Config> configs = form.weights.configs(problem.target, form.opt_m);
-  Config alone = configs[0];  // for a workspace without room for the weights
-  alone.choice = Blocks{{rows, alone.as<StreamBlocks>()}, {}};
-  for (Config& each : configs) {
-    Blocks own{{rows, each.as<StreamBlocks>()}, many};
-    if (own.many) {
-      own.many->above = std::max(many->above, form.opt_m);
-      each.text += fmt::format(", above {} rows {}", own.many->above, many->text);
+  std::vector<Config> configs;
+  const auto add = [&](const std::vector<Config>& streamed, int64_t rows) {
+    for (const Config& each : streamed) {
+      Config config = each;
+      Blocks own{tiles_from(problem, form, {rows, each.as<StreamBlocks>()}), many};
+      if (own.many) {
+        own.many->above = std::max(many->above, form.opt_m);
+        config.text += fmt::format(", above {} rows {}", own.many->above, many->text);
+      }
+      config.choice = std::move(own);
+      configs.push_back(std::move(config));
     }
-    each.choice = std::move(own);
-  }
+  };
+  const std::vector<Config> streamed = form.weights.configs(problem.target, form.opt_m);
+  const int64_t rows = form.weights.tile_rows(form.opt_m);
+  if (form.opt_m == 1) add(form.weights.one_row_configs(problem.target), 1);
+  add(streamed, rows);
   std::ranges::move(apart_configs(problem, form, many), std::back_inserter(configs));
   configs = best_first(std::move(configs));
+  if (!many) return configs;
+  Config alone = streamed[0];  // for a workspace without room for the weights
+  alone.choice = Blocks{tiles_from(problem, form, {rows, alone.as<StreamBlocks>()}), {}};
   alone.predicted_us = configs.back().predicted_us;
-  if (many) configs.push_back(std::move(alone));
+  configs.push_back(std::move(alone));
   return configs;
 }
 
@@ -86,7 +108,7 @@ SourceLaunch launch_of(const Problem& problem, const WeightOnly& form, const Str
   const PackedStream& weights = form.weights;
   const int64_t n = weights.first().n(), k = weights.first().k();
   const gemm::Product& p = form.product;
-  Source source("gemm_weight_only/gemm_weight_only.cuh");
+  Source source(weights.header(tile));
   source.input(0, problem.inputs[0], "A");
   weights.declare(source, emission);
   gemm::Ending ending{p.problem, form.dtype, p.problem.outputs[0].rank() - 1, p.m, p.n, volume(p.batch), {}};
@@ -114,25 +136,25 @@ SourceLaunch launch_of(const Problem& problem, const WeightOnly& form, const Str
                        static_cast<uint32_t>(staged + tile.sums_bytes()));
 }
 
-// Where the rows are open there are launches for few, as they are measured, for more, and for many: those that a run
-// does not need have no blocks.
+// Where the rows are open there is a launch for each tile and those for many rows: what a run does not need has no
+// blocks.
 Result<Emission> emit(const Problem& problem, const WeightOnly& form, const Config& config) {
-  const auto& [few, many] = config.as<Blocks>();
-  const PackedStream& weights = form.weights;
+  const auto& [tiles, many] = config.as<Blocks>();
   const Expr& m = form.product.m;
   Emission emission;
   emission.with_program = false;
   emission.inputs = {{StepInput::input, 0}};
-  LATHE_TRY(weights.pack_into(emission));
+  LATHE_TRY(form.weights.pack_into(emission));
   add_operand_inputs(problem, emission);
-  const StreamTile more{weights.most_rows(), {.warps = 4}};
   const Expr are_many = many ? are_more(m, many->above) : Expr(0);
-  const Expr are_some = m.is_constant() || few.rows == more.rows ? are_many : are_more(m, few.rows);
-  const auto add = [&](const StreamTile& tile, const Expr& is_wanted) {
-    if (is_wanted != Expr(0)) emission.launches.push_back(launch_of(problem, form, tile, is_wanted, emission));
-  };
-  add(few, Expr(1) - are_some);
-  add(more, are_some - are_many);
+  Expr is_left = 1;  // to this tile and those behind it
+  for (size_t i = 0; i < tiles.size(); ++i) {
+    const bool is_last = i + 1 == tiles.size() || (many && tiles[i].rows >= many->above);
+    const Expr are_left = is_last ? are_many : are_more(m, tiles[i].rows), is_wanted = is_left - are_left;
+    if (is_wanted != Expr(0)) emission.launches.push_back(launch_of(problem, form, tiles[i], is_wanted, emission));
+    is_left = are_left;
+    if (is_last) break;
+  }
   if (many) LATHE_TRY(apart(problem, form).add_launches(many->choice, are_many, emission));
   return emission;
 }

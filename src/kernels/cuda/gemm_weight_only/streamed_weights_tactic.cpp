@@ -109,6 +109,10 @@ Result<> PackedStream::pack_into(Emission& emission) const {
 
 // ---- the choice
 
+bool PackedStream::has_one_row() const {
+  return !is_scalar_ && dtype_ == DType::f16 && !is_weight_float(first().dtype());
+}
+
 int64_t PackedStream::tile_rows(int64_t rows) const {
   for (int64_t tile = is_scalar_ ? 1 : 8; tile < most_rows(); tile *= 2)
     if (rows <= tile) return tile;
@@ -124,7 +128,9 @@ gemv::PanelStream PackedStream::stream(const StreamBlocks& blocks) const {
 }
 
 int64_t PackedStream::staged_bytes(const StreamTile& tile, int64_t rows, int width, const Target& target) const {
-  return is_scalar_ || width != 8 ? 0 : stream(tile.blocks).staged_bytes(rows, tile.sums_bytes(), target);
+  return is_scalar_ || is_one_row(tile) || width != 8
+             ? 0
+             : stream(tile.blocks).staged_bytes(rows, tile.sums_bytes(), target);
 }
 
 std::vector<Config> PackedStream::configs(const Target& target, int64_t rows, int64_t used) const {
@@ -158,6 +164,18 @@ std::vector<Config> PackedStream::configs(const Target& target, int64_t rows, in
   return best_first(std::move(configs));
 }
 
+std::vector<Config> PackedStream::one_row_configs(const Target& target) const {
+  constexpr size_t kMostConfigs = 3;
+  constexpr double kShare = 0.97;  // of the time of tiles of 8 rows
+  std::vector<Config> all;
+  if (!has_one_row()) return all;
+  for (Config& each : configs(target, 1)) {
+    each.text = "one row " + each.text, each.predicted_us *= kShare;
+    all.push_back(std::move(each));
+  }
+  return best_first(std::move(all), kMostConfigs);
+}
+
 // ---- the text
 
 void PackedStream::declare(Source& source, const Emission& emission) const {
@@ -177,6 +195,10 @@ std::string PackedStream::columns_type() const {
                      has_zeros_, code_type(first().dtype()), first().k(), first().block());
 }
 
+std::string_view PackedStream::header(const StreamTile& tile) const {
+  return is_one_row(tile) ? "gemm_weight_only/one_row.cuh" : "gemm_weight_only/gemm_weight_only.cuh";
+}
+
 std::string PackedStream::tile_type(const StreamTile& tile, std::string_view rows, int width, int64_t staged) const {
   const std::string_view type = device_type(dtype_), code = code_type(first().dtype());
   const gemv::PanelStream stream = this->stream(tile.blocks);
@@ -185,6 +207,9 @@ std::string PackedStream::tile_type(const StreamTile& tile, std::string_view row
   if (is_scalar_)
     return fmt::format("weight_only::ScalarTile<{}, {}, {}, {}, {}, {}, {}, {}, {}>", columns, type, bits,
                        tile.blocks.warps, tile.rows, stream.ahead(), stream.own(), width, code);
+  if (is_one_row(tile))
+    return fmt::format("weight_only::OneRowTile<{}, {}, {}, {}, {}, {}, gemv::GlobalRows<{}, {}>>", bits, has_zeros_,
+                       first().k(), first().block(), tile.blocks.warps, tile.blocks.groups, rows, width);
   const std::string reader = staged > 0 ? fmt::format("SharedRows<{}, {}, {}>", rows, tile.rows, tile.threads())
                                         : fmt::format("GlobalRows<{}, {}>", rows, width);
   return fmt::format("gemv::StreamTile<{}, {}, {}, {}, {}, {}, {}, gemv::{}>", columns, type, tile.blocks.warps,

@@ -40,14 +40,19 @@ class PackedStream {
   // Inputs of the emission that they are: codes, scales, and zeros if there are any.
   size_t inputs() const { return has_zeros_ ? 3 : 2; }
 
+  // Whether a row by itself may have a tile of its own (one_row.cuh), and whether it is one.
+  bool has_one_row() const;
+  bool is_one_row(const StreamTile& tile) const { return !is_scalar_ && tile.rows == 1; }
   int64_t most_rows() const { return is_scalar_ ? 8 : 64; }
   int64_t tile_rows(int64_t rows) const;  // of a tile for so many
   gemv::PanelStream stream(const StreamBlocks& blocks) const;
   // Shared memory for `rows` rows, which are read from there if it is not 0; `width` of their elements are neighbours.
   int64_t staged_bytes(const StreamTile& tile, int64_t rows, int width, const Target& target) const;
 
-  // In the order of their predicted times, for so many rows of each of `used` matrices.
+  // In the order of their predicted times, for so many rows of each of `used` matrices: by tiles of tile_rows().
   std::vector<Config> configs(const Target& target, int64_t rows, int64_t used = 1) const;
+  // The best few for tiles of one row; none where has_one_row() is false.
+  std::vector<Config> one_row_configs(const Target& target) const;
 
   // Adds them to the emission's inputs.
   Result<> pack_into(Emission& emission) const;
@@ -56,6 +61,7 @@ class PackedStream {
   // The argument of run() that they are: those of the matrix that is numbered by the text, "" = the only one.
   std::string argument(std::string_view matrix) const;
   std::string columns_type() const;
+  std::string_view header(const StreamTile& tile) const;
   // `rows`: the type that says where a row begins, with `width` neighbours that are read at once.
   std::string tile_type(const StreamTile& tile, std::string_view rows, int width, int64_t staged) const;
 
