@@ -2,6 +2,7 @@
 #include "kernels/cpu/attention/attention.h"
 
 #include "kernels/cpu/evaluation_check.h"
+#include "kernels/cpu/isa_levels.h"
 
 namespace lathe::cpu {
 namespace {
@@ -297,6 +298,22 @@ TEST(Attention, SinksOfEverySize) {
         EXPECT_EQ(std::isnan(y), std::isnan(sink) || (hides && std::isinf(sink))) << sink << ' ' << bf16;
         EXPECT_EQ(y == 0, !std::isnan(y) && (hides || sink > 0)) << sink << ' ' << bf16;
       }
+}
+
+TEST(Attention, WeightsAreZerosBeforeTheyAreDenormal) {
+  const std::vector<float> scores = {0, -1, -80, -87, -88, -95, -100, -104, -1e30f};
+  for (const auto& level : LATHE_ISA_LEVELS(weigh_scores)) {
+    std::vector<float> row(64, 7.0f);
+    std::copy(scores.begin(), scores.end(), row.begin());
+    const float sum = level.function({row.data(), static_cast<int64_t>(scores.size()), 1, 0, 0});
+    EXPECT_NEAR(sum, 1 + std::exp(-1.0f), 1e-6) << level.level;
+    for (size_t i = 0; i < scores.size(); ++i) {
+      const float weight = scores[i] < -87.3365f ? 0 : std::exp(scores[i]);
+      EXPECT_NEAR(row[i], weight, 1e-6f * weight) << level.level << " " << scores[i];
+    }
+    row[3] = std::numeric_limits<float>::quiet_NaN();
+    EXPECT_TRUE(std::isnan(level.function({row.data(), static_cast<int64_t>(scores.size()), 1, 0, 0}))) << level.level;
+  }
 }
 
 // Scores that are no numbers, or infinite, make the weights that a softmax makes of them.
