@@ -61,6 +61,21 @@ LATHE_INLINE Vec combine_tail(Vec total, const float* data, int n, Vec shift) {
   return select(iota() < n, combine<kind>(total, load_tail(data, n), shift), total);
 }
 
+// A total of any kind with the lanes of another. Long vectors are folded: their lanes, one after the other, would each
+// wait for the addition of the one before.
+template <Accumulation kind>
+LATHE_INLINE double merge_lanes(double total, Vec part) {
+#if defined(LATHE_ISA_LEVEL_avx512)
+  if constexpr (kind != Accumulation::maximum && kind != Accumulation::minimum && kind != Accumulation::product)
+    return total + _mm512_reduce_add_pd(_mm512_cvtps_pd(_mm512_castps512_ps256(part)) +
+                                        _mm512_cvtps_pd(_mm512_extractf32x8_ps(part, 1)));
+#endif
+  float lanes[kLanes];
+  store(lanes, part);
+  for (const float lane : lanes) total = merge_scalar<kind>(total, lane);
+  return total;
+}
+
 template <Accumulation kind>
 double row(double total, const float* data, int64_t n, float shift_value) {
   const Vec shift = broadcast(shift_value);
@@ -74,9 +89,7 @@ double row(double total, const float* data, int64_t n, float shift_value) {
       for (int v = 0; v < kWide; ++v) sums[v] = combine<kind>(sums[v], load(data + i + v * kLanes), shift);
     for (; i + kLanes <= end; i += kLanes) sums[0] = combine<kind>(sums[0], load(data + i), shift);
     if (i < end) sums[1] = combine_tail<kind>(sums[1], data + i, static_cast<int>(end - i), shift);
-    float lanes[kLanes];
-    store(lanes, merge<kind>(merge<kind>(sums[0], sums[1]), merge<kind>(sums[2], sums[3])));
-    for (const float lane : lanes) total = merge_scalar<kind>(total, lane);
+    total = merge_lanes<kind>(total, merge<kind>(merge<kind>(sums[0], sums[1]), merge<kind>(sums[2], sums[3])));
   }
   return total;
 }

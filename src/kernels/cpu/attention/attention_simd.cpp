@@ -82,11 +82,13 @@ float sum_with_sink(const ScoreRow& row, float largest, float sum) {
 }
 
 #if defined(LATHE_ISA_LEVEL_avx512)
-// Within 3e-6 of the value, far less than bf16 rounds off (2e-3); 0 at -inf.
+// Within 3e-6 of the value, far less than bf16 rounds off (2e-3); 0 where that would be denormal.
 LATHE_INLINE Vec power_of_2(Vec x) {
   // 2^floor(x) * 2^r: the scaling instruction takes floor(x) itself, the other gives r = x - floor(x), at infinities 0.
   const Vec r = _mm512_reduce_ps(x, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
-  return _mm512_scalef_ps(polynomial(r, {1.00000262f, 0.693003833f, 0.241442755f, 0.0520114601f, 0.0135341678f}), x);
+  const __mmask16 is_normal = _mm512_cmp_ps_mask(x, broadcast(-126), _CMP_NLT_UQ);
+  return _mm512_maskz_scalef_ps(
+      is_normal, polynomial(r, {1.00000262f, 0.693003833f, 0.241442755f, 0.0520114601f, 0.0135341678f}), x);
 }
 
 // Weights are 2^((x - largest) * factor) of what lies in the row. The difference comes first: scores of keys that are

@@ -43,6 +43,7 @@ bool is_clear(const float* mask, int64_t count) { return !are_low(mask, count, k
 
 template <class T>
 KeyRange shown_of(const T* mask, KeyRange keys) {
+  if (keys.end <= keys.first / kKeyBlock * kKeyBlock + kKeyBlock) return keys;  // one block
   KeyRange shown = keys;
   int64_t last = 0;  // block
   for (; shown.count() > 0; shown.end = last) {
