@@ -15,17 +15,13 @@ namespace {
 
 using namespace attention;
 using gemm::Panels;
-using gemm::TileTable;
 
 constexpr int kQ = 0, kK = 1, kV = 2, kMask = 3;  // behind which the sinks are
 
 size_t sinks_input(const AttentionParams& params) { return params.masked ? kMask + 1 : kMask; }
 size_t own_inputs(const AttentionParams& params) { return sinks_input(params) + (params.has_sinks ? 1 : 0); }
 
-// Of the row's first element, in Q or the output.
-int64_t offset_in(const TensorArg& tensor, const Place& place) {
-  return place.batch * tensor.strides[0] + place.head * tensor.strides[1] + place.query * tensor.strides[2];
-}
+float* floats_at(std::byte* scratch, size_t offset) { return reinterpret_cast<float*>(scratch + offset); }
 
 class Worker {
  public:
@@ -37,11 +33,17 @@ class Worker {
         params_(params),
         epilogue_(epilogue),
         sizes_(sizes),
-        tiles_(sizes.tiles()),
-        keys_(reinterpret_cast<float*>(scratch + layout.keys)),
-        values_(reinterpret_cast<float*>(scratch + layout.values)),
-        scores_(reinterpret_cast<float*>(scratch + layout.scores)),
-        queries_(reinterpret_cast<float*>(scratch + layout.queries)),
+        matrices_(sizes.splits ? gemm::usable_split_functions()->leave : sizes.tiles().leave),
+        tiles_(sizes.tiles(), matrices_.code()),
+        split_keys_(sizes.by_key, floats_at(scratch, layout.query_terms), floats_at(scratch, layout.key_terms),
+                    matrices_.code()),
+        split_values_(sizes.values, floats_at(scratch, layout.weight_terms), floats_at(scratch, layout.value_terms),
+                      matrices_.code()),
+        keys_(floats_at(scratch, layout.keys)),
+        values_(floats_at(scratch, layout.values)),
+        scores_(floats_at(scratch, layout.scores)),
+        sums_(floats_at(scratch, layout.sums)),
+        queries_(floats_at(scratch, layout.queries)),
         mask_(scratch + layout.mask),
         q_rows_(reinterpret_cast<const float**>(scratch + layout.q_rows)),
         places_(reinterpret_cast<Place*>(scratch + layout.places)),
@@ -65,16 +67,22 @@ class Worker {
   }
 
  private:
-  int vectors_of(int columns) const { return std::min(ceil_div(columns, tiles_.lanes), tiles_.vectors); }
-
-  // Calls f(first, rows) for the block's rows, cut evenly into tiles for panels of so many columns.
+  // Calls f(first, rows) for the block's rows, cut evenly into tiles for panels of so many columns, or in twos of
+  // groups of equal height.
   template <class F>
   void for_each_tile(int columns, F&& f) const {
-    const int64_t count = ceil_div<int64_t>(count_, tiles_.max_rows[vectors_of(columns) - 1]);
+    const bool splits = sizes_.splits;
+    const int64_t most = splits ? 2 * height() : tiles_.most_rows(columns), count = ceil_div(count_, most);
     for (int64_t i = 0; i < count; ++i) {
-      const int64_t begin = count_ * i / count;
-      f(begin, static_cast<int>(count_ * (i + 1) / count - begin));
+      const int64_t begin = splits ? i * most : count_ * i / count;
+      const int64_t end = splits ? std::min(begin + most, count_) : count_ * (i + 1) / count;
+      f(begin, static_cast<int>(end - begin));
     }
+  }
+
+  // Of groups of rows that are split.
+  int height() const {
+    return static_cast<int>(ceil_div(count_, ceil_div<int64_t>(count_, gemm::kMatrixRegisterRows)));
   }
 
   // The rows of as many units as have room for the scores of all keys that one of them sees.
@@ -142,6 +150,7 @@ class Worker {
     for (int64_t p = 0, first = sizes_.steps(sizes_.keys); p < values.count(); ++p)
       std::fill(values_ + values.offset(p) + first * values.stride(p),
                 values_ + values.offset(p) + values.k * values.stride(p), 0.0f);
+    if (sizes_.splits) split_values_.split_panels(values_, 0, values.count());
   }
 
   // Those panels of keys that the block sees, and those between them and what is packed.
@@ -149,7 +158,9 @@ class Worker {
     if (seen_.count() == 0) return;
     const TensorArg& k = inputs_[kK];
     const auto pack = [&](int64_t first, int64_t last) {
-      if (first < last) pack_panels(sizes_.by_key, sizes_.depth, kK, k.strides[3], k.strides[2], first, last, keys_);
+      if (first >= last) return;
+      pack_panels(sizes_.by_key, sizes_.depth, kK, k.strides[3], k.strides[2], first, last, keys_);
+      if (sizes_.splits) split_keys_.split_panels(keys_, first, last);
     };
     const KeyRange panels{seen_.first / kWidth, ceil_div<int64_t>(seen_.end, kWidth)};
     if (packed_.count() == 0) packed_ = {panels.first, panels.first};
@@ -172,49 +183,24 @@ class Worker {
     return to;
   }
 
-  // to[r] = row r of A x the panel
-  struct Product {
-    const float* const* a;
-    int64_t a_distance;  // floats from a row to the next; 0 = they differ
-    int rows;
-    int64_t depth;
-    const float* b;
-    int64_t b_stride;
-    int columns;
-    float* to;
-    int64_t to_stride;
-  };
-  void multiply(const Product& product) {
-    const gemm::Tap tap{0, 0, static_cast<int32_t>(product.depth), 0};
-    gemm::Tile tile{};
-    tile.a_rows = product.a;
-    tile.a_distance = product.a_distance * static_cast<int64_t>(sizeof(float));
-    tile.taps = &tap;
-    tile.tap_count = 1;
-    tile.b_stride = product.b_stride;
-    tile.partial_stride = product.to_stride;
-    tile.store_partial = true;
-    tile.rows = product.rows;
-    tile.b_rows = product.depth;
-    tile.configured = matrices_.code();
-    const int step = tiles_.vectors * tiles_.lanes;
-    for (int c = 0; c < product.columns; c += step) {
-      tile.columns = std::min(step, product.columns - c);
-      tile.b = product.b + c;
-      tile.partial = product.to + c;
-      tiles_.functions[vectors_of(tile.columns) - 1][product.rows - 1](tile);
-    }
-  }
-
   void multiply_by_keys() {
     const Panels& panels = sizes_.by_key;
+    if (sizes_.splits) split_keys_.split_rows(q_rows_, count_, height(), 0, sizes_.depth);
     for (int64_t p = 0; p < panels.count(); ++p)
       for_each_tile(panels.columns(p), [&](int64_t begin, int rows) {
         const KeyRange seen = seen_by(begin, rows);
         if (p * kWidth >= seen.end || (p + 1) * kWidth <= seen.first) return;
-        multiply({q_rows_ + begin, sizes_.bf16 ? sizes_.depth : 0, rows, panels.k, keys_ + panels.offset(p),
-                  panels.stride(p), panels.columns(p), score(begin, p * kWidth), pitch_});
+        float* to = score(begin, p * kWidth);
+        if (sizes_.splits)
+          split_keys_.multiply(begin / height(), rows > height(), p, 0, false, to, pitch_);
+        else
+          multiply_by_panel(p, begin, rows, to);
       });
+  }
+  void multiply_by_panel(int64_t p, int64_t begin, int rows, float* to) const {
+    const Panels& panels = sizes_.by_key;
+    tiles_.multiply({q_rows_ + begin, sizes_.bf16 ? sizes_.depth : 0, rows, panels.k, keys_ + panels.offset(p),
+                     panels.stride(p), panels.columns(p), to, pitch_});
   }
 
   // Scores of the row become weights of the keys that its tile sees, in so many steps.
@@ -243,6 +229,15 @@ class Worker {
     scored.sink = sink, scored.is_second = is_second;
     if (params_.masked) read_mask(row, scored);
     return {weights, 1 / (sizes_.bf16 ? weigh_in_pairs(scored, 2 * (steps - before)) : weigh(scored))};
+  }
+
+  // As weigh(), once more with scores of floats that are not split where what comes is no number.
+  Weights weigh_numbers(int64_t row, KeyRange tile, int64_t steps) {
+    const Weights weights = weigh(row, tile, steps);
+    if (!sizes_.splits || !std::isnan(weights.factor)) return weights;
+    for (int64_t p = tile.first / kWidth; p * kWidth < tile.end; ++p)
+      multiply_by_panel(p, row, 1, score(row, p * kWidth));
+    return weigh(row, tile, steps);
   }
 
   const float* sink_of(int64_t row) const {
@@ -275,20 +270,24 @@ class Worker {
     bool is_even = true;  // are rows of weights in equal distances
     TileRows where;
     for (int r = 0; r < rows; ++r) {
-      const Weights weighed = weigh(begin + r, seen, steps);
+      const Weights weighed = weigh_numbers(begin + r, seen, steps);
       factors[r] = weighed.factor;
       weights[r] = weighed.row;
       is_even = is_even && weighed.row == weights[0] + r * pitch_;
       find(begin + r, r, where);
     }
-    alignas(64) float sums[kMaxTileRows * kWidth];
     const Panels& panels = sizes_.values;
+    if (sizes_.splits)
+      split_values_.multiply_all(weights, rows, height(), {first, steps, kSplitKeys}, sums_, kMaxTileRows * kWidth);
     for (int64_t p = 0; p < panels.count(); ++p) {
       const bool packed = sizes_.packs_values;
       const int columns = panels.columns(p);
       const int64_t stride = packed ? panels.stride(p) : inputs_[kV].strides[2];
       const float* values = packed ? values_ + panels.offset(p) : plain_values_ + p * kWidth;
-      multiply({weights, is_even ? pitch_ : 0, rows, steps, values + first * stride, stride, columns, sums, kWidth});
+      float* sums = sums_ + (sizes_.splits ? p * kMaxTileRows * kWidth : 0);
+      if (!sizes_.splits || !gemm::usable_split_functions()->are_finite(sums, kWidth, rows, ceil_div(columns, 16)))
+        tiles_.multiply(
+            {weights, is_even ? pitch_ : 0, rows, steps, values + first * stride, stride, columns, sums, kWidth});
       scale(sums, kWidth, rows, columns, factors);
       for (int r = 0; params_.zeros_for_nan && r < rows; ++r)
         if (std::isnan(factors[r])) std::fill_n(sums + r * kWidth, columns, 0.0f);
@@ -310,9 +309,10 @@ class Worker {
   const AttentionParams& params_;
   const BoundEpilogue& epilogue_;
   const Sizes& sizes_;
-  const TileTable& tiles_;
-  gemm::MatrixSetup matrices_{tiles_.leave};
-  float *const keys_, *const values_, *const scores_, *const queries_;
+  gemm::MatrixSetup matrices_;
+  const TileProducts tiles_;
+  SplitProduct split_keys_, split_values_;
+  float *const keys_, *const values_, *const scores_, *const sums_, *const queries_;
   std::byte* const mask_;
   const float** const q_rows_;
   Place* const places_;  // of the rows

@@ -7,6 +7,7 @@
 
 #include "base/divide.h"
 #include "kernels/cpu/attention/attention.h"
+#include "kernels/cpu/attention/products.h"
 #include "kernels/cpu/attention/shown_keys.h"
 #include "kernels/cpu/gemm/driver.h"
 #include "kernels/cpu/gemm/pairs.h"
@@ -20,7 +21,8 @@ static_assert(kWidth == kKeyBlock);
 inline constexpr int64_t kFewRows = 16;
 // Of a block of queries: scores that stay in the cache, unless those of one tile do not.
 inline constexpr int64_t kMostRows = 96, kScores = 40 << 10;
-inline constexpr int kUsualVectors = 2;  // of a tile: every table has such
+inline constexpr int64_t kSplitKeys = 128;  // whose weights are split together: their terms stay in the first cache
+inline constexpr int kUsualVectors = 2;     // of a tile: every table has such
 
 // From one row of so many scores to the next. Weights in pairs begin where the first key's score is, which may be one
 // of the last, and are whole matrix registers; in a window any key may be the first of its row's vectors. Rows a
@@ -40,6 +42,7 @@ struct Sizes {
         groups(q.dims[0] * shared),
         rows(shared == 0 ? 0 : heads / shared * queries),
         bf16(params.bf16 && rows > kFewRows && multiplies_bf16()),
+        splits(!bf16 && gemm::usable_split_functions() && pays_to_split()),
         has_window(params.window > 0),
         by_key{steps(depth), keys, kWidth},
         values{steps_of_weights(keys), v.dims[3], kWidth},
@@ -53,6 +56,12 @@ struct Sizes {
   int64_t units() const { return groups * blocks(); }
   double flops_of_unit() const {
     return 2.0 * static_cast<double>(block * keys) * static_cast<double>(by_key.k + values.n);
+  }
+
+  // Products of floats in matrix registers. Fewer rows or keys take as long by vectors.
+  bool pays_to_split() const {
+    constexpr int64_t kLeast = 256;
+    return rows >= kLeast && keys >= kLeast && depth >= gemm::kSplitDepth;
   }
 
   // Of tiles along so many elements, which may be in pairs.
@@ -69,8 +78,8 @@ struct Sizes {
   // Tiles of equal heights, for which matrix registers are set up once.
   int64_t block_of(int64_t all) const {
     if (all == 0) return 1;
-    const gemm::TileTable& table = tiles();
-    const int64_t tile = ceil_div(all, ceil_div<int64_t>(all, table.max_rows[kUsualVectors - 1]));
+    const int usual = splits ? 2 * gemm::kMatrixRegisterRows : tiles().max_rows[kUsualVectors - 1];
+    const int64_t tile = splits ? usual : ceil_div(all, ceil_div<int64_t>(all, usual));
     const int64_t most = std::min(kScores / std::max<int64_t>(pitch, 1), kMostRows);
     return std::min(std::max<int64_t>(most / tile, 1) * tile, all);
   }
@@ -78,7 +87,7 @@ struct Sizes {
   int64_t depth, heads, shared, queries, keys;
   int64_t groups;  // heads of keys and values, of all batches
   int64_t rows;    // of a group: the queries of its heads
-  bool bf16, has_window;
+  bool bf16, splits, has_window;
   Panels by_key, values;
   int64_t pitch;  // from one row of scores of all keys to the next
   int64_t block;  // rows that are done together, at least
@@ -102,14 +111,24 @@ struct AttentionScratch {
     constexpr int64_t kFloat = sizeof(float);
     keys = take(sizes.by_key.floats() * kFloat);
     values = take(sizes.packs_values ? sizes.values.floats() * kFloat : 0);
-    scores = take(sizes.block * sizes.pitch * kFloat);
+    // Of a group whose last rows there are none, sums are written all the same.
+    scores = take((sizes.block + (sizes.splits ? gemm::kMatrixRegisterRows : 0)) * sizes.pitch * kFloat);
     queries = take(sizes.copies_q || sizes.bf16 ? sizes.most_rows() * sizes.depth * kFloat : 0);
+    if (sizes.splits) {
+      const int64_t depth = sizes.depth, keys_of_row = sizes.keys;
+      query_terms = take(SplitProduct::floats(sizes.most_rows() + gemm::kMatrixRegisterRows, depth) * kFloat);
+      key_terms = take(SplitProduct::floats(keys_of_row, depth) * kFloat);
+      weight_terms = take(SplitProduct::floats(kMaxTileRows, std::min(keys_of_row, kSplitKeys)) * kFloat);
+      value_terms = take(SplitProduct::floats(sizes.values.n, keys_of_row) * kFloat);
+    }
+    sums = take(kMaxTileRows * (sizes.splits ? round_up<int64_t>(sizes.values.n, kWidth) : kWidth) * kFloat);
     mask = take(params.masked ? sizes.pitch * kFloat : 0);
     q_rows = take(sizes.most_rows() * static_cast<int64_t>(sizeof(float*)));
     keys_of_queries = take(params.masked ? sizes.queries * static_cast<int64_t>(sizeof(RowKeys)) : 0);
     places = take(sizes.most_rows() * static_cast<int64_t>(sizeof(Place)));
   }
-  size_t keys, values, scores, queries, mask, q_rows, places, keys_of_queries, total = 0;
+  size_t keys, values, scores, queries, sums, mask, q_rows, places, keys_of_queries, total = 0;
+  size_t query_terms = 0, key_terms = 0, weight_terms = 0, value_terms = 0;  // of those that are split
 };
 
 }  // namespace lathe::cpu::attention

@@ -7,7 +7,12 @@
 
 namespace lathe::cpu::attention {
 
-// Of the row's first element, in a tensor that broadcasts to Q, the output or the scores.
+// Of the row's first element, in Q or the output.
+inline int64_t offset_in(const TensorArg& tensor, const Place& place) {
+  return place.batch * tensor.strides[0] + place.head * tensor.strides[1] + place.query * tensor.strides[2];
+}
+
+// The same in a tensor that broadcasts to Q, the output or the scores.
 inline int64_t broadcast_offset_in(const TensorArg& tensor, const Place& place) {
   return place.batch * broadcast_stride_at(tensor, 0, 4) + place.head * broadcast_stride_at(tensor, 1, 4) +
          place.query * broadcast_stride_at(tensor, 2, 4);

@@ -297,24 +297,25 @@ class Worker {
   int64_t prefetch_step_ = 0;
 };
 
-const SplitFunctions* split_functions_here() {
-  static const SplitFunctions* const functions = has_matrix_registers() ? LATHE_ISA_SELECT(split_functions)() : nullptr;
-  return functions;
-}
-
 // Whether threads that have such shares split floats.
 bool is_split(const GemmProblem& problem, const SplitShare& share) {
-  return problem.needs.may_split && split_functions_here() && !problem.pairs && !problem.integers &&
+  return problem.needs.may_split && usable_split_functions() && !problem.pairs && !problem.integers &&
          problem.groups == 1 && share.pays(problem.panels.k);
 }
 
 void run_share(const GemmProblem& problem, const Share& share, bool splits, std::byte* scratch) {
   if (!splits) return Worker(problem, scratch).run(share);
   const TileScratch taken = take_scratch(problem.needs, scratch);
-  SplitWorker(problem, *split_functions_here(), tiles_of(problem), taken, reinterpret_cast<float*>(scratch)).run(share);
+  SplitWorker(problem, *usable_split_functions(), tiles_of(problem), taken, reinterpret_cast<float*>(scratch))
+      .run(share);
 }
 
 }  // namespace
+
+const SplitFunctions* usable_split_functions() {
+  static const SplitFunctions* const functions = has_matrix_registers() ? LATHE_ISA_SELECT(split_functions)() : nullptr;
+  return functions;
+}
 
 bool valid(const Blocking& blocking) {
   return blocking.width >= kPanelQuantum && blocking.width <= kMaxTileColumns && blocking.width % kPanelQuantum == 0 &&
@@ -323,7 +324,7 @@ bool valid(const Blocking& blocking) {
 
 size_t scratch_bytes(const Blocking& blocking, int64_t rows, int64_t k, const Needs& needs) {
   const int64_t floats = gathered_floats(k, needs) + partial_floats(blocking, rows, k);
-  const int64_t split = needs.may_split && split_functions_here() ? SplitScratch(rows, k).end : 0;
+  const int64_t split = needs.may_split && usable_split_functions() ? SplitScratch(rows, k).end : 0;
   return static_cast<size_t>(round_up(list_bytes(needs), 64) + round_up(tap_bytes(needs), 64) +
                              round_up(needs.edge_floats * kFloat, 64) + round_up(std::max(floats, split) * kFloat, 64));
 }

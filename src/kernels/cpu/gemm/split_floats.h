@@ -53,6 +53,9 @@ struct SplitFunctions {
   void (*leave)();  // as TileTable::leave
 };
 
+// Those of this CPU; null where it has no matrix registers.
+const SplitFunctions* usable_split_functions();
+
 // How rows and K are cut so that the terms of both factors stay in the second cache.
 struct SplitBlocks {
   static constexpr int64_t kBytesOfA = 5 << 18, kMostSteps = 24;  // of a block: terms, and steps of K
