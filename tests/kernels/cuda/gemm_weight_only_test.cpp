@@ -11,6 +11,7 @@
 namespace lathe::cuda {
 
 const Tactic& gemm_weight_only_tactic();
+const Tactic& expert_gemm_weight_only_tactic();
 
 namespace {
 
@@ -46,33 +47,63 @@ TEST(CudaWeightOnly, TypesThatMatrixUnitsHaveNot) {
   }
 }
 
+Tensor f16_scales_of(Dims dims) {
+  Tensor scales = *Tensor::allocate(DType::f16, std::move(dims));
+  std::vector<double> values;
+  for (int64_t i = 0; i < scales.volume(); ++i) values.push_back(0x1p-9 * static_cast<double>(3 + i * 7 % 11));
+  from_doubles(values, scales);
+  return scales;
+}
+
+// Weights [.., k, n] with a scale for each column.
+void pack(Problem& problem, const Tensor& levels, const Tensor& scales) {
+  problem.inputs[1].constant = problem.inputs[1].weights = &levels;
+  put_before(problem, 1, "in=2; r2=mul r0 r1; out r2", {operand(DType::f16, scales.dims())});
+  Operand& factor = problem.inputs[1].operands[0];
+  factor.constant = factor.weights = &scales;
+  factor.blocks = Dims(levels.dims().size(), 1);
+  factor.blocks[levels.dims().size() - 2] = levels.dims()[levels.dims().size() - 2];
+}
+
+void check_one_row(const Tactic& tactic, const Problem& problem, const CheckOptions& options) {
+  int found = 0;
+  for (const Config& config : configs_of(tactic, problem)) {
+    if (!config.text.starts_with("one row ")) continue;
+    ++found;
+    const Result<> checked = check_kernel(test_backend(), tactic, problem, config, options);
+    EXPECT_TRUE(checked) << config.text << ", " << to_text(problem) << ": " << checked.error().to_string();
+  }
+  EXPECT_GT(found, 0) << to_text(problem);
+}
+
 // A row by itself is multiplied by the levels as they are: what is left are the roundings of the result. Warps with one
 // panel, some, and more than they hold; a width that ends within a panel; a row whose elements lie apart.
 TEST(CudaWeightOnly, OneRow) {
   const MatmulAttrs attrs;
   for (const auto& [k, n, stride] :
        {std::array<int64_t, 3>{64, 16, 1}, {100, 37, 1}, {1120, 40, 1}, {1100, 24, 1}, {192, 40, 2}}) {
-    const Tensor levels = any_levels({k, n}, 1);
-    Tensor scales = *Tensor::allocate(DType::f16, {1, n});
-    std::vector<double> values;
-    for (int64_t i = 0; i < n; ++i) values.push_back(0x1p-9 * static_cast<double>(3 + i * 7 % 11));
-    from_doubles(values, scales);
+    const Tensor levels = any_levels({k, n}, 1), scales = f16_scales_of({1, n});
     Problem problem =
         op_problem(attrs, {strided_operand(DType::f16, {1, k}, {k * stride, stride}), operand(DType::i8, {k, n})},
                    {operand(DType::f16, {1, n})});
-    problem.inputs[1].constant = problem.inputs[1].weights = &levels;
-    put_before(problem, 1, "in=2; r2=mul r0 r1; out r2", {operand(DType::f16, scales.dims())});
-    Operand& factor = problem.inputs[1].operands[0];
-    factor.constant = factor.weights = &scales;
-    factor.blocks = {k, 1};
-    int found = 0;
-    for (const Config& config : configs_of(gemm_weight_only_tactic(), problem)) {
-      if (!config.text.starts_with("one row ")) continue;
-      ++found;
-      const Result<> checked = check_kernel(test_backend(), gemm_weight_only_tactic(), problem, config, {});
-      EXPECT_TRUE(checked) << config.text << ", " << to_text(problem) << ": " << checked.error().to_string();
-    }
-    EXPECT_GT(found, 0) << to_text(problem);
+    pack(problem, levels, scales);
+    check_one_row(gemm_weight_only_tactic(), problem, {});
+  }
+}
+
+// Rows of one expert, and of none, among them.
+TEST(CudaWeightOnly, OneRowOfAnExpert) {
+  const ExpertMatmulAttrs attrs;
+  const Tensor levels = any_levels({5, 200, 40}, 1), scales = f16_scales_of({5, 1, 40});
+  for (const int64_t rows : {1, 5}) {
+    Problem problem = op_problem(
+        attrs, {operand(DType::f16, {rows, 200}), operand(DType::i8, {5, 200, 40}), operand(DType::i64, {rows})},
+        {operand(DType::f16, {rows, 40})});
+    pack(problem, levels, scales);
+    CheckOptions options;
+    options.inputs = {Tensor(), levels, *Tensor::allocate(DType::i64, {rows})};
+    for (int64_t i = 0; i < rows; ++i) options.inputs[2].mutable_as<int64_t>()[i] = (i + 3) % 6 - i / 4;
+    check_one_row(expert_gemm_weight_only_tactic(), problem, options);
   }
 }
 

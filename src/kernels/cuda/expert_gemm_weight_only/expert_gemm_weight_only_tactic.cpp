@@ -60,6 +60,11 @@ std::vector<Config> streamed_configs(const Problem& problem, const ExpertWeightO
       if (rows.may_be_few(tile_rows))
         configs.push_back({.text = text + " few", .predicted_us = us, .choice = Blocks{{tile_rows, own}, false}});
     }
+  if (rows.rows_of_each() == 1 && rows.may_be_few(1))
+    for (const Config& each : form.weights.one_row_configs(problem.target, rows.used()))
+      configs.push_back({.text = each.text + " few",
+                         .predicted_us = each.predicted_us,
+                         .choice = Blocks{{1, each.as<StreamBlocks>()}, false}});
   return best_first(std::move(configs), kMostConfigs);
 }
 
@@ -101,7 +106,9 @@ std::vector<Config> configs(const Problem& problem, const ExpertWeightOnly& form
     ByRows by = others;
     const auto& own = config.as<Blocks>();
     (own.sorts ? by.more : by.few) = own;
-    if (!own.sorts) by.most_few = is_known ? rows.opt_rows : RoutedRows::kFewRows;
+    // Of tiles of one row each reads its matrix.
+    const int64_t most_few = form.weights.is_one_row(own.tile) ? rows.experts : RoutedRows::kFewRows;
+    if (!own.sorts) by.most_few = is_known ? rows.opt_rows : most_few;
     if (own.sorts && is_known) by.most_few = 0;
     if (many) {
       by.many = many;
@@ -132,6 +139,7 @@ SourceLaunch multiplying(const Problem& problem, const ExpertWeightOnly& form, c
   const StreamTile& tile = blocks.tile;
   const int64_t n = weights.first().n(), k = weights.first().k();
   Source source("expert_gemm_weight_only/expert_gemm_weight_only.cuh");
+  source.include(weights.header(tile));
   source.input(0, rows.x, "A");
   weights.declare(source, emission);
   const gemm::Sink sink = gemm::declare_sink(source, rows.ending(problem, form.ids(), n), 1, emission);

@@ -164,12 +164,12 @@ std::vector<Config> PackedStream::configs(const Target& target, int64_t rows, in
   return best_first(std::move(configs));
 }
 
-std::vector<Config> PackedStream::one_row_configs(const Target& target) const {
+std::vector<Config> PackedStream::one_row_configs(const Target& target, int64_t used) const {
   constexpr size_t kMostConfigs = 3;
   constexpr double kShare = 0.97;  // of the time of tiles of 8 rows
   std::vector<Config> all;
   if (!has_one_row()) return all;
-  for (Config& each : configs(target, 1)) {
+  for (Config& each : configs(target, 1, used)) {
     each.text = "one row " + each.text, each.predicted_us *= kShare;
     all.push_back(std::move(each));
   }

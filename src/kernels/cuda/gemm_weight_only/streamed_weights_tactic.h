@@ -51,8 +51,8 @@ class PackedStream {
 
   // In the order of their predicted times, for so many rows of each of `used` matrices: by tiles of tile_rows().
   std::vector<Config> configs(const Target& target, int64_t rows, int64_t used = 1) const;
-  // The best few for tiles of one row; none where has_one_row() is false.
-  std::vector<Config> one_row_configs(const Target& target) const;
+  // The best few for tiles of one row, of each of `used` matrices; none where has_one_row() is false.
+  std::vector<Config> one_row_configs(const Target& target, int64_t used = 1) const;
 
   // Adds them to the emission's inputs.
   Result<> pack_into(Emission& emission) const;
