@@ -23,6 +23,16 @@ std::optional<float> scale_of_levels(const Program& program, size_t reg) {
   return scale;
 }
 
+// The function that computes an instruction, which makes the register. What of a GELU is below all numbers of f16 is
+// left out where it is not multiplied by others.
+std::string function_of(const Program& program, const Instruction& instruction, size_t reg, Exactness exactness) {
+  if (instruction.op == Opcode::gelu_erf && exactness != Exactness::full) {
+    const bool is_result = program.outputs.size() == 1 && program.outputs[0] == reg;
+    return exactness == Exactness::half && is_result ? "math::gelu_erf_half" : "math::gelu_erf_16";
+  }
+  return fmt::format("instruction::{}", opcode_info(static_cast<int>(instruction.op))->name);
+}
+
 }  // namespace
 
 std::string literal(float value) {
@@ -46,10 +56,8 @@ std::string program_lines(const Program& program, std::string_view type, std::st
       arguments.push_back(fmt::format("r{}", instruction.operands[static_cast<size_t>(i)]));
     for (int i = 0; i < info->immediates; ++i)
       arguments.push_back(fmt::format("{}({})", type, literal(instruction.immediates[static_cast<size_t>(i)])));
-    const bool is_cheaper = exactness == Exactness::bits16 && instruction.op == Opcode::gelu_erf;
-    text += fmt::format("{}const {} r{} = {}({});\n", indent, type, target++,
-                        is_cheaper ? "math::gelu_erf_16" : fmt::format("instruction::{}", info->name),
-                        fmt::join(arguments, ", "));
+    const std::string function = function_of(program, instruction, target, exactness);
+    text += fmt::format("{}const {} r{} = {}({});\n", indent, type, target++, function, fmt::join(arguments, ", "));
   }
   return text;
 }

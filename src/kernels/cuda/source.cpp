@@ -269,11 +269,15 @@ void Source::declare_fusion(const Problem& problem, const Operand& output, const
   }
   std::vector<Operand> operands;
   for (const Operand& view : views) operands.push_back(broadcast(view, output));
-  const bool is_short = std::ranges::all_of(
-      problem.outputs, [](const Operand& o) { return is_floating(o.dtype) && size_of(o.dtype) <= 2; });
-  declare_program({"Fusion", "fusion_", "Op"},
-                  {program, problem.accumulators(), levels, is_short ? Exactness::bits16 : Exactness::full},
-                  output.dims.size(), operands, first_input);
+  const auto all_are = [&](auto is) {
+    return std::ranges::all_of(problem.outputs, [&](const Operand& o) { return is(o.dtype); });
+  };
+  const Exactness exactness = all_are([](DType dtype) { return dtype == DType::f16; }) ? Exactness::half
+                              : all_are([](DType dtype) { return is_floating(dtype) && size_of(dtype) <= 2; })
+                                  ? Exactness::bits16
+                                  : Exactness::full;
+  declare_program({"Fusion", "fusion_", "Op"}, {program, problem.accumulators(), levels, exactness}, output.dims.size(),
+                  operands, first_input);
 }
 
 void Source::prologue(const Program& program, const std::vector<Operand>& views, size_t first_input,

@@ -227,6 +227,48 @@ TEST_F(GemmPipeline, RowsMayBeginAnywhere) {
   EXPECT_FALSE(configs_of(gemm_tactic(), product(attrs, DType::f16, 512, 50256, 768))[0].as<TileShape>().by_rows);
 }
 
+// Columns of B that come in the order in which a thread's sums are of neighbours; the last tile reaches beyond the last
+// of them.
+TEST_F(GemmPipeline, ThreadsHaveNeighbouringColumns) {
+  MatmulAttrs attrs;
+  attrs.transpose_b = true;
+  const auto results = [&](DType type, DType result, int64_t n) {
+    Problem problem = product(attrs, type, 140, n, size_of(type) == 1 ? 272 : 136);
+    problem.outputs[0].dtype = result;
+    problem.operands = {operand(result, {n}), operand(result, {140, n})};
+    problem.program = *parse_program("in=3; r3=add r0 r1; r4=add r3 r2; out r4");
+    return problem;
+  };
+  for (const auto& [type, result] : {std::pair(DType::f16, DType::f16),
+                                     {DType::bf16, DType::bf16},
+                                     {DType::i8, DType::f16},
+                                     {DType::f8e4m3fn, DType::f16}}) {
+    const Problem problem = results(type, result, 288);
+    CheckOptions options = exact(problem);
+    for (const Operand& each : problem.operands) options.operands.push_back(small_weights(result, each.opt_dims));
+    int checked = 0;
+    for (Config config : pipelines(type, Major::k, Major::k)) {
+      auto tile = config.as<TileShape>();
+      if (tile.n / tile.peers % gemm::kNeighbourGroup != 0) continue;
+      if (type != DType::f16 && (tile.n != 128 || tile.peers != 2 || tile.turns)) continue;
+      tile.neighbours = true;
+      config.choice = tile;
+      check(problem, config, options);
+      ++checked;
+    }
+    EXPECT_GE(checked, type == DType::f16 ? 12 : 1) << name_of(type);
+  }
+  const auto has_neighbours = [&](const Problem& problem) {
+    const auto all = configs_of(gemm_tactic(), problem);
+    return std::ranges::any_of(all, [](const Config& config) { return config.as<TileShape>().neighbours; });
+  };
+  EXPECT_TRUE(has_neighbours(results(DType::f16, DType::f16, 4096)));
+  EXPECT_FALSE(has_neighbours(results(DType::f16, DType::f16, 4104)));
+  EXPECT_FALSE(has_neighbours(results(DType::f16, DType::f32, 4096)));  // of four columns each
+  attrs.transpose_b = false;
+  EXPECT_FALSE(has_neighbours(results(DType::f16, DType::f16, 4096)));  // B along N
+}
+
 TEST_F(GemmPipeline, BatchesBroadcast) {
   const MatmulAttrs attrs;
   const auto batched = [&](Dims a, Dims b, Dims c) {

@@ -52,11 +52,15 @@ TEST(Source, LevelsAreDividedByReciprocals) {
 
 // Where results are of 16 bits, what costs less is exact enough.
 TEST(Source, GelusAreAsExactAsTheirResults) {
-  const auto lines = [](Exactness exactness) {
-    return program_lines(*parse_program("in=1; r1=gelu_erf r0; out r1"), "float", "", exactness);
+  const auto lines = [](Exactness exactness, std::string_view text = "in=1; r1=gelu_erf r0; out r1") {
+    return program_lines(*parse_program(text), "float", "", exactness);
   };
   EXPECT_EQ(lines(Exactness::full), "const float r1 = instruction::gelu_erf(r0);\n");
   EXPECT_EQ(lines(Exactness::bits16), "const float r1 = math::gelu_erf_16(r0);\n");
+  EXPECT_EQ(lines(Exactness::half), "const float r1 = math::gelu_erf_half(r0);\n");
+  // What the half leaves out may be made larger.
+  EXPECT_TRUE(lines(Exactness::half, "in=2; r2=gelu_erf r0; r3=mul r2 r1; out r3")
+                  .starts_with("const float r2 = math::gelu_erf_16(r0);\n"));
 }
 
 // What is left of a program when the store rounds: x, and the bounds that its levels are worth.

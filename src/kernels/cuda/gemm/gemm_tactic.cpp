@@ -18,6 +18,7 @@ std::vector<Config> configs(const Problem& problem, const Product& p) {
   const gemm::Ending ending = gemm::ending_of(p, problem.inputs[0].dtype);
   extent.copied = kMaps && gemm::can_copy(problem, p, ending);
   extent.by_rows = gemm::stores_by_rows(ending);
+  extent.neighbours = extent.copied && gemm::has_neighbours(p, ending);
   return gemm::configs(extent);
 }
 

@@ -93,12 +93,13 @@ LATHE_DEVICE Block work_of(unsigned work, long m, long n, long k, int splits) {
   return block;
 }
 
-// Asks for the elements [outer, outer + kOuter) of M or N of a panel.
-template <class Panel, bool kMnMajor, int kOuter, int R>
+// Asks for the elements [outer, outer + kOuter) of M or N of a panel. kNeighbours: the map has groups of 32 of them for
+// its last dimension.
+template <class Panel, bool kMnMajor, bool kNeighbours, int kOuter, int R>
 LATHE_DEVICE void copy_panel(char* panel, const TensorMap* map, MapPlace<R> place, long outer, long k, uint64* barrier,
                              uint16 peers) {
   place.at[kMnMajor ? 1 : 0] = static_cast<int>(k);
-  place.at[kMnMajor ? 0 : 1] = static_cast<int>(outer);
+  place.at[kMnMajor ? 0 : kNeighbours ? R - 1 : 1] = static_cast<int>(kNeighbours ? outer / 32 : outer);
   if constexpr (kMnMajor) {
     LATHE_UNROLL
     for (int first = 0; first < kOuter; first += Panel::kElements) {
@@ -113,7 +114,7 @@ LATHE_DEVICE void copy_panel(char* panel, const TensorMap* map, MapPlace<R> plac
 template <class Tile, int R>
 LATHE_DEVICE void copy_a(const PipelineMemory<Tile>& memory, int slot, const TensorMap* map, const MapPlace<R>& place,
                          const Block& block, int i) {
-  copy_panel<typename Tile::PanelA, Tile::kMnMajorA, Tile::kM>(
+  copy_panel<typename Tile::PanelA, Tile::kMnMajorA, false, Tile::kM>(
       memory.a(slot), map, place, block.row, block.k + static_cast<long>(i) * Tile::kK, memory.filled(slot), 0);
 }
 
@@ -124,7 +125,7 @@ LATHE_DEVICE void copy_b(const PipelineMemory<Tile>& memory, int slot, const Ten
   constexpr int kPart = Tile::kN / Tile::kPeers;
   const int first = Tile::kPeers > 1 ? cluster_rank() * kPart : 0;
   phase_barrier_expect(memory.filled(slot), kStageBytes<Tile>);
-  copy_panel<typename Tile::PanelB, Tile::kMnMajorB, kPart>(
+  copy_panel<typename Tile::PanelB, Tile::kMnMajorB, Tile::kNeighbours, kPart>(
       memory.b(slot) + first * 128, map, place, block.column + first, block.k + static_cast<long>(i) * Tile::kK,
       memory.filled(slot), Tile::kPeers > 1 ? (1 << Tile::kPeers) - 1 : 0);
 }
@@ -237,8 +238,8 @@ LATHE_DEVICE void exchange(Sum* a, Sum* b, int bit) {
 }
 
 // Parts of a tile's sums, kAtOnce from `first` on: W neighbouring columns of two rows each for a thread. Four
-// neighbouring threads have two columns of each 8 in a row, and exchange them.
-template <int W, bool kWhole, int kAtOnce, class Tile, class Sink>
+// neighbouring threads have two columns of each 8 in a row, and exchange them, if they are no neighbours already.
+template <int W, bool kWhole, bool kNeighbours, int kAtOnce, class Tile, class Sink>
 LATHE_DEVICE void store_groups(const Tile& tile, int first, const Sink& sink, long row, long rows, long column,
                                long columns) {
   constexpr int kTiles = W / 2, kGroups = Tile::kN / 8 / kTiles;  // of 64 rows
@@ -252,7 +253,7 @@ LATHE_DEVICE void store_groups(const Tile& tile, int first, const Sink& sink, lo
       v[i % kAtOnce * 2 + e / 2][t * 2 + e % 2] = tile.acc[i / kGroups][i % kGroups * kTiles + t][e];
   }
   LATHE_UNROLL
-  for (int k = 0; k < 2 * kAtOnce; ++k) {
+  for (int k = 0; !kNeighbours && k < 2 * kAtOnce; ++k) {
     LATHE_UNROLL
     for (int pair = 0; pair < W / 4; ++pair) exchange<2>(v[k] + pair * 4, v[k] + pair * 4 + 2, 1);
     if constexpr (W == 8) exchange<4>(v[k], v[k] + 4, 2);
@@ -263,9 +264,10 @@ LATHE_DEVICE void store_groups(const Tile& tile, int first, const Sink& sink, lo
 
 // Gives the sums that a group has, from `row` on, to the sink. The program stands in the code for each part of them
 // when it is short; operands of several parts are on the way at the same time.
-template <int W, bool kWhole, bool kShort, class Tile, class Sink>
+template <int W, bool kWhole, bool kShort, bool kNeighbours = false, class Tile, class Sink>
 LATHE_DEVICE void store_quads(const Tile& tile, const Sink& sink, long row, long rows, long column, long columns) {
   static_assert(W == 2 || W == 4 || W == 8, "what two, or four, threads have of a row");
+  static_assert(!kNeighbours || W == 8, "what a thread has of 32 columns");
   constexpr int kGroups = Tile::kRowTiles * Tile::kN / 4 / W;
   // Of two tiles of rows and narrow vectors, the places of as many need more registers than there are.
   constexpr bool kFit = Tile::kRowTiles == 1 || W == 8;
@@ -276,11 +278,11 @@ LATHE_DEVICE void store_quads(const Tile& tile, const Sink& sink, long row, long
   if constexpr (kShort) {
     LATHE_UNROLL
     for (int group = 0; group < kGroups; group += kAtOnce)
-      store_groups<W, kWhole, kAtOnce>(tile, group, sink, row, rows, column, columns);
+      store_groups<W, kWhole, kNeighbours, kAtOnce>(tile, group, sink, row, rows, column, columns);
   } else {
     LATHE_NO_UNROLL
     for (int group = 0; group < kGroups; group += kAtOnce)
-      store_groups<W, kWhole, kAtOnce>(tile, group, sink, row, rows, column, columns);
+      store_groups<W, kWhole, kNeighbours, kAtOnce>(tile, group, sink, row, rows, column, columns);
   }
 }
 

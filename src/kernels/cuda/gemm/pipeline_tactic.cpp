@@ -10,6 +10,7 @@ namespace {
 
 constexpr int64_t kRowBytes = 128;  // of a panel, as the copy engine writes it
 constexpr size_t kMatrixDims = 2;   // of a tensor map; the batch's follow
+constexpr int64_t kWidest = 8;      // columns that store_quads() gives a thread
 
 bool is_mapped(const Product& p, const Matrix& matrix, DType dtype) {
   constexpr int64_t kAligned = 16;  // bytes: addresses and strides
@@ -17,6 +18,16 @@ bool is_mapped(const Product& p, const Matrix& matrix, DType dtype) {
                                     [](const Expr& stride) { return stride != Expr(0); });
   return !matrix.has_several_strides() && matrix.width * static_cast<int64_t>(size_of(dtype)) == kAligned &&
          matrix.batch_strides.size() == p.batch.size() && static_cast<size_t>(moving) + kMatrixDims <= kMaxMapRank;
+}
+
+// Makes a map of B bring columns 8 q + 2 j + e of each 32 in the order of j, q and e, in which thread q of four has
+// the sums of 8 neighbours.
+void order_by_neighbours(TensorMap& map) {
+  const Expr pitch = map.strides[0], columns = map.dims[1];
+  const uint32_t count = map.box[1];
+  map.dims = {map.dims[0], 2, 4, 4, floordiv(columns, kNeighbourGroup)};
+  map.strides = {pitch, 8 * pitch, 2 * pitch, kNeighbourGroup * pitch};
+  map.box = {map.box[0], 2, 4, 4, count / static_cast<uint32_t>(kNeighbourGroup)};
 }
 
 // Declares the map and the function that says where in it the matrix of a batch lies.
@@ -40,6 +51,7 @@ std::string declare_map(Source& source, const Product& p, const TileShape& tile,
     map.strides.push_back(matrix.batch_strides[d]);
     map.box.push_back(1);
   }
+  if (!first && tile.neighbours) order_by_neighbours(map);
   const std::string_view name = first ? "a" : "b";
   const size_t rank = map.dims.size();
   source.tensor_map(std::move(map), fmt::format("map_{}", name));
@@ -55,6 +67,11 @@ bool can_copy(const Problem& problem, const Product& p, const Ending& ending) {
   if (!has_tensor_core(problem, Major::k)) return false;
   if (size_of(dtype) != 2 && (p.a.major == Major::mn || p.b.major == Major::mn)) return false;
   return is_mapped(p, p.a, dtype) && is_mapped(p, p.b, dtype) && fused_vector(ending) > 1;
+}
+
+bool has_neighbours(const Product& p, const Ending& ending) {
+  const bool is_one = std::ranges::all_of(p.b.batch_strides, [](const Expr& stride) { return stride == Expr(0); });
+  return is_one && p.b.major == Major::k && fused_vector(ending) >= kWidest && mod(p.n, kNeighbourGroup) == Expr(0);
 }
 
 void finish_pipeline(const Problem& problem, const Product& p, const TileShape& tile, const Ending& e,
@@ -74,7 +91,6 @@ void finish_pipeline(const Problem& problem, const Product& p, const TileShape& 
     sink.text = fmt::format("gemm::row_sink<{}, {}>({}, shared + {})", vector_width(out), device_type(out.dtype),
                             sink.text, staged_rows_begin(tile, dtype));
   }
-  constexpr int64_t kWidest = 8;  // columns that store_quads() gives a thread
   body += fmt::format(
       "const auto work = [&](unsigned i) {{ return gemm::work_of<Tile>(i, m, n, k, {}); }};\n"
       "  const auto product = gemm::pipeline_product(&map_a, &map_b, {}, work, place_a, place_b);\n"
@@ -82,10 +98,10 @@ void finish_pipeline(const Problem& problem, const Product& p, const TileShape& 
       "  gemm::run_pipeline<Tile, {}>(product, shared,\n"
       "                               [&](const Tile& tile, const gemm::Block& block) {{\n"
       "    const long batch = block.batch;\n"
-      "    gemm::store_quads<{}, {}, {}>(tile, {}, block.row, m, block.column, n);\n"
+      "    gemm::store_quads<{}, {}, {}, {}>(tile, {}, block.row, m, block.column, n);\n"
       "  }});",
       tile.splits, source.number(works), e.weights_first, std::min(sink.vector, kWidest), sink.whole,
-      tile.splits == 1 ? "Fusion::kShort" : "true", sink.text);
+      tile.splits == 1 ? "Fusion::kShort" : "true", tile.neighbours, sink.text);
   const Expr blocks = min(works, Expr(problem.target.cores / tile.peers)) * tile.peers;
   emission.launches.push_back(source.finish(body, {blocks, 1, 1}, static_cast<uint32_t>(threads(tile)),
                                             static_cast<uint32_t>(shared_bytes(tile, dtype))));

@@ -247,6 +247,7 @@ void add_pipelines(const Extent& e, std::vector<Config>& configs) {
     if (t.warp_m * t.warp_n / 32 > kMostSums && e.operands > 0 && size_of(e.output) > 2) continue;
     for (const int64_t splits : split_counts(t, e)) {
       t.splits = splits, t.by_rows = e.by_rows && splits == 1;
+      t.neighbours = e.neighbours && splits == 1 && s.n / s.peers % kNeighbourGroup == 0;
       configs.push_back({.text = text_of(t), .predicted_us = predict(t, e), .choice = t});
     }
   }
@@ -358,8 +359,8 @@ std::string tile_type(const TileShape& t, DType dtype, Major major_a, Major majo
   if (t.unit == TileShape::warpgroup)
     return fmt::format("gemm::WgmmaTile<{}, {}, {}, {}>", device_type(dtype), t.m, t.n, t.stages);
   if (t.unit == TileShape::pipeline)
-    return fmt::format("gemm::PipelineTile<{}, {}, {}, {}, {}, {}, {}, {}>", device_type(dtype), t.m, t.n, t.stages,
-                       t.peers, mn_major_a, mn_major_b, t.turns);
+    return fmt::format("gemm::PipelineTile<{}, {}, {}, {}, {}, {}, {}, {}, {}>", device_type(dtype), t.m, t.n, t.stages,
+                       t.peers, mn_major_a, mn_major_b, t.turns, t.neighbours);
   if (t.unit == TileShape::sparse)
     return fmt::format("gemm::SparseTile<{}, {}, {}, {}, {}, {}, {}, {}, {}>", device_type(dtype), t.m, t.n, t.k,
                        t.warp_m, t.warp_n, t.slices, t.stages, mn_major_a);

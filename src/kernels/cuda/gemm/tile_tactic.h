@@ -12,6 +12,8 @@ namespace lathe::cuda::gemm {
 // The dimension along which a matrix of A or B is contiguous: K, or M or N.
 enum class Major { k, mn };
 
+constexpr int64_t kNeighbourGroup = 32;  // columns, of which each of four threads may have 8 neighbours
+
 struct TileShape {
   enum Unit : int64_t { tensor_core, scalar, warpgroup, pipeline, sparse } unit = tensor_core;
   int64_t m = 0, n = 0, k = 0;     // elements of a block's tile
@@ -23,6 +25,7 @@ struct TileShape {
   int64_t peers = 1;               // of a pipeline: blocks of a cluster, below each other, that share B
   bool turns = false;              // of a pipeline: two groups of warps have tiles of their own, and multiply in turns
   bool by_rows = false;            // of a pipeline: warps write along rows (Extent::by_rows)
+  bool neighbours = false;         // of a pipeline: threads have sums of neighbouring columns (Extent::neighbours)
   bool adds_sums() const { return cluster || slices > 1; }  // of several warps or blocks, in the epilogue
   bool operator==(const TileShape&) const = default;
 };
@@ -33,11 +36,12 @@ struct Extent {
   DType output = DType::f32;
   bool tensor_core = true;  // allowed for the dtype
   Major major_a = Major::k, major_b = Major::k;
-  bool gathered = false;  // A is read element by element
-  int copy_width = 0;     // of A's loader where a thread stays in its column; 0 = any
-  bool copied = false;    // the copy engine may bring both operands (gemm/pipeline.cuh)
-  bool sparse = false;    // tiles are of sparse weights (gemm_sparse/gemm_sparse.cuh)
-  bool by_rows = false;   // results are written along rows by a pipeline (gemm/row_sink.cuh)
+  bool gathered = false;    // A is read element by element
+  int copy_width = 0;       // of A's loader where a thread stays in its column; 0 = any
+  bool copied = false;      // the copy engine may bring both operands (gemm/pipeline.cuh)
+  bool sparse = false;      // tiles are of sparse weights (gemm_sparse/gemm_sparse.cuh)
+  bool by_rows = false;     // results are written along rows by a pipeline (gemm/row_sink.cuh)
+  bool neighbours = false;  // a pipeline may bring B's columns in an order in which threads have 8 neighbours of 32
   Target target;
   int64_t taps = 1;       // how often A's elements are read, as parts of different rows
   int64_t operands = 0;   // of the program, that have an element for each of the output's

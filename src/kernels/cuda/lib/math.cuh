@@ -125,6 +125,20 @@ LATHE_DEVICE float gelu_erf_16(float a) {
   return fmaf(-x, exp2_fast(p), above(a, 0.0f));
 }
 
+// The same for results in f16, whose least number is 6e-8: h is 1.1e-8 from x = 5.9 on. Their error is a hundredth of
+// an ulp.
+LATHE_DEVICE float gelu_erf_half(float a) {
+  const float x = fabsf(a) < 5.9f ? fabsf(a) : 5.9f;
+  float p = 0x1.14ca8cp-15f;
+  p = fmaf(p, x, -0x1.8bf4f8p-11f);
+  p = fmaf(p, x, 0x1.0548d0p-7f);
+  p = fmaf(p, x, -0x1.b3286cp-5f);
+  p = fmaf(p, x, -0x1.d61e7cp-2f);
+  p = fmaf(p, x, -0x1.26ac4ep+0f);
+  p = fmaf(p, x, -0x1.00005ap+0f);
+  return fmaf(-x, exp2_fast(p), above(a, 0.0f));
+}
+
 }  // namespace math
 
 // Operands, then parameters, of an instruction that has so many.
