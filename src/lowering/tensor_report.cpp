@@ -24,14 +24,19 @@ std::string layout_of(const Value& value, const Shape& strides) {
   return is_dense(value.shape(), strides, Layout::channels_last) ? "channels-last" : "strided";
 }
 
-// What an attention's queries see by their places; empty = all keys.
-std::string seen_text(const AttentionAttrs& attrs) {
-  const SeenKeys seen = seen_keys_of(attrs);
-  if (seen.is_all()) return {};
+// What an attention knows by the places of queries and keys; empty = nothing.
+std::string places_text(const Node& attention) {
+  constexpr size_t kDistances = 5;
+  const bool has_distances = attention.num_inputs() > kDistances;
+  const std::string added =
+      has_distances ? "what is added by a key's distance from a query is read by that: there is one number of each\n"
+                    : "";
+  const SeenKeys seen = seen_keys_of(attention.attrs<AttentionAttrs>());
+  if (seen.is_all()) return added;
   const std::string others = seen.window == 0 ? "those before it"
                              : seen.causal    ? fmt::format("the {} before it", seen.window - 1)
                                               : fmt::format("the {} on either side", seen.window - 1);
-  return fmt::format("a query sees its own key and {}: no others are multiplied\n", others);
+  return fmt::format("a query sees its own key and {}: no others are multiplied\n", others) + added;
 }
 
 class Describer {
@@ -57,7 +62,7 @@ class Describer {
     } else {
       report.why = fmt::format("computed within the step of {}: it is never in memory\n", names_of(region->nodes));
     }
-    if (producer && producer->is(OpKind::attention)) report.why += seen_text(producer->attrs<AttentionAttrs>());
+    if (producer && producer->is(OpKind::attention)) report.why += places_text(*producer);
     for (const CostModel::Decision& decision : costs_.decisions())
       if (decision.value == &value) report.why += decision.text + "\n";
     for (const RefusedFusions::Note& note : refused_.notes())

@@ -5,30 +5,29 @@
 #include "ops/float8_weights.h"
 #include "ops/rules.h"
 #include "ops/seen_keys_of.h"
+#include "ops/symbolic.h"
 
 namespace lathe {
 namespace {
 
-constexpr const char* kNames[] = {"q", "k", "v", "mask"};
-constexpr size_t kMask = 3, kSinks = 4;
+constexpr size_t kMask = 3, kSinks = 4, kDistances = 5;
 
-Result<> check_mask(InferContext& context, const Shape& scores) {
-  if (context.dtype(kMask) != DType::boolean) LATHE_TRY(require_floating(context, kMask));
-  const Shape& mask = context.shape(kMask);
-  if (assume_expands(context, mask, scores)) return {};
-  return fail(ErrorCode::shape_mismatch,
-              "mask (input 3) has shape {}, which does not broadcast to the scores' shape {}", to_string(mask),
-              to_string(scores));
-}
+constexpr const char* kNames[] = {"q", "k", "v", "mask", "sinks", "distances"};
 
-Result<> check_sinks(InferContext& context, const Expr& heads) {
-  LATHE_TRY(require_floating(context, kSinks));
-  LATHE_TRY(require_rank(context, kSinks, 1, 1));
-  const Shape& sinks = context.shape(kSinks);
-  if (context.assume_equal(sinks[0], heads)) return {};
-  return fail(ErrorCode::shape_mismatch,
-              "sinks (input 4) have shape {}, but there is one of each head of q, which has {}", to_string(sinks),
-              heads.to_string());
+// What is beside the scores, of that shape: each has floats, a mask perhaps booleans.
+Result<> check_beside(InferContext& context, size_t input, const Shape& scores) {
+  if (!context.has(input)) return {};
+  if (input != kMask || context.dtype(kMask) != DType::boolean) LATHE_TRY(require_floating(context, input));
+  const auto rank = static_cast<int>(input) - 3;  // of sinks and distances
+  if (input != kMask) LATHE_TRY(require_rank(context, input, rank, rank));
+  const Shape& shape = context.shape(input);
+  if (input == kMask ? assume_expands(context, shape, scores)
+                     : context.assume(input == kSinks ? Relation::equal : Relation::expand, shape[0], scores[1]) &&
+                           (input == kSinks ||
+                            context.assume_equal(shape[1], larger(context, scores[2] + scores[3] - Expr(1), 0))))
+    return {};
+  return fail(ErrorCode::shape_mismatch, "{} (input {}) of shape {} do not fit scores of shape {}", kNames[input],
+              input, to_string(shape), to_string(scores));
 }
 
 Result<> check_agreement(InferContext& context) {
@@ -85,6 +84,11 @@ class Evaluation {
         keys_(context.input(1).dims()[2]),
         value_size_(context.input(2).dims()[3]) {
     if (context.has(kSinks)) sinks_ = to_doubles(context.input(kSinks));
+    if (context.has(kDistances)) {
+      distances_ = to_doubles(context.input(kDistances));
+      const Dims& dims = context.input(kDistances).dims();
+      distance_stride_ = dims[0] == 1 ? 0 : dims[1];
+    }
     if (!context.has(kMask)) return;
     mask_ = to_doubles(context.input(kMask));
     hides_ = context.input(kMask).dtype() == DType::boolean;
@@ -119,6 +123,7 @@ class Evaluation {
     for (int64_t c = 0; c < dims_[3]; ++c) product += q[c] * k[c];
     product *= attrs_.scale;
     if (attrs_.softcap != 0) product = attrs_.softcap * std::tanh(product / attrs_.softcap);
+    if (!distances_.empty()) product += distances_[h * distance_stride_ + j - i + dims_[2] - 1];
     if (mask_strides_.empty()) return product;
     const double mask =
         mask_[b * mask_strides_[0] + h * mask_strides_[1] + i * mask_strides_[2] + j * mask_strides_[3]];
@@ -127,9 +132,10 @@ class Evaluation {
   }
 
   const AttentionAttrs& attrs_;
-  std::vector<double> q_, k_, v_, mask_, sinks_;
+  std::vector<double> q_, k_, v_, mask_, sinks_, distances_;
   const Dims& dims_;  // of q
   int64_t kv_heads_, keys_, value_size_;
+  int64_t distance_stride_ = 0;  // from a head's to the next one's
   bool hides_ = false;
   Dims mask_strides_;  // empty = no mask
 };
@@ -147,11 +153,11 @@ Result<> infer_attention(InferContext& context) {
   }
   LATHE_TRY(check_agreement(context));
   const Shape &q = context.shape(0), &k = context.shape(1), &v = context.shape(2);
-  if (context.has(kMask)) LATHE_TRY(check_mask(context, {q[0], q[1], q[2], k[2]}));
-  const bool adds_mask = context.has(kMask) && context.dtype(kMask) != DType::boolean;
-  if (attrs.mean_for_none && (adds_mask || context.has(kSinks)))
-    return fail(ErrorCode::type_mismatch, "mean_for_none goes with masks (input 3) of booleans and without sinks");
-  if (context.has(kSinks)) LATHE_TRY(check_sinks(context, q[1]));
+  const Shape scores = {q[0], q[1], q[2], k[2]};
+  for (const size_t input : {kMask, kSinks, kDistances}) LATHE_TRY(check_beside(context, input, scores));
+  const bool hides = context.has(kMask) && context.dtype(kMask) == DType::boolean && attrs.hidden != -HUGE_VAL;
+  if ((attrs.mean_for_none && context.has(kSinks)) || (hides && context.has(kDistances)))
+    return fail(ErrorCode::type_mismatch, "sinks go without mean_for_none, distances with masks that hide by -inf");
   context.set(0, sum_dtype(context.dtype(0)), {q[0], q[1], q[2], v[3]});
   return {};
 }

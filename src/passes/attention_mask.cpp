@@ -3,12 +3,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "passes/attention_shapes.h"
+#include "passes/hidden_scores.h"
 #include "passes/magnitude.h"
 #include "passes/match.h"
-#include "passes/weights_math.h"
 
 namespace lathe {
 namespace {
@@ -16,50 +15,6 @@ namespace {
 using ir::Value;
 using Kind = ScoreChange::Kind;
 using Op = ElementwiseOp;
-
-constexpr double kLow = -1e30;  // scores do not change what this or less is added to
-constexpr double kLowestHalf = -65504;
-constexpr double kNothing = -std::numeric_limits<double>::infinity();
-
-// A change that hides keys, and what it adds to the scores of the others; null = nothing.
-struct Hiding {
-  ScoreChange change;
-  Value* added = nullptr;
-};
-
-// A sum with select(c, x, low) is select(c, score + x, low). nullopt where the change hides no keys, or by a number
-// above `low`.
-std::optional<Hiding> hiding_of(const ScoreChange& change, double low) {
-  if (change.kind != Kind::add) return Hiding{change};
-  const Value* mask = change.value;
-  if (const ir::Node* cast = made_by(mask, OpKind::cast); cast && is_floating(cast->input(0)->dtype()))
-    mask = cast->input(0);
-  const ir::Node* select = made_by(mask, OpKind::select);
-  if (!select) return std::nullopt;
-  for (const size_t shown : {1, 2}) {
-    const std::optional<double> number = scalar_of(select->input(3 - shown));
-    const double hidden = number ? rounded_to(change.value->dtype(), *number) * change.factor : 0;
-    Value* other = select->input(shown);
-    const bool adds_nothing = scalar_of(other) == 0;
-    if (!(hidden <= low) || (!adds_nothing && mask != change.value)) continue;
-    const Kind kind = shown == 1 ? Kind::hide_where_false : Kind::hide_where_true;
-    return Hiding{{kind, select->input(0), change.scores, 1, hidden}, adds_nothing ? nullptr : other};
-  }
-  return std::nullopt;
-}
-
-ScoreChange as_hiding(const ScoreChange& change) {
-  const std::optional<Hiding> hiding = hiding_of(change, kLow);
-  return hiding && !hiding->added && same_shape(hiding->change.value, change.value) ? hiding->change : change;
-}
-
-void add_terms(Value* condition, ElementwiseOp op, std::vector<Value*>& terms) {
-  const ir::Node* node = made_by(condition, op);
-  const ir::Node* expand = made_by(condition, OpKind::expand);
-  if (expand && same_shape(expand->input(0), condition)) return add_terms(expand->input(0), op, terms);
-  if (!node) return terms.push_back(condition);
-  for (Value* input : node->inputs()) add_terms(input, op, terms);
-}
 
 }  // namespace
 
@@ -88,12 +43,16 @@ Value* AttentionMask::find(const AttentionScores& scores) {
   std::vector<ScoreChange> changes;
   for (const ScoreChange& change : scores.changes)
     if (change.kind != Kind::multiply) changes.push_back(change);
-  while (take_places(changes, scores.sinks)) {
+  while (take_distances(changes) || take_places(changes, scores.sinks)) {
   }
-  // Several masks stay additive: a key that two of them hide has a lower score than one that one hides.
+  // Several masks stay additive: a key that two of them hide has a lower score than one that one hides. Beside
+  // distances booleans hide by -inf.
   if (changes.size() == 1) {
-    changes[0] = as_hiding(changes[0]);
-    if (changes[0].kind != Kind::add) return visible_keys(changes[0]);
+    ScoreChange change = as_hiding(changes[0]);
+    const bool hides = change.kind != Kind::add;
+    if (hides && distances_ && change.hidden != kNothing && may_be_mean({{}, change.hidden}, {change}, 0, scores.sinks))
+      attrs_.mean_for_none = true, change.hidden = kNothing;
+    if (hides && (!distances_ || change.hidden == kNothing)) return visible_keys(change);
   }
   Value* mask = nullptr;
   for (const ScoreChange& change : changes) {
@@ -110,10 +69,10 @@ bool AttentionMask::take_places(std::vector<ScoreChange>& changes, const Value* 
   for (size_t i = 0; i < changes.size(); ++i) {
     const std::optional<Placed> placed = placed_part(changes[i]);
     const bool is_infinite = placed && may_be_infinite(*placed, changes, i, sinks);
-    if (placed && !is_infinite && !may_be_mean(*placed, changes, sinks))
+    if (placed && !is_infinite && !may_be_mean(*placed, changes, i, sinks))
       note_ = fmt::format("what '{}' hides by places has {}, and a query that sees no key is told apart by that",
                           changes[i].value->name(), placed->number);
-    if (!placed || (!is_infinite && !may_be_mean(*placed, changes, sinks))) continue;
+    if (!placed || (!is_infinite && !may_be_mean(*placed, changes, i, sinks))) continue;
     take_place(changes, i, *placed, is_infinite);
     return true;
   }
@@ -151,16 +110,25 @@ bool AttentionMask::may_be_infinite(const Placed& placed, const std::vector<Scor
   if (placed.added) farthest += distance(changes[at], placed.added);
   for (size_t i = 0; i < changes.size(); ++i)
     if (i != at) farthest += distance(changes[i], changes[i].value);
+  for (const ScoreChange& change : by_distance_) farthest += distance(change, change.value);
   return farthest <= -placed.number / 8;
 }
 
 // Whether all keys of a query that sees none have the same score, so that its result is the mean of all values. Those
 // that a change before has hidden have -inf, and are none of them.
-bool AttentionMask::may_be_mean(const Placed& placed, const std::vector<ScoreChange>& changes,
+bool AttentionMask::may_be_mean(const Placed& placed, const std::vector<ScoreChange>& changes, size_t at,
                                 const Value* sinks) const {
   const bool hides_some = !attrs_.mean_for_none && (attrs_.causal || attrs_.window > 0);
-  return changes.size() == 1 && !hides_some && !sinks && !placed.added && !placed.is_kept &&
-         placed.number <= (changes[0].kind == Kind::add ? kLow : kLowestHalf);
+  if (hides_some || sinks || placed.is_kept) return false;
+  const auto is_near = [](const ScoreChange& other) {
+    return other.kind == Kind::add && std::fabs(other.factor) * largest_magnitude(other.value) <= kNear;
+  };
+  for (size_t i = 0; i < changes.size(); ++i)
+    if (i != at && !is_near(changes[i])) return false;
+  if (placed.added && !is_near({Kind::add, placed.added, changes[at].scores, changes[at].factor})) return false;
+  const bool is_alone = changes.size() == 1 && by_distance_.empty() && !placed.added;
+  return std::ranges::all_of(by_distance_, is_near) &&
+         placed.number <= (is_alone && changes[at].kind != Kind::add ? kLowestHalf : kLow);
 }
 
 // Whether the mask's last two dimensions count all queries and keys; else it is repeated along one of them.
@@ -247,7 +215,8 @@ std::optional<ScoreChange> AttentionMask::without_places(const ScoreChange& chan
   rest.value = all_of(placed.others, hides_where_true);
   if (attrs_.mean_for_none) rest.hidden = kNothing;
   if (!placed.added) return rest;
-  Value* number = r_.scalar_like(placed.number / change.factor, placed.added);
+  const double hidden = attrs_.mean_for_none ? kNothing : placed.number;
+  Value* number = r_.scalar_like(hidden / change.factor, placed.added);
   Value* sum =
       hides_where_true ? r_.select(rest.value, number, placed.added) : r_.select(rest.value, placed.added, number);
   return ScoreChange{Kind::add, sum, change.scores, change.factor};

@@ -4,6 +4,8 @@
 
 #include "base/seen_keys.h"
 #include "passes/attention_scores.h"
+#include "passes/attention_shapes.h"
+#include "passes/distance_rows.h"
 #include "passes/key_bands.h"
 #include "passes/rewrite.h"
 
@@ -12,13 +14,17 @@ namespace lathe {
 // Makes one mask of all that changes an attention's scores.
 class AttentionMask {
  public:
-  // `lead`: the scores' leading dimensions, of which the mask has two, or none.
-  AttentionMask(Rewrite& r, Shape lead, Expr queries, Expr keys)
-      : r_(r), lead_(std::move(lead)), queries_(std::move(queries)), keys_(std::move(keys)) {}
+  // `lead`: the scores' leading dimensions, of which the mask has two, or none. Queries and keys are rows of q and k.
+  AttentionMask(Rewrite& r, Shape lead, ir::Value* q, ir::Value* k)
+      : r_(r), lead_(std::move(lead)), queries_(rows_of(q)), keys_(rows_of(k)), rows_(r, q, k) {}
 
   // The mask, and in `attrs` which keys are seen by their places and what hidden keys have. Null = there is none, or a
   // reason why it cannot be told.
   ir::Value* build(const AttentionScores& scores, AttentionAttrs& attrs);
+
+  // What is added by the distances of keys from queries, a row of each head or of all, once the mask is built; null =
+  // nothing.
+  ir::Value* distances() const { return distances_; }
 
   const std::string& reason() const { return reason_; }
   // Why the mask has an element for each query and key, if it has; empty = it has not.
@@ -37,6 +43,10 @@ class AttentionMask {
 
   std::nullptr_t refuse(std::string reason);
   ir::Value* find(const AttentionScores& scores);
+  bool take_distances(std::vector<ScoreChange>& changes);
+  bool take_distance(const ScoreChange& change);
+  bool seen_are_near(const Tensor& row, double factor) const;
+  ir::Value* row_of_heads(ir::Value* row, const ir::Value* scores);
   bool take_places(std::vector<ScoreChange>& changes, const ir::Value* sinks);
   void take_place(std::vector<ScoreChange>& changes, size_t at, const Placed& placed, bool is_infinite);
   bool is_of_keys(const ir::Value* mask) const;
@@ -47,7 +57,8 @@ class AttentionMask {
   std::optional<ScoreChange> without_places(const ScoreChange& change, const Placed& placed);
   bool may_be_infinite(const Placed& placed, const std::vector<ScoreChange>& changes, size_t at,
                        const ir::Value* sinks) const;
-  bool may_be_mean(const Placed& placed, const std::vector<ScoreChange>& changes, const ir::Value* sinks) const;
+  bool may_be_mean(const Placed& placed, const std::vector<ScoreChange>& changes, size_t at,
+                   const ir::Value* sinks) const;
   ir::Value* all_of(const std::vector<ir::Value*>& conditions, bool hide_where_true);
   ir::Value* visible_keys(const ScoreChange& change);
   ir::Value* plus(ir::Value* mask, ir::Value* value);
@@ -58,6 +69,9 @@ class AttentionMask {
   Rewrite& r_;
   Shape lead_;
   Expr queries_, keys_;
+  DistanceRows rows_;
+  ir::Value* distances_ = nullptr;
+  std::vector<ScoreChange> by_distance_;  // that the distances stand for
   AttentionAttrs attrs_;
   std::string reason_, note_;
 };

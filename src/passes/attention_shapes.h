@@ -8,6 +8,7 @@
 namespace lathe {
 
 inline bool is_one(const Expr& dim) { return dim == Expr(1); }
+inline const Expr& rows_of(const ir::Value* x) { return x->shape()[x->shape().size() - 2]; }
 
 Shape leading(const Shape& shape);                   // all but the last two dimensions
 Shape with_rows(Shape leading, const Shape& shape);  // those before the last two of `shape`

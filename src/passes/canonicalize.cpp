@@ -304,6 +304,26 @@ Result<bool> initial_zeros(Rewrite& r) {
   return changed;
 }
 
+// What a cast to booleans, or a comparison with a number, says of two numbers of which a condition chooses one.
+Result<bool> truth_of_choice(Rewrite& r) {
+  const ir::Node* choice = made_by(r.input(0), OpKind::select);
+  if (!choice || r.output()->dtype() != DType::boolean || !same_shape(choice->input(0), r.output())) return false;
+  bool truths[2];
+  for (const size_t i : {0, 1}) {
+    std::vector<Tensor> operands;
+    for (size_t input = 0; input < r.node->num_inputs(); ++input) {
+      const ir::Value* value = input == 0 ? choice->input(i + 1) : r.input(input);
+      if (!scalar_of(value)) return false;
+      operands.push_back(*value->constant());
+    }
+    LATHE_ASSIGN(const std::vector<Tensor> truth, run_op(r.node->attributes(), operands, 1));
+    truths[i] = truth[0].at(0) != 0;
+  }
+  ir::Value* condition = choice->input(0);
+  if (truths[0] == truths[1]) return false;
+  return r.finish(truths[0] ? condition : r.unary(UnaryOp::logical_not, condition));
+}
+
 }  // namespace
 
 Result<bool> canonicalize(ir::Graph& graph, PassContext& context) {
@@ -318,6 +338,8 @@ Result<bool> canonicalize(ir::Graph& graph, PassContext& context) {
       {"x * m + (1 - m) * c = select(m, x, c) where m is 0 or 1; so is it by constants", OpKind::elementwise,
        masked_by_product},
       {"x * cast(c) + y * cast(not c) = select(c, x, y)", OpKind::elementwise, choice_by_product},
+      {"select(c, 0, 1) < 1 = c, and the like", OpKind::elementwise, truth_of_choice},
+      {"cast(select(c, 0, 1)) = not c, and the like", OpKind::cast, truth_of_choice},
       {"einsum(a, b) = matmul(a, b) beside a softmax", OpKind::einsum, einsum_to_matmul},
       {"cast(cast(x)) = cast(x) when the first loses nothing", OpKind::cast, cast_of_cast},
       {"matmul of a vector = that of a matrix of one row or column", OpKind::matmul, vector_as_matrix},

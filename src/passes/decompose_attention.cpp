@@ -10,7 +10,7 @@ namespace {
 using ir::Value;
 using Op = ElementwiseOp;
 
-constexpr size_t kQ = 0, kK = 1, kV = 2, kMask = 3, kSinks = 4;
+constexpr size_t kQ = 0, kK = 1, kV = 2, kMask = 3, kSinks = 4, kDistances = 5;
 
 Value* length_of(Rewrite& r, Value* x) { return r.reshape(r.shape_of(x, 2, 3), Ints{}); }
 
@@ -41,6 +41,19 @@ Value* seen(Rewrite& r, Value* scores) {
   return r.select(hidden, r.scalar_like(-HUGE_VAL, scores), scores);
 }
 
+// What is added by the distance of each key from each query: element key - query + queries - 1 of a row.
+Value* with_distances(Rewrite& r, Value* scores) {
+  Value* distances = r.input(kDistances);
+  if (!distances) return scores;
+  Value* zero = r.integer_scalar(0);
+  Value* one = r.integer_scalar(1);
+  Value* queries = length_of(r, r.input(kQ));
+  Value* query = r.reshape(r.add(RangeAttrs(), {zero, queries, one}), {-1, 1});
+  Value* key = r.add(RangeAttrs(), {zero, length_of(r, r.input(kK)), one});
+  Value* place = r.plus(r.minus(key, query), r.minus(queries, one));
+  return r.plus(scores, r.gather(r.cast(distances, scores->dtype()), place, 1));
+}
+
 Value* masked(Rewrite& r, Value* scores) {
   Value* mask = r.input(kMask);
   if (!mask) return seen(r, scores);
@@ -60,7 +73,7 @@ Value* weights_of(Rewrite& r, Value* scores) {
   scores = r.scaled(scores, attrs.scale);
   if (attrs.softcap != 0)
     scores = r.scaled(r.activation(ActivationOp::tanh, r.scaled(scores, 1 / attrs.softcap)), attrs.softcap);
-  scores = masked(r, scores);
+  scores = masked(r, with_distances(r, scores));
   // Equal scores are weighed alike, whatever they are.
   if (attrs.mean_for_none) {
     Value* none = r.binary(Op::equal, r.reduce(ReduceOp::max, scores, {-1}), r.scalar_like(-HUGE_VAL, scores));
@@ -74,13 +87,15 @@ Value* weights_of(Rewrite& r, Value* scores) {
 
 }  // namespace
 
-// Targets for which ops are decomposed have a kernel of f32, whose mask is f32 or of booleans, and sinks are f32. Heads
-// of q that share a head of k and v are rows of one product.
+// Targets for which ops are decomposed have a kernel of f32, whose mask is f32 or of booleans, and sinks and distances
+// are f32. Heads of q that share a head of k and v are rows of one product.
 Result<bool> decompose_attention(Rewrite& r) {
-  Value *const q = r.input(kQ), *const k = r.input(kK), *const mask = r.input(kMask), *const sinks = r.input(kSinks);
+  Value *const q = r.input(kQ), *const k = r.input(kK), *const mask = r.input(kMask), *const sinks = r.input(kSinks),
+               *const distances = r.input(kDistances);
   const auto is_f32 = [](const Value* x) { return x->dtype() == DType::f32; };
   if (r.node->attrs<AttentionAttrs>().factors == DType::f8e4m3fn) return false;  // weights are not rounded one by one
-  if (is_f32(q) && (!mask || is_f32(mask) || mask->dtype() == DType::boolean) && (!sinks || is_f32(sinks)))
+  if (is_f32(q) && (!mask || is_f32(mask) || mask->dtype() == DType::boolean) && (!sinks || is_f32(sinks)) &&
+      (!distances || is_f32(distances)))
     return false;
   const bool is_grouped = q->shape()[1] != k->shape()[1];
   const auto heads = q->shape()[1].as_constant(), shared = k->shape()[1].as_constant();

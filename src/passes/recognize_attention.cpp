@@ -16,8 +16,6 @@ namespace {
 using ir::Value;
 using Kind = ScoreChange::Kind;
 
-const Expr& rows_of(const Value* x) { return x->shape()[x->shape().size() - 2]; }
-
 constexpr int64_t kMaxHeadSize = 256;  // kernels hold rows of queries, keys and values
 
 Shape without(Shape shape, size_t dim) {
@@ -97,13 +95,11 @@ class Recognition {
     if (reason_.empty()) share_heads(r_, inputs);
     if (reason_.empty()) spread_batches(inputs);
     if (!reason_.empty()) return cancel();
-    AttentionMask masks(r_, lead_, rows_of(q_), rows_of(k_));
+    AttentionMask masks(r_, lead_, q_, k_);
     Value* mask = masks.build(scores_, attrs_);
     reason_ = masks.reason();
-    if (scores_.sinks)
-      inputs.insert(inputs.end(), {mask, sinks_of_heads()});
-    else if (mask)
-      inputs.push_back(mask);
+    inputs.insert(inputs.end(), {mask, scores_.sinks ? sinks_of_heads() : nullptr, masks.distances()});
+    while (!inputs.back()) inputs.pop_back();
     if (!reason_.empty()) return cancel();
     Value* y = reshaped(r_, r_.add(attrs_, std::move(inputs)), r_.output()->shape());
     if (!y) {

@@ -145,22 +145,37 @@ bool cut_rows_of_experts(Problem& problem) {
   return true;
 }
 
-// Fewer heads, as many queries' heads for each as there are, and queries; all keys. Only where no mask has them, too.
+// Of a mask, sinks or distances (3, 4 and 5), beside the queries that are left.
+Dims cut_beside(const Problem& problem, size_t input, const Dims& before) {
+  constexpr size_t kMask = 3, kSinks = 4;
+  const Dims& q = problem.inputs[0].opt_dims;
+  Dims dims = problem.inputs[input].opt_dims;
+  if (input == kSinks) return {q[1]};
+  if (input == kMask) {
+    for (size_t d = dims.size() < 4 ? 4 - dims.size() : 0; d < 3; ++d)
+      if (int64_t& dim = dims[d + dims.size() - 4]; dim == before[d]) dim = q[d];
+    return dims;
+  }
+  return {dims[0] == before[1] ? q[1] : dims[0], dims[1] - before[2] + q[2]};
+}
+
+// Fewer heads, as many queries' heads for each as there are, and queries; all keys.
 bool cut_attention(Problem& problem) {
   constexpr int64_t kSmallHeads = 2, kSmallQueries = 300;  // several tiles of queries
   const auto& inputs = problem.inputs;
-  const bool has_others = std::any_of(inputs.begin() + 3, inputs.end(), [](const Operand& x) { return !x.omitted; });
-  const bool is_plain = std::all_of(inputs.begin(), inputs.begin() + 3,
-                                    [](const Operand& x) { return x.reassociation.empty() && !x.weights; });
-  if (has_others || !is_plain || inputs[1].opt_dims[1] == 0 || !problem.outputs[0].reassociation.empty())
-    return cut_batch(problem);
-  const int64_t shared = std::min(inputs[1].opt_dims[1], kSmallHeads);
-  const int64_t group = inputs[0].opt_dims[1] / inputs[1].opt_dims[1];
-  for (size_t i = 0; i < 3; ++i) {
-    Dims dims = inputs[i].opt_dims;
-    dims[0] = small_batch(dims);
-    dims[1] = i == 0 ? shared * group : shared;
-    if (i == 0) dims[2] = std::min(dims[2], kSmallQueries);
+  const bool is_plain =
+      std::ranges::all_of(inputs, [](const Operand& x) { return x.reassociation.empty() && !x.weights; });
+  if (!is_plain || inputs[1].opt_dims[1] == 0 || !problem.outputs[0].reassociation.empty()) return cut_batch(problem);
+  const Dims before = inputs[0].opt_dims;
+  const int64_t shared = std::min(inputs[1].opt_dims[1], kSmallHeads), group = before[1] / inputs[1].opt_dims[1];
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i].omitted) continue;
+    Dims dims = i < 3 ? inputs[i].opt_dims : cut_beside(problem, i, before);
+    if (i < 3) {
+      dims[0] = small_batch(dims);
+      dims[1] = i == 0 ? shared * group : shared;
+      if (i == 0) dims[2] = std::min(dims[2], kSmallQueries);
+    }
     set_dims(problem.inputs[i], std::move(dims));
   }
   return true;

@@ -109,7 +109,7 @@ def build_and_run(sets, case, tolerance, device, folder, arguments, limit):
 def expected_counts(model, variant):
     """{what is counted: how often it is to be found}; nobody has counted what is not there."""
     counts = {}
-    for what in ("attentions", "causal", "windows", "caches"):
+    for what in ("attentions", "causal", "windows", "distances", "caches"):
         everywhere, *others = getattr(model, what).split() or [None]
         if everywhere:
             counts[what] = int(dict(word.split("=") for word in others).get(variant, everywhere))
@@ -118,17 +118,18 @@ def expected_counts(model, variant):
 
 def count_attentions(model, case, folder, arguments, limit):
     """How many attentions the passes recognise in what the exporter wrote, of models that share heads those with so many of
-    keys; how many of them are causal, and how many have a window."""
+    keys; how many of them are causal, how many have a window, and how many add numbers by distances."""
     with tempfile.TemporaryDirectory() as dumps:
         lathe([arguments.build / "bin/lathe", "build", folder / "model.onnx", "-o", f"{dumps}/engine", "--target=cpu",
                "--buildBudget=0", "--skipPass", "decompose", "--dumpPasses", dumps,
                *profile(case, [each for each in case["sets"] if each["valid"]])], os.environ, limit)
         last = max(pathlib.Path(dumps).glob("*.graph")).read_text()
     shapes = dict(re.findall(r"(%\S+)(?: = .*)?: \w+\[(.*?)\](?: [@f].*)?$", last, re.M))
-    found = [attributes for attributes, keys in re.findall(r"= attention({[^}]*})?\(%[^ ,]+, (%[^ ,]+),", last)
-             if not model.shared or shapes[keys].split(", ")[-3] == str(model.shared)]
-    return {"attentions": len(found)} | {what: sum(word in attributes for attributes in found)
-                                         for what, word in (("causal", "causal=true"), ("windows", "window="))}
+    read = [(attributes, operands.split(", ")) for attributes, operands in re.findall(r"= attention({[^}]*})?\((.*?)\): ", last)]
+    found = [(attributes, operands) for attributes, operands in read
+             if not model.shared or shapes[operands[1]].split(", ")[-3] == str(model.shared)]
+    return {"attentions": len(found), "distances": sum(len(operands) == 6 for _, operands in found)} | {
+        what: sum(word in attributes for attributes, _ in found) for what, word in (("causal", "causal=true"), ("windows", "window="))}
 
 
 def count_caches(case, folder, arguments, limit):

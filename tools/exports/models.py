@@ -32,6 +32,7 @@ class Model(NamedTuple):
     shared: int = 0  # heads of keys and values in each of them, where they serve several of the queries
     causal: str = ""  # those of them whose later keys are left to the kernel
     windows: str = ""  # those whose keys that are far away are left to the kernel, too: none where a fixed length is within
+    distances: str = ""  # those that add numbers by the distance of a key from a query, of which they have a row
     caches: str = ""  # past keys and values that are updated in place, or copied once to be appended to
     traced: str = ""  # a set of values that the open sizes are traced with
 
@@ -145,15 +146,17 @@ MODELS = [
     Model("deberta_v2", transformers("DebertaV2Model", "DebertaV2Config", **NARROW, relative_attention=True,
                                      position_buckets=8, norm_rel_ebd="layer_norm", share_att_key=True,
                                      pos_att_type=["p2c", "c2p"]), TOKENS, LENGTHS, True),
-    Model("mpnet", transformers("MPNetModel", "MPNetConfig", **NARROW), TOKENS, LENGTHS, True, attentions="2"),
+    Model("mpnet", transformers("MPNetModel", "MPNetConfig", **NARROW), TOKENS, LENGTHS, True, attentions="2",
+          distances="2"),
     Model("squeezebert", transformers("SqueezeBertModel", "SqueezeBertConfig", **NARROW, embedding_size=64), TOKENS,
           LENGTHS),
     Model("mobilebert", transformers("MobileBertModel", "MobileBertConfig", **NARROW, embedding_size=32,
                                      true_hidden_size=32, intra_bottleneck_size=32), TOKENS, LENGTHS),
     Model("xlnet", transformers("XLNetModel", "XLNetConfig", d_model=64, n_layer=2, n_head=4, d_inner=128, vocab_size=100),
           TOKENS, LENGTHS),
-    Model("t5_encoder", transformers("T5EncoderModel", "T5Config", **T5), TOKENS, LENGTHS, True),
-    Model("t5", transformers("T5Model", "T5Config", **T5), PAIRS, PAIR_LENGTHS, True, attentions="6"),
+    Model("t5_encoder", transformers("T5EncoderModel", "T5Config", **T5), TOKENS, LENGTHS, True, attentions="2", distances="2"),
+    Model("t5", transformers("T5Model", "T5Config", **T5), PAIRS, PAIR_LENGTHS, True, attentions="6", causal="2",
+          distances="4"),
     Model("bart", transformers("BartModel", "BartConfig", **TRANSLATION), PAIRS, PAIR_LENGTHS, attentions="6"),
     Model("marian", transformers("MarianModel", "MarianConfig", **TRANSLATION, pad_token_id=99, decoder_start_token_id=99),
           PAIRS, PAIR_LENGTHS),
@@ -167,7 +170,7 @@ MODELS = [
                               ffn_dim=128, vocab_size=100, max_position_embeddings=64, word_embed_proj_dim=64),
           TOKENS, LENGTHS, attentions="2"),
     Model("bloom", transformers("BloomModel", "BloomConfig", hidden_size=64, n_layer=2, n_head=4, vocab_size=100), TOKENS,
-          LENGTHS, attentions="2"),
+          LENGTHS, attentions="2", causal="2"),
     Model("llama", transformers("LlamaForCausalLM", "LlamaConfig", **DECODER), TOKENS, LENGTHS, True, attentions="2", shared=2),
     Model("mistral", transformers("MistralModel", "MistralConfig", **DECODER, sliding_window=8), TOKENS, LENGTHS, attentions="2", shared=2,
           causal="2 dynamo-fixed=0", windows="2 torchscript-fixed=0 dynamo-fixed=0"),
@@ -192,6 +195,10 @@ MODELS = [
     Model("phi", transformers("PhiModel", "PhiConfig", **DECODER), TOKENS, LENGTHS, attentions="2"),
     Model("falcon", transformers("FalconModel", "FalconConfig", hidden_size=64, num_hidden_layers=2, num_attention_heads=4,
                                  vocab_size=100), TOKENS, LENGTHS, attentions="2", shared=1),
+    Model("falcon_alibi", transformers("FalconModel", "FalconConfig", hidden_size=64, num_hidden_layers=2, num_attention_heads=4,
+                                       vocab_size=100, alibi=True), TOKENS, LENGTHS, attentions="2", causal="2"),
+    Model("mpt", transformers("MptModel", "MptConfig", d_model=64, n_heads=4, n_layers=2, vocab_size=100, max_seq_len=64),
+          TOKENS, LENGTHS, attentions="2", causal="2"),
 
     *(Model(f"{name}_past", with_past("Appending", transformers(model, config, **options)), APPENDED + past(shared or 4, "p"),
             APPENDING if "sliding_window" not in options else "2,12,12,0 2,1,13,12 2,1,14,13 2,3,17,14", name == "llama",
@@ -206,7 +213,7 @@ MODELS = [
       for name in ("Summed", "Filled")),
     Model("t5_past", with_past("AppendingDecoder", transformers("T5ForConditionalGeneration", "T5Config", **T5), True),
           BESIDE + "attention_mask:i64[n,e]=mask " + past(4, "p", "decoder.") + " " + past(4, "e", "encoder.", 0), DECODING,
-          attentions="4", causal="2", caches="4", traced="2,3,9,4"),
+          attentions="4", causal="2", distances="2", caches="4", traced="2,3,9,4"),
     Model("whisper_past", with_past("AppendingDecoder", transformers("WhisperForConditionalGeneration", "WhisperConfig", **SPEECH),
                                     False),
           BESIDE.replace("n,e", "n,50") + past(4, "p", "decoder.") + " " + past(4, "50", "encoder.", 0),

@@ -22,6 +22,7 @@ def rows(cases, devices):
 
 
 WORDS = {"attentions": "attentions are recognised", "causal": "attentions are causal", "windows": "attentions have windows",
+         "distances": "attentions add numbers by distances",
          "caches": "caches are updated in place, or copied once to be appended to"}
 
 

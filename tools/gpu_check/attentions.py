@@ -116,16 +116,18 @@ class Lathe:
             raise RuntimeError((result.stdout + result.stderr)[-2000:])
         return result.stdout + result.stderr
 
-    def measure(self, dims, causal, window, qkv, want):
-        """Microseconds, the norm of the error, and microseconds, tactic, text and prediction of each configuration."""
+    def measure(self, write_model, dims, qkv, want, least=None):
+        """Microseconds, the norm of the error, and microseconds, tactic, text and prediction of each configuration of the
+        model that write_model(path) writes; `least`: dimensions from which on sizes are open."""
         model, engine = (self.folder / name for name in ("model.onnx", "engine"))
-        shapes = [f"--shapes={','.join(f'{name}:' + 'x'.join(map(str, dims)) for name in 'qkv')}"] if window else []
-        if window:
-            write_window(model, dims, window)
-        else:
-            write(model, dims, causal)
+
+        def option(name, dims):
+            return f"--{name}={','.join(f'{tensor}:' + 'x'.join(map(str, dims)) for tensor in 'qkv')}"
+        shapes = [option("shapes", dims)] if least else []
+        profile = [option("minShapes", least), option("optShapes", dims), option("maxShapes", dims)] if least else []
+        write_model(model)
         every = ["--maxTactics=64"] if self.options.all_configurations else []
-        text = self.run(f"--onnx={model}", f"--saveEngine={engine}", "--skipInference", "--verbose", *shapes, *every)
+        text = self.run(f"--onnx={model}", f"--saveEngine={engine}", "--skipInference", "--verbose", *profile, *every)
         found = re.findall(r"(attention\w*) (.*?): ([\d.]+) us, predicted ([\d.]+)", text)
         for name, tensor in zip("qkvy", (*qkv, want)):
             tensor.cpu().numpy().tofile(self.folder / f"{name}.bin")
@@ -164,7 +166,9 @@ def row(options, dims, causal, window):
             shown = {"attn_mask": window_mask(dims[2], window)} if window else {"is_causal": causal}
             with sdpa_kernel(SDPBackend.EFFICIENT_ATTENTION):
                 want = F.scaled_dot_product_attention(*(tensor.float() for tensor in qkv), **shown).half()
-            us, norm, configurations = Lathe(options, folder).measure(dims, causal, window, qkv, want)
+            def write_model(path):
+                return write_window(path, dims, window) if window else write(path, dims, causal)
+            us, norm, configurations = Lathe(options, folder).measure(write_model, dims, qkv, want, dims if window else None)
         except (RuntimeError, subprocess.TimeoutExpired) as error:
             print(f"{dims} {causal}: {error}", file=sys.stderr)
             return

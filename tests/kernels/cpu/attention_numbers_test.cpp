@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention of numbers that are none, infinite, very large or very small.
-#include "kernels/cpu/attention_check.h"
+#include "kernels/cpu/attention_case.h"
 #include "kernels/cpu/isa_levels.h"
 
 namespace lathe::cpu {

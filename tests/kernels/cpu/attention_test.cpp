@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cpu/attention_check.h"
+#include "kernels/cpu/attention_case.h"
 
 namespace lathe::cpu {
 namespace {
 
+using attention::AttentionParams;
 using Case = AttentionCase;
 
 TEST(Attention, EverySize) {
@@ -106,6 +107,27 @@ TEST(Attention, Windows) {
       c.window = pick_between(random, 1, 200), c.hides = -6e29f;
     }
     c.has_sinks = !c.attrs.mean_for_none && i % 7 == 0;
+    expect_right(c, random);
+  }
+}
+
+// What is added by distances, alone and beside masks and sinks, in windows, of fewer and more keys than queries.
+TEST(Attention, Distances) {
+  std::mt19937 random(12);
+  for (int i = 0; i < 60; ++i) {
+    Case c = of_some_or_many_keys(random, i % 9 == 0, 20);
+    c.attrs.causal = i % 3 != 0;
+    c.attrs.window = i % 4 == 0 ? pick_between(random, 1, 200) : 0;
+    c.attrs.factors = i % 4 < 2 ? DType::bf16 : DType::f32;
+    c.attrs.softcap = i % 11 == 0 ? 2 : 0;
+    c.attrs.mean_for_none = i % 2 == 0;
+    if (i % 5 != 0) {
+      c.mask = {c.batch, 1, i % 3 == 0 ? 1 : c.queries, c.keys};
+      c.mask_type = i % 2 == 0 ? DType::boolean : DType::f32;
+    }
+    c.attrs.zeros_for_nan = true;
+    c.has_sinks = !c.attrs.mean_for_none && i % 7 == 0;
+    c.distances = i % 6 == 1 ? 1 : c.heads;
     expect_right(c, random);
   }
 }
@@ -258,8 +280,13 @@ TEST(Attention, RefusesWhatItCannotRun) {
   EXPECT_TRUE(sees({.window = 3, .mean_for_none = true}, {}));
   EXPECT_FALSE(sees({.window = -1}, {}));
   EXPECT_FALSE(sees({.window = int64_t{1} << 40}, {}));
-  EXPECT_FALSE(sees({.masked = true, .mean_for_none = true}, {numbers.arg}));
+  EXPECT_TRUE(sees({.masked = true, .mean_for_none = true}, {numbers.arg}));
   EXPECT_FALSE(sees({.has_sinks = true, .mean_for_none = true}, {sinks.arg}));
+  TestTensor row({1, 11}), rows({4, 11}), of_shared({2, 11}), shorter({4, 10});
+  for (const TestTensor* distances : {&row, &rows}) EXPECT_TRUE(sees({.has_distances = true}, {distances->arg}));
+  for (const TestTensor* distances : {&of_shared, &shorter, &sinks, &numbers})
+    EXPECT_FALSE(sees({.has_distances = true}, {distances->arg}));
+  EXPECT_FALSE(sees({.has_distances = true}, {}));
   EXPECT_TRUE(takes(sinks));
   EXPECT_FALSE(takes(others));
   EXPECT_FALSE(takes(mask));

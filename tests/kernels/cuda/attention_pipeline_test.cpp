@@ -172,6 +172,42 @@ TEST_F(AttentionPipeline, PaddingInEveryTile) {
   check_all(problem(attrs, DType::f16, {2, 1, 1, 70, 210, 64, 64}, {operand(DType::boolean, {2, 1, 1, 210})}), options);
 }
 
+// Two scores of a thread have one distance; at the edges of a head some are there that nobody sees.
+TEST_F(AttentionPipeline, DistancesInEveryTile) {
+  const AttentionAttrs attrs = attention_attributes(0.125, true);
+  check_all(with_distances(attrs, DType::f16, Sizes{1, 2, 1, 150, 300}, {}, DType::f16, 2));
+}
+
+TEST_F(AttentionPipeline, DistancesBesideOthers) {
+  const AttentionAttrs plain = attention_attributes(0.25), window = window_attributes(0.25, false, 40);
+  check_one(with_distances(plain, DType::bf16, Sizes{2, 4, 2, 150, 70}, {}, DType::f32, 1));
+  check_one(with_distances(window, DType::f16, Sizes{1, 2, 2, 70, 210}, {operand(DType::f32, {1, 2, 1, 210})},
+                           DType::f32, 2));
+  check_one(with_distances(attention_attributes(0.5, false, 3.0), DType::f16, Sizes{1, 2, 2, 70, 100},
+                           {operand(DType::f16, {1, 1, 70, 100})}, DType::f16, 2));
+  AttentionAttrs hidden = attention_attributes(0.25, true);
+  hidden.mean_for_none = true;
+  CheckOptions options;
+  Tensor mask = *Tensor::allocate(DType::boolean, {2, 1, 1, 150});
+  for (int64_t i = 0; i < mask.volume(); ++i) mask.mutable_as<bool>()[i] = i % 150 >= 70 * (i / 150);
+  options.inputs = {Tensor(), Tensor(), Tensor(), mask};
+  check_one(with_distances(hidden, DType::f16, Sizes{2, 4, 2, 150, 150}, {operand(DType::boolean, {2, 1, 1, 150})},
+                           DType::f32, 4),
+            options);
+}
+
+// Numbers of keys are read for all queries of a thread.
+TEST_F(AttentionPipeline, NumbersOfKeysInEveryTile) {
+  AttentionAttrs attrs = attention_attributes(0.125, true);
+  attrs.mean_for_none = true;
+  CheckOptions options;
+  Tensor mask = *Tensor::allocate(DType::f32, {2, 1, 1, 210});
+  for (int64_t i = 0; i < mask.volume(); ++i)
+    mask.mutable_as<float>()[i] = i < 300 ? -INFINITY : i % 7 == 0 ? -3.4028235e38f : static_cast<float>(i % 5);
+  options.inputs = {Tensor(), Tensor(), Tensor(), mask};
+  check_all(problem(attrs, DType::f16, {2, 1, 1, 70, 210, 64, 64}, {operand(DType::f32, {2, 1, 1, 210})}), options);
+}
+
 TEST_F(AttentionPipeline, Sinks) {
   const AttentionAttrs plain = attention_attributes(0.25), causal = attention_attributes(0.25, true);
   const AttentionAttrs capped = attention_attributes(0.5, false, 3.0);

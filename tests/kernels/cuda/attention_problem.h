@@ -54,4 +54,16 @@ Problem with_sinks(const AttentionAttrs& attrs, DType dtype, const Sizes& s, con
   return attention_problem(attrs, dtype, s, last);
 }
 
+// The same with so many rows of distances of that type, and without sinks.
+template <class Sizes>
+Problem with_distances(const AttentionAttrs& attrs, DType dtype, const Sizes& s, const std::vector<Operand>& mask,
+                       DType type, int64_t rows) {
+  Operand none;
+  none.omitted = true;
+  std::vector<Operand> last = mask.empty() ? std::vector{none} : mask;
+  last.push_back(none);
+  last.push_back(operand(type, {rows, s.queries + s.keys - 1}));
+  return attention_problem(attrs, dtype, s, last);
+}
+
 }  // namespace lathe::cuda

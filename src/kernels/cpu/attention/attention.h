@@ -6,8 +6,9 @@
 //
 // Inputs: 0 = Q[b, hq, s, d], 1 = K[b, h, t, d], 2 = V[b, h, t, dv], f32 of any strides; with `masked`, the mask, f32
 // or booleans of any strides, that broadcasts to [b, hq, s, t]; with `has_sinks`, the sinks, f32 [hq] of any stride;
-// then the program's operands, each of the output's rank with dimensions equal to the output's or 1. Output: f32 [b,
-// hq, s, dv], the last stride 1. Record.params: AttentionParams.
+// with `has_distances`, the distances, f32 [1 or hq, s + t - 1] of any strides; then the program's operands, each of
+// the output's rank with dimensions equal to the output's or 1. Output: f32 [b, hq, s, dv], the last stride 1.
+// Record.params: AttentionParams.
 //
 // A block of queries is multiplied by all keys that it sees, its scores become weights while the cache has them, and
 // those are multiplied by the values. Queries of all heads that share keys and values are the rows of one matrix.
@@ -25,18 +26,17 @@ struct AttentionParams {
   float scale = 1, softcap = 0, hidden = 0;
   bool causal = false, zeros_for_nan = false, masked = false, bf16 = false, has_sinks = false;
   int64_t window = 0;
-  bool mean_for_none = false, float8 = false;
-  static constexpr size_t kAddedMembers = 4;  // since 0.2.0
+  bool mean_for_none = false, float8 = false, has_distances = false;
+  static constexpr size_t kAddedMembers = 5;  // since 0.2.0
   SeenKeys seen() const { return {causal, window}; }
   // Of a record, which comes from a file.
-  bool sees_validly(bool adds_mask) const {
-    return window >= 0 && window <= SeenKeys::kMostWindow && !(mean_for_none && (has_sinks || adds_mask)) &&
-           !(bf16 && float8);
+  bool is_valid() const {
+    return window >= 0 && window <= SeenKeys::kMostWindow && !(mean_for_none && has_sinks) && !(bf16 && float8);
   }
   static constexpr auto members() {
     using P = AttentionParams;
     return std::tuple(&P::scale, &P::softcap, &P::hidden, &P::causal, &P::zeros_for_nan, &P::masked, &P::bf16,
-                      &P::has_sinks, &P::window, &P::mean_for_none, &P::float8);
+                      &P::has_sinks, &P::window, &P::mean_for_none, &P::float8, &P::has_distances);
   }
 };
 

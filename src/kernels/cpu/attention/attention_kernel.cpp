@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "kernels/cpu/attention/attention_tensors.h"
 #include "kernels/cpu/attention/keys_of_rows.h"
 #include "kernels/cpu/gemm/driver.h"
 #include "kernels/cpu/gemm/pairs.h"
@@ -15,11 +16,6 @@ namespace {
 
 using namespace attention;
 using gemm::Panels;
-
-constexpr int kQ = 0, kK = 1, kV = 2, kMask = 3;  // behind which the sinks are
-
-size_t sinks_input(const AttentionParams& params) { return params.masked ? kMask + 1 : kMask; }
-size_t own_inputs(const AttentionParams& params) { return sinks_input(params) + (params.has_sinks ? 1 : 0); }
 
 float* floats_at(std::byte* scratch, size_t offset) { return reinterpret_cast<float*>(scratch + offset); }
 
@@ -228,6 +224,7 @@ class Worker {
     scored.float8 = params_.float8;
     scored.sink = sink, scored.is_second = is_second;
     if (params_.masked) read_mask(row, scored);
+    if (params_.has_distances) add_distances(row, scored);
     return {weights, 1 / (sizes_.bf16 ? weigh_in_pairs(scored, 2 * (steps - before)) : weigh(scored))};
   }
 
@@ -258,6 +255,25 @@ class Worker {
       scored.shown = read(mask.as<uint8_t>(), reinterpret_cast<uint8_t*>(mask_));
     else
       scored.added = read(mask.as<float>(), reinterpret_cast<float*>(mask_));
+  }
+
+  // Booleans hide by -inf beside distances.
+  void add_distances(int64_t row, ScoreRow& scored) {
+    const TensorArg& distances = inputs_[distances_input(params_)];
+    const Place& at = places_[row];
+    const int64_t stride = distances.strides[1];
+    const float* from = distances.as<float>() + (distances.dims[0] == 1 ? 0 : at.head * distances.strides[0]) +
+                        (at.keys.first - at.query + sizes_.queries - 1) * stride;
+    if (stride != 1 || params_.masked) {
+      float* added = reinterpret_cast<float*>(mask_) + (params_.masked ? sizes_.pitch : 0);
+      for (int64_t i = 0; i < scored.keys; ++i) {
+        added[i] = from[i * stride];
+        if (scored.added) added[i] += scored.added[i];
+        if (scored.shown && !scored.shown[i]) added[i] = -HUGE_VALF;
+      }
+      from = added;
+    }
+    scored.added = from, scored.shown = nullptr;
   }
 
   void add_values(int64_t begin, int rows) {
@@ -329,7 +345,10 @@ class AttentionKernel final : public Kernel {
  public:
   AttentionKernel(const AttentionParams& params, Epilogue epilogue) : params_(params), epilogue_(std::move(epilogue)) {}
 
-  Result<> check(std::span<const TensorArg> inputs, std::span<const TensorArg> outputs) const override;
+  Result<> check(std::span<const TensorArg> inputs, std::span<const TensorArg> outputs) const override {
+    LATHE_TRY(check_tensors(params_, inputs, outputs));
+    return check_epilogue(epilogue_, inputs.subspan(own_inputs(params_)), outputs[0]);
+  }
   size_t workspace_bytes(std::span<const TensorArg> inputs, std::span<const TensorArg>, int threads) const override {
     const Sizes sizes(inputs[kQ], inputs[kK], inputs[kV], params_);
     return AttentionScratch(sizes, params_).total * static_cast<size_t>(threads);
@@ -340,40 +359,6 @@ class AttentionKernel final : public Kernel {
   const AttentionParams params_;
   const Epilogue epilogue_;
 };
-
-Result<> AttentionKernel::check(std::span<const TensorArg> inputs, std::span<const TensorArg> outputs) const {
-  if (inputs.size() < own_inputs(params_) || outputs.size() != 1)
-    return fail(ErrorCode::plan_malformed, "attention has {} inputs and {} outputs; it takes {} and gives one",
-                inputs.size(), outputs.size(), own_inputs(params_));
-  const TensorArg &q = inputs[kQ], &k = inputs[kK], &v = inputs[kV], &out = outputs[0];
-  for (const TensorArg* tensor : {&q, &k, &v, &out}) {
-    if (tensor->dtype != DType::f32)
-      return fail(ErrorCode::type_mismatch, "attention computes in f32, a tensor is {}", name_of(tensor->dtype));
-    if (tensor->rank != 4)
-      return fail(ErrorCode::shape_mismatch, "attention: a tensor has {} dimensions", tensor->rank);
-  }
-  const bool fits = k.dims[0] == q.dims[0] && v.dims[0] == q.dims[0] && k.dims[3] == q.dims[3] &&
-                    v.dims[1] == k.dims[1] && v.dims[2] == k.dims[2] && out.dims[0] == q.dims[0] &&
-                    out.dims[1] == q.dims[1] && out.dims[2] == q.dims[2] && out.dims[3] == v.dims[3] &&
-                    (k.dims[1] == 0 ? q.dims[1] == 0 : q.dims[1] % k.dims[1] == 0) &&
-                    (out.strides[3] == 1 || out.dims[3] == 1) && k.dims[2] <= INT32_MAX && k.dims[3] <= INT32_MAX;
-  if (!fits) return fail(ErrorCode::shape_mismatch, "attention: Q, K, V and the output do not fit each other");
-  if (params_.masked) {
-    const TensorArg& mask = inputs[kMask];
-    TensorArg scores = q;
-    scores.dims[3] = k.dims[2];
-    if ((mask.dtype != DType::f32 && mask.dtype != DType::boolean) || mask.rank > 4 || !broadcasts_to(mask, scores))
-      return fail(ErrorCode::shape_mismatch, "attention: the mask does not broadcast to the scores");
-  }
-  if (params_.has_sinks) {
-    const TensorArg& sinks = inputs[sinks_input(params_)];
-    if (sinks.dtype != DType::f32 || sinks.rank != 1 || sinks.dims[0] != q.dims[1])
-      return fail(ErrorCode::shape_mismatch, "attention: the sinks are not one f32 of each head");
-  }
-  if (!params_.sees_validly(params_.masked && inputs[kMask].dtype != DType::boolean))
-    return fail(ErrorCode::plan_malformed, "attention: what its queries see is not valid");
-  return check_epilogue(epilogue_, inputs.subspan(own_inputs(params_)), out);
-}
 
 void AttentionKernel::run(const Launch& launch) const {
   const TensorArg& out = launch.outputs[0];

@@ -122,7 +122,7 @@ struct AttentionScratch {
       value_terms = take(SplitProduct::floats(sizes.values.n, keys_of_row) * kFloat);
     }
     sums = take(kMaxTileRows * (sizes.splits ? round_up<int64_t>(sizes.values.n, kWidth) : kWidth) * kFloat);
-    mask = take(params.masked ? sizes.pitch * kFloat : 0);
+    mask = take((params.masked + params.has_distances) * sizes.pitch * kFloat);  // a row of it, and what is added
     q_rows = take(sizes.most_rows() * static_cast<int64_t>(sizeof(float*)));
     keys_of_queries = take(params.masked ? sizes.queries * static_cast<int64_t>(sizeof(RowKeys)) : 0);
     places = take(sizes.most_rows() * static_cast<int64_t>(sizeof(Place)));

@@ -10,7 +10,7 @@
 namespace lathe::cpu {
 namespace {
 
-constexpr size_t kMask = 3, kSinks = 4;
+constexpr size_t kMask = 3, kSinks = 4, kDistances = 5;
 
 // Only -inf is -inf.
 float as_float(double hidden) {
@@ -23,7 +23,8 @@ float as_float(double hidden) {
 Matched match_attention(const Problem& problem) {
   if (!problem.is(OpKind::attention)) return refuse("not an attention");
   if (auto reason = unsupported_feature(problem, {.permuted_inputs = 0b111})) return refuse(*std::move(reason));
-  const bool masked = problem.has_input(kMask), has_sinks = problem.has_input(kSinks);
+  const bool masked = problem.has_input(kMask), has_sinks = problem.has_input(kSinks),
+             has_distances = problem.has_input(kDistances);
   for (const auto* list : {&problem.inputs, &problem.operands, &problem.outputs})
     for (const Operand& operand : *list) {
       const bool is_mask = masked && &operand == &problem.inputs[kMask];
@@ -44,10 +45,12 @@ Matched match_attention(const Problem& problem) {
                                           has_sinks,
                                           attrs.window,
                                           attrs.mean_for_none,
-                                          attrs.factors == DType::f8e4m3fn};
+                                          attrs.factors == DType::f8e4m3fn,
+                                          has_distances};
   std::vector<size_t> inputs = {0, 1, 2};
   if (masked) inputs.push_back(kMask);
   if (has_sinks) inputs.push_back(kSinks);
+  if (has_distances) inputs.push_back(kDistances);
   constexpr double kOfWeights = 1.1;  // what the products are not
   return match_one(emission_of(problem, params, inputs), predicted_us(problem, {.vectors = kOfWeights}));
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <utility>
 
 namespace lathe::cpu::attention {
@@ -10,9 +11,11 @@ namespace {
 
 constexpr RowKeys kUnknown{{0, -1}};
 
-bool sees_none(const uint8_t* mask, int64_t stride, KeyRange keys) {
-  while (keys.count() > 0 && mask[keys.first * stride] == 0) ++keys.first;
-  return keys.count() == 0;
+// Whether a row of the mask, from its first element on, hides all keys.
+bool sees_none(const TensorArg& mask, int64_t row, int64_t stride, KeyRange keys) {
+  for (int64_t at = row + keys.first * stride; keys.count() > 0; ++keys.first, at += stride)
+    if (mask.dtype == DType::f32 ? mask.as<float>()[at] != -HUGE_VALF : mask.as<uint8_t>()[at] != 0) return false;
+  return true;
 }
 
 }  // namespace
@@ -38,8 +41,7 @@ RowKeys KeysOfRows::find(const Place& place) const {
   const KeyRange keys = params_.seen().of(place.query, sizes_.queries, sizes_.keys);
   const int64_t stride = mask_ ? broadcast_stride_at(*mask_, 3, 4) : 0,
                 row = mask_ ? broadcast_offset_in(*mask_, place) : 0;
-  const bool may_be_mean = params_.mean_for_none && sizes_.keys > 0;
-  if (may_be_mean && (mask_ ? sees_none(mask_->as<uint8_t>() + row, stride, keys) : keys.count() == 0))
+  if (params_.mean_for_none && sizes_.keys > 0 && (mask_ ? sees_none(*mask_, row, stride, keys) : keys.count() == 0))
     return {{0, sizes_.keys}, true};
   if (!mask_ || stride != 1) return {keys};
   if (mask_->dtype == DType::f32) return {shown_keys(mask_->as<float>() + row, keys)};

@@ -117,10 +117,11 @@ struct WarpTile {
     }
   }
 
-  // What the mask has of the lane's keys, first + {0, 1, 8, 9} + lane % 4 * 2, for its rows.
+  // What is added to the scores of the lane's keys, first + {0, 1, 8, 9} + lane % 4 * 2, for its rows, or booleans of
+  // the mask.
   template <class Logits>
-  LATHE_DEVICE_MEMBER void read_mask(float (&mask)[RowTiles][2][2], const Logits& logits, const RowSpace& space,
-                                     long first) const {
+  LATHE_DEVICE_MEMBER void read_added(float (&added)[RowTiles][2][2], const Logits& logits, const RowSpace& space,
+                                      long first) const {
     LATHE_UNROLL
     for (int r = 0; r < RowTiles; ++r) {
       long c[4];
@@ -128,14 +129,14 @@ struct WarpTile {
       LATHE_UNROLL
       for (int n = 0; n < 2; ++n) {
         c[3] = first + n * 8 + lane() % 4 * 2;
-        logits.read_mask(mask[r][n], c);
+        logits.read_added(added[r][n], c);
       }
     }
   }
 
   // A bit for each of the lane's keys: whether some row sees it.
   template <class Logits>
-  LATHE_DEVICE_MEMBER unsigned seen_keys(const float (&mask)[RowTiles][2][2], const Logits& logits,
+  LATHE_DEVICE_MEMBER unsigned seen_keys(const float (&added)[RowTiles][2][2], const Logits& logits,
                                          const RowSpace& space, long first, float low) const {
     unsigned seen = 0;
     LATHE_UNROLL
@@ -145,7 +146,7 @@ struct WarpTile {
       LATHE_UNROLL
       for (int i = 0; i < 4; ++i) {
         const long key = first + i / 2 * 8 + lane() % 4 * 2 + i % 2;
-        if (logits.seen.sees(c[2], key) && logits.is_seen(mask[r][i / 2][i % 2], low)) seen |= 1u << i;
+        if (logits.seen.sees(c[2], key) && logits.is_seen(added[r][i / 2][i % 2], low)) seen |= 1u << i;
       }
     }
     LATHE_UNROLL
@@ -183,7 +184,7 @@ struct WarpTile {
 
   // Products to weights, in the form of an operand; what was summed before is made to fit.
   template <class Logits>
-  LATHE_DEVICE_MEMBER void weigh(unsigned (&weights)[kParts][2], float (&s)[2][4], const float (&mask)[2][2], int r,
+  LATHE_DEVICE_MEMBER void weigh(unsigned (&weights)[kParts][2], float (&s)[2][4], const float (&added)[2][2], int r,
                                  const Logits& logits, const RowSpace& space, long first) {
     long c[4];
     space.place(8 * r + lane() / 4, c);
@@ -193,7 +194,7 @@ struct WarpTile {
       LATHE_UNROLL
       for (int e = 0; e < 2; ++e) pairs[n][e] = s[n][r % 2 * 2 + e];
       c[3] = first + n * 8 + lane() % 4 * 2;
-      logits.apply(pairs[n], mask[n], c);
+      logits.apply(pairs[n], added[n], c);
     }
     float largest = fmaxf(fmaxf(pairs[0][0], pairs[0][1]), fmaxf(pairs[1][0], pairs[1][1]));
     largest = fmaxf(largest, shuffle_xor(largest, 1));
@@ -261,12 +262,12 @@ struct WarpTile {
   template <class K, class V, class Logits>
   LATHE_DEVICE_MEMBER void run(const K& k, const V& v, const Logits& logits, const RowSpace& space, const long (&kv)[4],
                                long first, long step, long end, float low, bool all) {
-    float mask[RowTiles][2][2], next[RowTiles][2][2];
-    if (first < end) read_mask(mask, logits, space, first);
+    float added[RowTiles][2][2], next[RowTiles][2][2];
+    if (first < end) read_added(added, logits, space, first);
     for (; first < end; first += step) {
-      const unsigned seen = all ? 15u : seen_keys(mask, logits, space, first, low);
+      const unsigned seen = all ? 15u : seen_keys(added, logits, space, first, low);
       const bool is_wanted = ballot(seen != 0) != 0;
-      if (first + step < end) read_mask(next, logits, space, first + step);
+      if (first + step < end) read_added(next, logits, space, first + step);
       if (is_wanted) {
         float s[kPairs][2][4];
         unsigned weights[RowTiles][kParts][2], there = 0;
@@ -279,12 +280,12 @@ struct WarpTile {
         multiply_keys(s, k, kv, first);
         if constexpr (!kBoth) load_values(values, v, kv, first, there);
         LATHE_UNROLL
-        for (int r = 0; r < RowTiles; ++r) weigh(weights[r], s[r / 2], mask[r], r, logits, space, first);
+        for (int r = 0; r < RowTiles; ++r) weigh(weights[r], s[r / 2], added[r], r, logits, space, first);
         multiply_values(values, weights);
       }
       LATHE_UNROLL
       for (int r = 0; r < RowTiles; ++r) LATHE_UNROLL
-      for (int i = 0; i < 4; ++i) mask[r][i / 2][i % 2] = next[r][i / 2][i % 2];
+      for (int i = 0; i < 4; ++i) added[r][i / 2][i % 2] = next[r][i / 2][i % 2];
     }
   }
 

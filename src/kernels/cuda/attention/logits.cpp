@@ -47,9 +47,10 @@ std::optional<std::string> refuse_order(const Problem& problem) {
 }
 
 std::optional<std::string> refuse_doubles(const Problem& problem) {
-  for (const size_t i : {kMaskInput, kSinksInput})
-    if (problem.has_input(i) && problem.inputs[i].dtype == DType::f64)
-      return i == kMaskInput ? "its mask is f64" : "its sinks are f64";
+  constexpr std::pair<size_t, std::string_view> kRead[] = {
+      {kMaskInput, "mask is"}, {kSinksInput, "sinks are"}, {kDistancesInput, "distances are"}};
+  for (const auto& [input, what] : kRead)
+    if (problem.has_input(input) && problem.inputs[input].dtype == DType::f64) return fmt::format("its {} f64", what);
   return std::nullopt;
 }
 
@@ -71,25 +72,36 @@ TileCounts seen_tiles(const Problem& problem, int64_t queries, int64_t keys) {
   return counts;
 }
 
+Operand distances_of_heads(const Problem& problem) {
+  const Operand& distances = problem.inputs[kDistancesInput];
+  Operand of_heads = distances;
+  of_heads.dims[0] = problem.inputs[0].dims[1];
+  return broadcast(distances, of_heads);
+}
+
 std::string declare_logits(Source& source, const Problem& problem, Emission& emission) {
   const auto& attrs = problem.attrs<AttentionAttrs>();
-  const bool masked = problem.has_input(kMaskInput);
-  if (masked) {
-    source.input(emission.inputs.size(), broadcast(problem.inputs[kMaskInput], scores_of(problem)), "Mask");
-    emission.inputs.push_back({StepInput::input, kMaskInput});
-  }
-  const bool has_sinks = problem.has_input(kSinksInput);
-  if (has_sinks) {
-    source.input(emission.inputs.size(), problem.inputs[kSinksInput], "Sinks");
-    emission.inputs.push_back({StepInput::input, kSinksInput});
-  }
-  const bool is_float8 = attrs.factors == DType::f8e4m3fn;
-  const std::string_view sinks = has_sinks ? ", Sinks" : is_float8 ? ", Unsunk" : "";
-  return fmt::format("Logits<{}, SeenKeys<{}, {}>, {}, {}, {}{}{}>{{{}, {}, {}, {}, {{Q_.dim(2), K_.dim(2)}}{}}}",
-                     masked ? "Mask" : "Unmasked", attrs.causal, attrs.window, attrs.softcap != 0, attrs.mean_for_none,
-                     attrs.zeros_for_nan, sinks, is_float8 ? ", true" : "", masked ? "Mask_" : "{}",
-                     literal(attrs.scale), literal(attrs.softcap), literal_of_hidden(attrs.hidden),
-                     has_sinks ? ", Sinks_" : "");
+  // Gives the name of its type, or what stands for none.
+  const auto declare = [&](size_t input, std::string_view name, std::string_view none, const auto& view) {
+    if (!problem.has_input(input)) return none;
+    source.input(emission.inputs.size(), view(), name);
+    emission.inputs.push_back({StepInput::input, input});
+    return name;
+  };
+  const std::string_view mask = declare(kMaskInput, "Mask", "Unmasked",
+                                        [&] { return broadcast(problem.inputs[kMaskInput], scores_of(problem)); });
+  const std::string_view sinks = declare(kSinksInput, "Sinks", "Unsunk", [&] { return problem.inputs[kSinksInput]; });
+  const std::string_view distances =
+      declare(kDistancesInput, "Distances", "Undistanced", [&] { return distances_of_heads(problem); });
+  const auto object = [&](size_t input, std::string_view name) {
+    return problem.has_input(input) ? fmt::format("{}_", name) : "{}";
+  };
+  return fmt::format(
+      "Logits<{}, SeenKeys<{}, {}>, {}, {}, {}, {}, {}, {}>{{{}, {}, {}, {}, {{Q_.dim(2), K_.dim(2)}}, {}, {}}}", mask,
+      attrs.causal, attrs.window, attrs.softcap != 0, attrs.mean_for_none, attrs.zeros_for_nan, sinks,
+      attrs.factors == DType::f8e4m3fn, distances, object(kMaskInput, mask), literal(attrs.scale),
+      literal(attrs.softcap), literal_of_hidden(attrs.hidden), object(kSinksInput, sinks),
+      object(kDistancesInput, distances));
 }
 
 }  // namespace lathe::cuda

@@ -8,8 +8,9 @@
 #include "lib/math.cuh"
 #include "lib/tensor.cuh"
 
-struct Unmasked {};  // stands for a mask that there is none of
-struct Unsunk {};    // and for sinks
+struct Unmasked {};     // stands for a mask that there is none of
+struct Unsunk {};       // for sinks
+struct Undistanced {};  // and for distances
 
 inline constexpr float kLog2E = 1.44269504088896340736f;
 
@@ -53,16 +54,30 @@ LATHE_DEVICE void mean_of_values(float (&v)[W], const Values& values, const long
   for (float& sum : v) sum = sum / static_cast<float>(keys);
 }
 
+// Whether a mask is of booleans, which say what keys are seen.
+template <class Mask>
+struct IsOfBooleans {
+  static constexpr bool kValue = is_same<typename Mask::Type, bool>;
+};
+template <>
+struct IsOfBooleans<Unmasked> {
+  static constexpr bool kValue = false;
+};
+
 // Float8: weights are rounded to f8e4m3, as ops/float8_weights.h says.
 template <class Mask, class Seen_, bool Capped, bool MeanForNone, bool ZerosForNan, class Sinks = Unsunk,
-          bool Float8 = false>
+          bool Float8 = false, class Distances = Undistanced>
 struct Logits {
   using Seen = Seen_;
-  static constexpr bool kMeanForNone = MeanForNone;
-  Mask mask;  // broadcast to [b, h, queries, keys]
+  static constexpr bool kMeanForNone = MeanForNone, kHasDistances = !is_same<Distances, Undistanced>;
+  static constexpr bool kHasMask = !is_same<Mask, Unmasked>, kHasBooleans = IsOfBooleans<Mask>::kValue;
+  static constexpr bool kHasNumbers = kHasMask && !kHasBooleans;
+  static constexpr bool kAdds = kHasNumbers || kHasDistances;  // to scores
+  Mask mask;                                                   // broadcast to [b, h, queries, keys]
   float scale, cap, hidden;
-  Seen seen;      // by places alone
-  Sinks sinks{};  // of each head a logit that has weight, and no value
+  Seen seen;              // by places alone
+  Sinks sinks{};          // of each head a logit that has weight, and no value
+  Distances distances{};  // [h, queries + keys - 1]: what is added by key - query; booleans then hide by -inf
 
   // What weights are relative to where that is the largest logit.
   LATHE_DEVICE_MEMBER static float reference(float largest) { return Float8 ? ceilf(largest) - 8.0f : largest; }
@@ -75,65 +90,91 @@ struct Logits {
   template <int W>
   LATHE_DEVICE_MEMBER void transform(float (&v)[W], const long (&c)[4]) const {
     float add[W];
-    read_mask(add, c);
+    read_added(add, c);
     apply(v, add, c);
   }
-  // What the mask has for those of these keys that have an end; 0 for the others, and where there is none.
+  // What is added to the scores of these keys, or booleans of the mask. It may be anything for keys that have no end,
+  // and is 0 where nothing is added.
   template <int W>
-  LATHE_DEVICE_MEMBER void read_mask(float (&add)[W], const long (&c)[4]) const {
+  LATHE_DEVICE_MEMBER void read_added(float (&add)[W], const long (&c)[4]) const {
     LATHE_UNROLL
     for (int j = 0; j < W; ++j) add[j] = 0.0f;
-    if constexpr (!is_same<Mask, Unmasked>) {
+    if constexpr (kHasMask) {
       const long left = seen.end_of(c[2]) - c[3];
       const long at[4] = {c[0], c[1], c[2] < seen.queries ? c[2] : seen.queries - 1, c[3]};
       load<3>(mask, at, add, left < 0 ? 0 : left < W ? static_cast<int>(left) : W);
     }
+    if constexpr (kHasDistances) {
+      LATHE_UNROLL
+      for (int j = 0; j < W; ++j) {
+        const float own = distance(c[1], c[3] + j - c[2]);
+        add[j] = !kHasBooleans ? add[j] + own : add[j] != 0.0f ? own : -infinity();
+      }
+    }
   }
-  // The products of which the mask has that to logits.
+  // The same as logits: of neighbouring keys, the first so far behind a query; and of keys c[3], ... for all queries.
+  // kInside: there are such.
+  template <bool kInside, int W>
+  LATHE_DEVICE_MEMBER void distances_from(float (&add)[W], long head, long places) const {
+    LATHE_UNROLL
+    for (int j = 0; j < W; ++j) add[j] = as_logit(distance<kInside>(head, places + j));
+  }
+  template <bool kInside, int W>
+  LATHE_DEVICE_MEMBER void numbers_of_keys(float (&add)[W], const long (&c)[4]) const {
+    const long left = kInside ? W : seen.keys - c[3];
+    load<3>(mask, c, add, left < 0 ? 0 : left < W ? static_cast<int>(left) : W);
+    LATHE_UNROLL
+    for (float& number : add) number = as_logit(number);
+  }
+  // What is added to the score of a key so far behind a query; anything where there are no such, unless kInside.
+  template <bool kInside = false>
+  LATHE_DEVICE_MEMBER float distance(long head, long places) const {
+    const long place = places + seen.queries - 1, last = seen.queries + seen.keys - 2;
+    const long at = kInside ? place : place < 0 ? 0 : place < last ? place : last;
+    return to_float(distances.data[head * distances.stride(0) + at * distances.stride(1)]);
+  }
+  // The products to which that is added to logits.
   template <int W>
   LATHE_DEVICE_MEMBER void apply(float (&v)[W], const float (&add)[W], const long (&c)[4]) const {
     LATHE_UNROLL
     for (int j = 0; j < W; ++j) v[j] = Capped ? cap * kLog2E * tanhf(v[j] * (scale / cap)) : v[j] * (scale * kLog2E);
-    if constexpr (!is_same<Mask, Unmasked>) {
-      LATHE_UNROLL
-      for (int j = 0; j < W; ++j) {
-        if constexpr (is_same<typename Mask::Type, bool>)
-          v[j] = add[j] != 0.0f ? v[j] : hidden;
-        else
-          v[j] = plus_mask(v[j], add[j]);
-      }
+    LATHE_UNROLL
+    for (int j = 0; j < W; ++j) {
+      if constexpr (kAdds)
+        v[j] = plus_mask(v[j], add[j]);
+      else if constexpr (kHasMask)
+        v[j] = add[j] != 0.0f ? v[j] : hidden;
     }
     const long first = Seen::kIsWindow ? seen.first_of(c[2]) - c[3] : 0, end = seen.end_of(c[2]) - c[3];
     LATHE_UNROLL
     for (int j = 0; j < W; ++j)
       if (j < first || j >= end) v[j] = -infinity();
   }
-  // Whether a mask that is the same for all queries shows all of so many keys; of a warp.
+  // Whether booleans that are the same for all queries show all of so many keys; of a warp.
   template <int kKeys>
   LATHE_DEVICE_MEMBER bool shows_all(long batch, long head, long key) const {
-    if constexpr (is_same<Mask, Unmasked>) return true;
+    if constexpr (!kHasBooleans) return true;
     bool is_hidden = false;
     LATHE_UNROLL
     for (int i = 0; i < kKeys; i += 32) is_hidden |= hides(batch, head, key + i + lane());
     return ballot(is_hidden) == 0;
   }
   LATHE_DEVICE_MEMBER bool hides(long batch, long head, long key) const {
-    if constexpr (is_same<Mask, Unmasked>) {
+    if constexpr (!kHasBooleans) {
       return false;
     } else {
       const long at[4] = {batch, head, 0, key};
       return key < seen.keys && to_float(mask.data[offset_of(mask, at)]) == 0.0f;
     }
   }
-  // Whether a key of which the mask has that is seen; of numbers, those up to `low` hide it.
+  // Whether a key to which that is added is seen; numbers up to `low` hide it.
   LATHE_DEVICE_MEMBER static bool is_seen(float add, float low) {
-    if constexpr (is_same<Mask, Unmasked>)
-      return true;
-    else if constexpr (is_same<typename Mask::Type, bool>)
-      return add != 0.0f;
-    else
+    if constexpr (kAdds)
       return !(add <= low);
+    else
+      return !kHasMask || add != 0.0f;
   }
+  LATHE_DEVICE_MEMBER static float as_logit(float number) { return plus_mask(0.0f, number); }
   // Only -inf hides a key from queries that see no other: the lowest numbers must not become that.
   LATHE_DEVICE_MEMBER static float plus_mask(float v, float mask) {
     const float sum = v + mask * kLog2E;
@@ -141,7 +182,7 @@ struct Logits {
   }
   // Whether plain() does what transform() does, for so many queries and keys from these on.
   LATHE_DEVICE_MEMBER bool is_plain(long query, int count, long key, int keys) const {
-    return is_same<Mask, Unmasked> && seen.sees_all(query, count, key, keys);
+    return !kHasMask && !kHasDistances && seen.sees_all(query, count, key, keys);
   }
   LATHE_DEVICE_MEMBER float plain(float v) const {
     return Capped ? cap * kLog2E * tanhf(v * (scale / cap)) : v * (scale * kLog2E);
@@ -155,7 +196,7 @@ struct Logits {
       const long at[1] = {head};
       float sink[1];
       load<0>(sinks, at, sink, 1);
-      const float logit = plus_mask(0.0f, sink[0]), own = row.raise(logit);
+      const float logit = as_logit(sink[0]), own = row.raise(logit);
       const float factor = own / (row.sum + exp2_fast(logit - row.base()));
       return {factor, seen.keys == 0 || (ZerosForNan && !(factor >= 0.0f))};
     }

@@ -6,12 +6,12 @@
 
 namespace lathe::cuda {
 
-inline constexpr size_t kMaskInput = 3, kSinksInput = 4;
+inline constexpr size_t kMaskInput = 3, kSinksInput = 4, kDistancesInput = 5;
 
 // Heads that lie in another order are read by strides. Why that cannot be.
 std::optional<std::string> refuse_order(const Problem& problem);
 
-// Masks and sinks are floats when they are read.
+// Masks, sinks and distances are floats when they are read.
 std::optional<std::string> refuse_doubles(const Problem& problem);
 
 // How many tiles of so many keys a tile of so many queries sees.
@@ -20,8 +20,11 @@ struct TileCounts {
 };
 TileCounts seen_tiles(const Problem& problem, int64_t queries, int64_t keys);
 
-// Declares the mask and the sinks, if there are such, which become the emission's next inputs; gives the object of
-// logits.cuh. The tensors are Q_ and K_.
+// Of distances, which may be the same for all heads, those of each head.
+Operand distances_of_heads(const Problem& problem);
+
+// Declares the mask, the sinks and the distances, if there are such, which become the emission's next inputs; gives the
+// object of logits.cuh. The tensors are Q_ and K_.
 std::string declare_logits(Source& source, const Problem& problem, Emission& emission);
 
 }  // namespace lathe::cuda

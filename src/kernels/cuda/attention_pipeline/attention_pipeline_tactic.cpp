@@ -23,7 +23,7 @@ struct Heads {
   DType dtype;
   int64_t size;           // elements of a key, in whole steps of an instruction
   int64_t value_columns;  // of a value, as many as the instruction has
-  bool linear;            // whether logits are products times a positive number, or -inf
+  bool linear;            // whether logits are products times a positive number and what is added by places, or -inf
   bool has_sinks;
 
   bool is_float8() const { return bytes_of(dtype) == 1; }
@@ -212,12 +212,12 @@ std::optional<std::string> refuse_heads(const Problem& problem) {
   return std::nullopt;
 }
 
-// Whether a mask does more than hide keys from all queries.
-bool changes_scores(const Problem& problem) {
-  if (!problem.has_input(kMaskInput)) return false;
+// Whether a mask does the same to a key's scores of all queries: it hides them, or adds a number to them.
+bool is_of_keys(const Problem& problem) {
+  if (!problem.has_input(kMaskInput)) return true;
   const Operand& mask = problem.inputs[kMaskInput];
-  const bool is_of_keys = mask.rank() < 2 || mask.dims[static_cast<size_t>(mask.rank()) - 2] == Expr(1);
-  return mask.dtype != DType::boolean || !is_of_keys || !std::isinf(problem.attrs<AttentionAttrs>().hidden);
+  const bool is_row = mask.rank() < 2 || mask.dims[static_cast<size_t>(mask.rank()) - 2] == Expr(1);
+  return is_row && (mask.dtype != DType::boolean || std::isinf(problem.attrs<AttentionAttrs>().hidden));
 }
 
 }  // namespace
@@ -242,7 +242,7 @@ Matched match_attention_pipeline(const Problem& problem) {
   const auto columns = is_float8 ? std::span<const int64_t>(kFloat8Columns) : kInstructionColumns;
   const Heads heads{dtype, round_up(*problem.inputs[0].dims[3].as_constant(), is_float8 ? 32 : 16),
                     *std::ranges::lower_bound(columns, value_size),
-                    !changes_scores(problem) && attrs.softcap == 0 && attrs.scale > 0, problem.has_input(kSinksInput)};
+                    is_of_keys(problem) && attrs.softcap == 0 && attrs.scale > 0, problem.has_input(kSinksInput)};
   return match_form(problem, heads, configs, emit);
 }
 

@@ -189,12 +189,42 @@ struct Group {
                                  long head, long query, long key, bool is_shown) {
     query += warp() * 16;
     if constexpr (kLinear) {
+      if constexpr (Logits::kAdds) {
+        constexpr bool kInside = true;
+        if (query + 16 <= logits.seen.queries && key + kKeys <= logits.seen.keys)
+          add_numbers<kInside>(s, logits, {batch, head, query, key});
+        else
+          add_numbers<!kInside>(s, logits, {batch, head, query, key});
+      }
       if (!logits.seen.sees_all(query, 16, key, kKeys)) hide(s, logits, query, key);
       if (!is_shown) hide_by_mask(s, logits, batch, head, key);
-      exponentiate(logits, s, factors, logits.scale * kLog2E);
+      exponentiate(logits, s, factors, Logits::kAdds ? 1.0f : logits.scale * kLog2E);
     } else {
       transform(s, logits, batch, head, query, key);
       exponentiate(logits, s, factors, 1.0f);
+    }
+  }
+
+  // Products to logits: what is added is that of a key's distance from the query, or of the key for all queries. Of a
+  // query and of the eighth behind it, and keys that are eight apart, the distances are the same.
+  template <bool kInside, class Logits>
+  LATHE_DEVICE_MEMBER void add_numbers(float (&s)[kKeys / 8][4], const Logits& logits, const long (&first)[4]) const {
+    const float unit = logits.scale * kLog2E;
+    const long key = first[3] + lane() % 4 * 2, places = key - first[2] - lane() / 4;
+    float behind[2] = {0.0f, 0.0f}, own[2] = {0.0f, 0.0f};  // of the eighth query behind, and of the first one
+    if constexpr (Logits::kHasDistances) logits.template distances_from<kInside>(behind, first[1], places - 8);
+    LATHE_UNROLL
+    for (int n = 0; n < kKeys / 8; ++n) {
+      float of_keys[2] = {0.0f, 0.0f};
+      if constexpr (Logits::kHasDistances) logits.template distances_from<kInside>(own, first[1], places + n * 8);
+      if constexpr (Logits::kHasNumbers)
+        logits.template numbers_of_keys<kInside>(of_keys, {first[0], first[1], 0, key + n * 8});
+      LATHE_UNROLL
+      for (int e = 0; e < 2; ++e) {
+        s[n][e] = fmaf(s[n][e], unit, own[e] + of_keys[e]);
+        s[n][2 + e] = fmaf(s[n][2 + e], unit, behind[e] + of_keys[e]);
+        behind[e] = own[e];
+      }
     }
   }
 

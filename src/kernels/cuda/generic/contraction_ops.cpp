@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "kernels/cuda/attention/logits.h"
 #include "kernels/cuda/generic/op_source.h"
 #include "ops/subscripts.h"
 #include "shape/broadcast.h"
@@ -117,9 +118,10 @@ Result<Emission> emit_attention(const Problem& problem) {
   const std::string fusion = source.fusion(), q = source.input(0), k = source.input(1), v = source.input(2);
   const std::string mask = source.has(3) ? source.input_as(3, as_scores(problem)) : "Unmasked{}";
   const std::string sinks = source.has(4) ? source.input(4) : "Unsunk{}";
+  const std::string distances = source.has(5) ? source.input_as(5, distances_of_heads(problem)) : "Undistanced{}";
   const bool is_float8 = problem.attrs<AttentionAttrs>().factors == DType::f8e4m3fn;
-  source.finish(fmt::format("attention<Attributes, {}>({}, {}, {}, {}, {}, {}, {});", is_float8, fusion, q, k, v, mask,
-                            sinks, source.output(0)),
+  source.finish(fmt::format("attention<Attributes, {}>({}, {}, {}, {}, {}, {}, {}, {});", is_float8, fusion, q, k, v,
+                            mask, sinks, distances, source.output(0)),
                 volume(problem.outputs[0].dims));
   return emission;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares the kernel "attention" with the plain evaluation of the op.
+// Attentions of any sizes that the kernel is compared with the plain evaluation on.
 #pragma once
 
 #include <optional>
@@ -9,17 +9,17 @@
 
 namespace lathe::cpu {
 
-using attention::AttentionParams;
-
+// An attention, and what its mask has.
 struct AttentionCase {
   int64_t batch = 1, heads = 1, shared = 1, queries = 1, keys = 1, depth = 16, width = 16;
   AttentionAttrs attrs = {};
   Dims mask = {};  // empty = none
   DType mask_type = DType::f32;
   bool has_sinks = false;
-  int64_t window =
-      0;            // keys up to its own that a query sees by the mask, but for the first two, which see none; 0 = any
-  float hides = 0;  // what a mask of numbers then adds to others
+  // Keys up to its own that a query sees by the mask, but for the first two, which see none; 0 = any.
+  int64_t window = 0;
+  float hides = 0;                    // what a mask of numbers then adds to others
+  int64_t distances = 0;              // rows of them: one, or one of each head
   std::optional<float> special = {};  // the element in the middle of the input `special_input`
   size_t special_input = 0;
 };
@@ -39,7 +39,7 @@ inline Tensor window_mask(const AttentionCase& c) {
   return mask;
 }
 
-inline AttentionParams params_of(const AttentionCase& c) {
+inline attention::AttentionParams params_of(const AttentionCase& c) {
   return {static_cast<float>(c.attrs.scale),
           static_cast<float>(c.attrs.softcap),
           static_cast<float>(c.attrs.hidden),
@@ -49,7 +49,9 @@ inline AttentionParams params_of(const AttentionCase& c) {
           c.attrs.factors == DType::bf16,
           c.has_sinks,
           c.attrs.window,
-          c.attrs.mean_for_none};
+          c.attrs.mean_for_none,
+          false,
+          c.distances > 0};
 }
 
 // Factors that are bf16 already are not rounded: the weights alone are, by half a bit of eight.
@@ -76,10 +78,9 @@ inline void expect_right(const AttentionCase& c, std::mt19937& random) {
     for (int64_t e = 0; e < inputs[1].volume(); ++e) keys[e] *= 0.125f;
   }
   if (!c.mask.empty()) inputs.push_back(c.window > 0 ? window_mask(c) : random_tensor(c.mask_type, c.mask, random));
-  if (c.has_sinks) {
-    if (c.mask.empty()) inputs.emplace_back();
-    inputs.push_back(random_tensor(DType::f32, {c.heads}, random));
-  }
+  if (c.mask.empty()) inputs.emplace_back();
+  inputs.push_back(c.has_sinks ? random_tensor(DType::f32, {c.heads}, random) : Tensor());
+  if (c.distances > 0) inputs.push_back(random_tensor(DType::f32, {c.distances, c.queries + c.keys - 1}, random));
   const Tolerance tolerance = c.attrs.factors == DType::bf16 ? make_bf16(inputs) : tolerance_of(DType::f32);
   const Result<std::vector<Tensor>> want = run_op(c.attrs, inputs, 1);
   ASSERT_TRUE(want) << want.error().message;
