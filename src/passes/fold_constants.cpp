@@ -80,8 +80,9 @@ Result<bool> replace_by_constant(ir::Graph& graph, ir::Node* node, ir::Value* va
 bool may_fold(const ir::Node& node, const PassContext& context) {
   if (stays_packed(node, context.arithmetic)) return false;
   // Products of levels want quantised weights as they are; lower_quantization folds what they do not take.
-  return !node.is(OpKind::dequantize) || !are_multiplied(node.input(0)->dtype(), context.arithmetic) ||
-         !node.attrs<DequantizeAttrs>().blocks.empty();
+  if (!node.is(OpKind::dequantize) || !are_multiplied(node.input(0)->dtype(), context.arithmetic)) return true;
+  const bool scales_blocks = is_factor_float8(node.input(0)->dtype()) && context.arithmetic.float8_block > 0;
+  return !node.attrs<DequantizeAttrs>().blocks.empty() && !scales_blocks;
 }
 
 // Of a node that may be folded.

@@ -6,6 +6,7 @@
 #include "passes/linear.h"
 #include "passes/pins.h"
 #include "passes/quantization.h"
+#include "passes/scaled_product.h"
 #include "passes/zero_points.h"
 
 namespace lathe {
@@ -45,6 +46,24 @@ Result<bool> multiply(Rewrite& r) {
   return r.finish(result);
 }
 
+// Of 8-bit floats in blocks along K, with a scale each.
+Result<bool> multiply_scaled(Rewrite& r) {
+  if (keeps_floats(*r.node, r.context)) return false;
+  const std::optional<ScaledProduct> product = scaled_product(*r.node, r.context);
+  if (!product) return false;
+  r.context.notes.erase(r.output()->name());
+  LATHE_ASSIGN(ir::Value * sums, scaled_sums(r, *product));
+  return r.finish(r.cast(sums, r.output()->dtype()));
+}
+
+// Of a product that is none of levels.
+void find_reason(const ir::Node& node, const PassContext& context, std::string& why) {
+  if (is_scaled_by_blocks(node))
+    scaled_product(node, context, &why);
+  else
+    quantized_product(node, context, &why);
+}
+
 // In a quantised network: why products are of floats. Other passes dequantise constants when this one has left them:
 // then what an earlier run has found holds.
 void note_float_products(const ir::Graph& graph, PassContext& context) {
@@ -58,9 +77,10 @@ void note_float_products(const ir::Graph& graph, PassContext& context) {
     std::string why = "the target multiplies floats only";
     if (context.arithmetic.integer_products || context.arithmetic.float8_products) {
       why = "it is told to compute in floats";
-      if (!keeps_floats(*node, context)) quantized_product(*node, context, &why);
+      if (!keeps_floats(*node, context)) find_reason(*node, context, why);
     }
-    const bool is_candidate = dequantized(node->input(0)) && dequantized(node->input(1));
+    const bool is_candidate =
+        is_scaled_by_blocks(*node) || (dequantized(node->input(0)) && dequantized(node->input(1)));
     std::string& note = context.notes[node->output()->name()];
     if (is_candidate || note.empty()) note = "multiplies floats: " + why;
   }
@@ -73,6 +93,8 @@ Result<bool> multiply_quantized(ir::Graph& graph, PassContext& context) {
       {"conv(dequantize(p, s), dequantize(q, t), b) = dequantize(conv(p, q), s * t) + b", OpKind::convolution,
        multiply},
       {"matmul(dequantize(p, s), dequantize(q, t)) = dequantize(matmul(p, q), s * t)", OpKind::matmul, multiply},
+      {"matmul(dequantize(p, s by blocks), dequantize(q, t by blocks)) = scaled_matmul(p, q, s, t)", OpKind::matmul,
+       multiply_scaled},
       {"cast(matmul(p, q) - z) * s = dequantize(matmul(p, q), s, z)", OpKind::elementwise, dequantize_sums},
       {"dequantize(matmul(p, q) - y, s, z) = dequantize(matmul(p, q), s, y + z)", OpKind::dequantize, join_zero_points},
   };

@@ -115,15 +115,29 @@ int64_t small_rows(const Operand& x, const Operand& output) {
   return std::clamp<int64_t>(static_cast<int64_t>(kMostProducts / std::max(row, 1.0)), kTileRows, kSmallRows);
 }
 
-bool cut_product(Problem& problem) {
+bool cut_rows_of_product(Problem& problem) {
   Operand &x = problem.inputs[0], &output = problem.outputs[0];
-  if (opt_whole_dims(x).size() < 2 || opt_whole_dims(problem.inputs[1]).size() < 2 ||
-      problem.attrs<MatmulAttrs>().transpose_a)
-    return false;
   if (x.reassociation.empty() && output.reassociation.empty() && problem.inputs[1].rank() == 2) cut_matrices(x);
   const int64_t rows = cut_rows(x, small_rows(x, output));
   if (output.reassociation.empty() || cut_rows(output, rows) == rows) return true;
   return cut_rows(x, cut_rows(output, rows)) == cut_rows(output, rows);
+}
+
+bool cut_product(Problem& problem) {
+  return opt_whole_dims(problem.inputs[0]).size() >= 2 && opt_whole_dims(problem.inputs[1]).size() >= 2 &&
+         !problem.attrs<MatmulAttrs>().transpose_a && cut_rows_of_product(problem);
+}
+
+// The rows' scales are cut as they are. False where the rows have parts of which those know nothing.
+bool cut_scaled_product(Problem& problem) {
+  if (!cut_rows_of_product(problem)) return false;
+  if (!problem.has_input(2)) return true;
+  Operand& scales = problem.inputs[2];
+  Dims dims = opt_whole_dims(problem.inputs[0]);
+  if (dims.size() != scales.opt_dims.size()) return false;
+  dims.back() = scales.opt_dims.back();
+  set_dims(scales, std::move(dims));
+  return true;
 }
 
 // Fewer rows of what experts multiply. False where their numbers are known.
@@ -185,6 +199,7 @@ bool cut_inputs(Problem& problem) {
   Operand& x = problem.inputs[0];
   Dims dims = x.opt_dims;
   if (problem.is(OpKind::matmul)) return cut_product(problem);
+  if (problem.is(OpKind::scaled_matmul)) return cut_scaled_product(problem);
   if (problem.is(OpKind::expert_matmul)) return cut_rows_of_experts(problem);
   if (problem.is(OpKind::attention)) return cut_attention(problem);
   if (problem.is(OpKind::convolution) || problem.is(OpKind::deconvolution) || problem.is(OpKind::pooling)) {

@@ -77,7 +77,8 @@ double products_of(const Problem& problem) {
     const double channels = static_cast<double>(transposed ? x[1] : out[1]);
     return (transposed ? volume_of(x) : results) * volume_of(problem.inputs[1].opt_dims) / std::max(channels, 1.0);
   }
-  if (problem.is(OpKind::expert_matmul)) return results * static_cast<double>(x.back());
+  if (problem.is(OpKind::expert_matmul) || problem.is(OpKind::scaled_matmul))
+    return results * static_cast<double>(x.back());
   if (problem.is(OpKind::einsum)) return products_of_einsum(problem);
   if (problem.is(OpKind::attention)) return products_of_attention(problem, x, results);
   if (problem.is(OpKind::recurrence)) return static_cast<double>(x[0] * x[1]) * volume_of(problem.inputs[1].opt_dims);

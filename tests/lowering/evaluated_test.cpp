@@ -25,6 +25,7 @@ constexpr std::string_view kFloats = "f32 f64 f16 bf16";
 
 constexpr std::string_view kSizes = "a few numbers, which follow from sizes";
 constexpr std::string_view kExperts = "networks of experts have no doubles";
+constexpr std::string_view kScaled = "passes make it for GPUs alone";
 constexpr std::string_view kText = "the host's library writes and reads numbers";
 constexpr std::string_view kTraining = "statistics are results of training alone";
 
@@ -76,6 +77,8 @@ constexpr OpCase kCases[] = {
     {"expert_matmul", "x: @[a, 5]; i: u8[a]=1",
      "%w = constant{value=@[2, 4, 5]{~1}}() %y = expert_matmul{transpose_w=true, strict=true}(%x, %w, %i)", "f64",
      kExperts},
+    {"scaled_matmul", "x: f8e4m3fn[a, 4]; w: f8e4m3fn[3, 4]; s: @[a, 1]", "%y = scaled_matmul(%x, %w, %s)", "f32",
+     kScaled},
     {"recurrence", "x: @[a, b, 16]", "%r = constant{value=@[1, 16, 4]{~1}}() %y, %h, %c = recurrence(%x, %r)"},
     {"recurrence", "x: @[a, b, 12]; r: @[1, 12, 4]; l: i8[b]",
      "%y, %h = recurrence{cell=gru, direction=reverse}(%x, %r, _, %l)"},

@@ -53,6 +53,7 @@ struct Block {
     Arithmetic arithmetic;
     arithmetic.integer_products = integers || weights;
     arithmetic.float8_products = float8;
+    arithmetic.float8_block = float8 ? 128 : 0;
     arithmetic.weighted_products = weights;
     arithmetic.paired_columns = pairs;
     arithmetic.packed_weights = packed;

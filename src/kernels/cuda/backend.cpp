@@ -57,6 +57,13 @@ std::string why_no_sparsity(const Architecture& own) {
                      own.number, own.family, own.number / 10, own.number % 10);
 }
 
+// Arithmetic::float8_block: what one instruction multiplies, or on Hopper a panel, as shorter sums of wgmma take as
+// long to scale as the products of wider floats (decision 0115).
+int64_t float8_block(const Target& target) {
+  if (!target.limits.float8) return 0;
+  return target.limits.warpgroups ? 128 : 32;
+}
+
 // The build is for all GPUs from there on, and measured on the device that is there.
 Result<> widen(const Architecture& own, BackendBuild& build) {
   if (!runs_code_of(ampere_plus(), own))
@@ -122,6 +129,7 @@ class CudaBackend final : public Backend {
     build.join_launches = joined_launch;
     build.packing_source = packing_source();
     build.traits.arithmetic.float8_products = build.target.limits.float8;
+    build.traits.arithmetic.float8_block = float8_block(build.target);
     build.no_tf32 = why_no_tf32(*architecture);
     build.no_sparsity = why_no_sparsity(*architecture);
     build.tactics = cuda_tactics();

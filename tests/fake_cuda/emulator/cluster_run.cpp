@@ -101,7 +101,7 @@ void ClusterRun::start_thread(size_t index, const int (&first)[3]) {
   thread.arrived = 0;
   thread.uncommitted.clear();
   thread.groups.clear();
-  thread.unfenced = false;
+  thread.unfenced.clear();
   thread.products.clear();
   thread.product_groups.clear();
   thread.stack.prepare(thread.resume, entry);
@@ -237,30 +237,36 @@ void ClusterRun::copy_async_wait(int pending) {
   Thread& thread = *threads_[current_];
   for (; thread.groups.size() > static_cast<size_t>(pending); thread.groups.pop_front())
     for (const Copy& copy : thread.groups.front()) {
-      thread.unfenced = true;
+      thread.unfenced[static_cast<unsigned char*>(copy.to)] = static_cast<size_t>(copy.bytes);
       std::memset(copy.to, 0, static_cast<size_t>(copy.bytes));
       if (copy.valid) std::memcpy(copy.to, copy.from, static_cast<size_t>(copy.valid));
     }
 }
 
-// `outer` rows of the operand: whole atoms of 1024 bytes of it are read.
-bool ClusterRun::is_whole_panel(const PanelView& panel, int outer) const {
+// Whole atoms of 1024 bytes.
+ClusterRun::Bytes ClusterRun::panel_bytes(const PanelView& panel, int outer) {
   constexpr size_t kRowBytes = 128, kAtom = 1024;
   const auto* start = static_cast<const unsigned char*>(panel.start);
   const auto rows = static_cast<size_t>(outer);
-  if (!panel.mn_major) return is_shared(start - reinterpret_cast<uintptr_t>(start) % kAtom, rows * kRowBytes);
+  if (!panel.mn_major) return {start - reinterpret_cast<uintptr_t>(start) % kAtom, rows * kRowBytes};
   const size_t last = (rows - 1) / 64 * static_cast<size_t>(panel.panel_bytes);
-  return is_shared(start, last + 2 * kAtom);
+  return {start, last + 2 * kAtom};
+}
+
+void ClusterRun::check_panel(const PanelView& panel, int outer) {
+  const auto [begin, size] = panel_bytes(panel, outer);
+  if (!is_shared(begin, size)) fail("wgmma of a panel outside of shared memory");
+  const size_t first = current_ / launch_->block * launch_->block;
+  for (size_t i = first; i < first + launch_->block; ++i)
+    for (const auto& [to, bytes] : threads_[i]->unfenced)
+      if (to < begin + size && begin < to + bytes) fail("wgmma after copies without matrix_units_fence()");
 }
 
 void ClusterRun::multiply_async(Product product, const unsigned* registers) {
   constexpr int kRows = 64;
   constexpr size_t kRegisterBytes = 16;
-  if ((!registers && !is_whole_panel(product.a, kRows)) || !is_whole_panel(product.b, product.columns))
-    fail("wgmma of a panel outside of shared memory");
-  const size_t first = current_ / launch_->block * launch_->block;
-  for (size_t i = first; i < first + launch_->block; ++i)
-    if (threads_[i]->unfenced) fail("wgmma after copies without matrix_units_fence()");
+  if (!registers) check_panel(product.a, kRows);
+  check_panel(product.b, product.columns);
   const WarpExchange& exchange = collect("wgmma", registers, registers ? kRegisterBytes : 0, nullptr);
   const size_t first_lane = current_ % kWarpSize / std::size(product.left) * std::size(product.left);
   for (size_t i = 0; registers && i < std::size(product.left); ++i)

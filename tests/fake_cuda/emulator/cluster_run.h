@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -88,7 +89,7 @@ class ClusterRun {
   void phase_barrier_expect(void* barrier, int bytes);
   void phase_barrier_wait(void* barrier, unsigned parity);
   void copy_tensor(void* shared, const void* map, int rank, const int* at, void* barrier, unsigned peers);
-  void matrix_units_fence() { threads_[current_]->unfenced = false; }
+  void matrix_units_fence() { threads_[current_]->unfenced.clear(); }
   void dependency_wait() { waited_for_dependency_ = true; }
   [[noreturn]] void fail(const std::string& message);
   // For the handler of a signal: the fiber reports the fault in place of going on.
@@ -110,7 +111,7 @@ class ClusterRun {
     unsigned arrived = 0;  // how often at the cluster's barrier
     std::vector<Copy> uncommitted;
     std::deque<std::vector<Copy>> groups;
-    bool unfenced = false;  // wrote copies that the matrix units may not see yet
+    std::map<const unsigned char*, size_t> unfenced;  // bytes of copies that the matrix units may not see yet
     std::vector<Product> products;
     std::deque<std::vector<Product>> product_groups;
   };
@@ -134,7 +135,9 @@ class ClusterRun {
   size_t count() const { return size_t{launch_->block} * launch_->cluster; }
   Block& own_block() const { return *blocks_[current_ / launch_->block]; }
   void wait(const char* what);
-  bool is_whole_panel(const PanelView& panel, int outer) const;
+  using Bytes = std::pair<const unsigned char*, size_t>;
+  static Bytes panel_bytes(const PanelView& panel, int outer);  // that are read of so many rows
+  void check_panel(const PanelView& panel, int outer);
   PhaseBarrier& phase_barrier(void* barrier);
   void deliver(const PhaseBarrier& barrier);
   void wake_phase_waiters();

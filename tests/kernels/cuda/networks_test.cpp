@@ -23,6 +23,7 @@ CaseDevice make_emulator() {
   device.backend.traits = kTraits;
   device.backend.join_launches = joined_launch;
   device.backend.traits.arithmetic.float8_products = true;
+  device.backend.traits.arithmetic.float8_block = 32;
   device.backend.tactics = cuda_tactics();
   device.backend.data_dependent = data_dependent_tactics();
   device.backend.compiler = make_emulated_compiler();

@@ -40,6 +40,13 @@ Sink fused_sink(Source& source, const Ending& e) {
 
 }  // namespace
 
+std::string tile_type(const TileShape& tile, const Ending& e, Major major_a, Major major_b) {
+  std::string type = tile_type(tile, e.dtype, major_a, major_b);
+  if (!e.scales) return type;
+  return fmt::format("gemm::Scaled{}Tile<{}, {}>", tile.unit == TileShape::tensor_core ? "Mma" : "Panel", type,
+                     e.scales_type);
+}
+
 int64_t fused_vector(const Ending& e) {
   const Operand& out = e.problem.outputs[0];
   if (unit_dim(out) != e.dimension) return 1;
@@ -167,13 +174,15 @@ void finish(Source& source, std::string body, const TileShape& tile, const Endin
   const std::string store = tile.adds_sums()
                                 ? fmt::format("store_sums<{}, {}", sink.vector, tile.cluster ? tile.splits : 1)
                                 : fmt::format("store_tile<{}, {}", sink.vector, slabs(tile, e.dtype));
+  if (e.scales) body += e.scales(source);
   body += fmt::format(
       "char* const shared = reinterpret_cast<char*>(dynamic_shared());\n"
       "  Tile tile;\n"
       "  tile.clear();\n"
-      "  gemm::main_loop<{}>(tile, a, b, block.blocks, shared);\n"
+      "  {}"
+      "gemm::main_loop<{}>(tile, a, b, block.blocks, shared);\n"
       "  gemm::{}, {}, {}>(tile, {}, block.row, m, block.column, n, shared);",
-      e.weights_first, store, sink.down, sink.whole, sink.text);
+      e.scales ? "tile.begin(scales, block);\n  " : "", e.weights_first, store, sink.down, sink.whole, sink.text);
   const Expr blocks = ceildiv(e.m, tile.m) * ceildiv(e.n, tile.n) * tile.splits * e.batch;
   emission.launches.push_back(source.finish(body, {blocks, 1, 1}, static_cast<uint32_t>(threads(tile)),
                                             static_cast<uint32_t>(shared_bytes(tile, e.dtype))));

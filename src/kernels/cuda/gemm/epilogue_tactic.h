@@ -55,11 +55,17 @@ struct Ending {
   bool weights_first = false;                 // B is constant
   size_t column_dims = 1;                     // of the output's dimensions: the columns
   size_t first_operand = 2;                   // of the emission's inputs: the program's
+  // Of products that are scaled by blocks of K: the type of the scales, and what declares them as `scales`.
+  std::string scales_type = {};
+  std::function<std::string(Source&)> scales = {};
 };
 
 // Whether the output's rows begin where no vector is aligned, so that a pipeline's warps write along them
 // (gemm/row_sink.cuh).
 bool stores_by_rows(const Ending& ending);
+
+// The device code's type of a tile, whose sums may be scaled.
+std::string tile_type(const TileShape& tile, const Ending& ending, Major major_a, Major major_b);
 
 // Columns of the fused output that are finished at once; 1 also where neighbouring threads take neighbouring rows.
 int64_t fused_vector(const Ending& ending);

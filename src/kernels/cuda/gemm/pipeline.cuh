@@ -272,8 +272,7 @@ LATHE_DEVICE void store_quads(const Tile& tile, const Sink& sink, long row, long
   // Of two tiles of rows and narrow vectors, the places of as many need more registers than there are.
   constexpr bool kFit = Tile::kRowTiles == 1 || W == 8;
   constexpr int kAtOnce = Sink::kAtOnce >= 4 && kFit && Tile::kN / 4 / W % 2 == 0 ? 2 : 1;
-  const int warp_of_group = Tile::kGroups == 1 ? warp() : warp() % 4;  // no register to spare for what is 0
-  row += warp_of_group * 16 + lane() / 4;
+  row += Tile::warp_row() + lane() / 4;
   column += column_of_four<W>();
   if constexpr (kShort) {
     LATHE_UNROLL
@@ -304,10 +303,15 @@ LATHE_DEVICE void init_barriers(const PipelineMemory<Tile>& memory) {
   }
 }
 
-// `finish` gets each tile with its block, from the group's rows on. Registers go from the warps that ask for panels to
-// those that hold sums.
-template <class Tile, bool kWeightsFirst, class Product, class Finish>
-LATHE_DEVICE void run_pipeline(const Product& product, char* shared, const Finish& finish) {
+struct BeginsPlainly {
+  template <class Tile>
+  LATHE_DEVICE_MEMBER void operator()(Tile&, const Block&) const {}
+};
+
+// `begin` and `finish` get each tile with its block, from the group's rows on. Registers go from the warps that ask for
+// panels to those that hold sums.
+template <class Tile, bool kWeightsFirst, class Product, class Finish, class Begin = BeginsPlainly>
+LATHE_DEVICE void run_pipeline(const Product& product, char* shared, const Finish& finish, const Begin& begin = {}) {
   const PipelineMemory<Tile> memory{shared};
   init_barriers(memory);
   if (warp() < Tile::kConsumers) {
@@ -326,9 +330,10 @@ LATHE_DEVICE void run_pipeline(const Product& product, char* shared, const Finis
         slot.skip(block.blocks);
         continue;
       }
-      tile.clear();
-      consume(tile, memory, slot, turn, block.blocks);
       if constexpr (!Tile::kTurns) block.row += turn.group * 64;
+      tile.clear();
+      begin(tile, block);
+      consume(tile, memory, slot, turn, block.blocks);
       finish(tile, block);
     }
   } else {

@@ -78,11 +78,12 @@ void finish_pipeline(const Problem& problem, const Product& p, const TileShape& 
                      Emission& emission) {
   const DType dtype = problem.inputs[0].dtype;
   Source source("gemm/pipeline.cuh");
+  if (e.scales) source.include("gemm_scaled/gemm_scaled.cuh");
   const Expr works = ceildiv(e.m, tile.m * tile.peers) * ceildiv(e.n, tile.n) * tile.splits * e.batch;
   std::string body = fmt::format(
       "using Tile = {};\n"
       "  const long m = {}, n = {}, k = {};\n  ",
-      tile_type(tile, dtype, p.a.major, p.b.major), source.number(e.m), source.number(e.n), source.number(p.k));
+      tile_type(tile, e, p.a.major, p.b.major), source.number(e.m), source.number(e.n), source.number(p.k));
   body += declare_map(source, p, tile, dtype, true);
   body += declare_map(source, p, tile, dtype, false);
   Sink sink = declare_sink(source, e, tile.splits, emission);
@@ -90,6 +91,12 @@ void finish_pipeline(const Problem& problem, const Product& p, const TileShape& 
     const Operand& out = e.problem.outputs[0];
     sink.text = fmt::format("gemm::row_sink<{}, {}>({}, shared + {})", vector_width(out), device_type(out.dtype),
                             sink.text, staged_rows_begin(tile, dtype));
+  }
+  std::string begin;
+  if (e.scales) {
+    body += e.scales(source);
+    begin = fmt::format(", [&](Tile& tile, const gemm::Block& block) {{ tile.begin(scales, block, shared + {}); }}",
+                        scales_begin(tile, dtype));
   }
   body += fmt::format(
       "const auto work = [&](unsigned i) {{ return gemm::work_of<Tile>(i, m, n, k, {}); }};\n"
@@ -99,9 +106,9 @@ void finish_pipeline(const Problem& problem, const Product& p, const TileShape& 
       "                               [&](const Tile& tile, const gemm::Block& block) {{\n"
       "    const long batch = block.batch;\n"
       "    gemm::store_quads<{}, {}, {}, {}>(tile, {}, block.row, m, block.column, n);\n"
-      "  }});",
+      "  }}{});",
       tile.splits, source.number(works), e.weights_first, std::min(sink.vector, kWidest), sink.whole,
-      tile.splits == 1 ? "Fusion::kShort" : "true", tile.neighbours, sink.text);
+      tile.splits == 1 ? "Fusion::kShort" : "true", tile.neighbours, sink.text, begin);
   const Expr blocks = min(works, Expr(problem.target.cores / tile.peers)) * tile.peers;
   emission.launches.push_back(source.finish(body, {blocks, 1, 1}, static_cast<uint32_t>(threads(tile)),
                                             static_cast<uint32_t>(shared_bytes(tile, dtype))));

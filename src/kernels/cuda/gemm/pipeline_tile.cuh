@@ -47,6 +47,7 @@ struct PipelineTile {
   typename PanelSumsOf<T, kN>::Type panel;
 
   LATHE_DEVICE_MEMBER void clear() { clear_sums(acc); }
+  LATHE_DEVICE_MEMBER static int warp_row() { return kGroups == 1 ? warp() * 16 : warp() % 4 * 16; }  // of a group
 
   // Begins to add the panels' product, of the rows from `first` on: a group of work.
   LATHE_DEVICE_MEMBER void multiply(const char* a, const char* b, int first) {
@@ -67,6 +68,9 @@ struct PipelineTile {
     }
     wgmma_commit();
   }
+
+  LATHE_DEVICE_MEMBER void prepare_panel() {}  // while it is multiplied
+  LATHE_DEVICE_MEMBER void add_panel() { panel.add_to(acc[0]); }
 };
 
 }  // namespace gemm

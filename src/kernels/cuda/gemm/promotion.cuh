@@ -38,8 +38,9 @@ struct PanelSums {
 template <int kPending, class Tile>
 LATHE_DEVICE void wait_for_panels(Tile& tile) {
   if constexpr (kPromotes<typename Tile::Element>) {
+    tile.prepare_panel();
     wgmma_wait<0>();
-    tile.panel.add_to(tile.acc[0]);
+    tile.add_panel();
   } else {
     wgmma_wait<kPending>();
   }

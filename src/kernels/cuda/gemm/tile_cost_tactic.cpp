@@ -164,7 +164,8 @@ int64_t registers(const TileShape& tile, const Extent& e) {
   const int64_t fragments = as_halves                        ? (tile.warp_m + tile.warp_n) * (tile.k / tile.slices) / 64
                             : tile.unit == TileShape::scalar ? (tile.warp_m / 4 + tile.warp_n / 8) * 4
                                                              : 2 * (tile.warp_m + tile.warp_n) / 4;
-  return tile.warp_m * tile.warp_n / 32 * words + fragments + (words == 2 ? 72 : 48);
+  const int64_t scales = e.scaled_block == 0 ? 0 : tile.warp_m / 8 + (e.scaled_columns ? tile.warp_n / 4 : 2);
+  return tile.warp_m * tile.warp_n / 32 * words + fragments + scales + (words == 2 ? 72 : 48);
 }
 
 int64_t blocks(const TileShape& tile, const Extent& e) {

@@ -230,6 +230,8 @@ int64_t staged_rows_bytes(const TileShape& tile) {
   return tile.by_rows ? kWarpBytes * (tile.turns ? 8 : tile.m / tile.warp_m) : 0;
 }
 
+int64_t all_scales_bytes(const TileShape& tile) { return tile.m / tile.warp_m * tile.scales_bytes; }
+
 void add_pipelines(const Extent& e, std::vector<Config>& configs) {
   constexpr int64_t kRowBytes = 128, kMostStages = 8;
   for (const PipelineShape& s : kPipelineShapes) {
@@ -238,11 +240,13 @@ void add_pipelines(const Extent& e, std::vector<Config>& configs) {
     const int64_t k = kRowBytes / static_cast<int64_t>(size_of(e.dtype)), warp_m = s.turns ? s.m / 4 : 16;
     TileShape t{TileShape::pipeline, s.m, s.n, k, warp_m, s.n};
     t.peers = s.peers, t.turns = s.turns, t.by_rows = e.by_rows;
-    const int64_t room = e.target.limits.shared_bytes - kTurnBytes - staged_rows_bytes(t);
+    if (e.scaled_block > 0) t.scales_bytes = scales_bytes(s.n, e.scaled_columns);
+    const int64_t room = e.target.limits.shared_bytes - kTurnBytes - staged_rows_bytes(t) - all_scales_bytes(t);
     t.stages = std::min(kMostStages, room / ((s.m + s.n) * kRowBytes + kSlotBarrierBytes));
     if (t.peers > e.target.limits.cluster || t.peers > e.target.cores) continue;
-    constexpr int64_t kMostTwice = 192;  // columns whose sums fit registers beside those of a panel
-    if (is_factor_float8(e.dtype) && (s.n > kMostTwice || s.turns)) continue;
+    // Columns whose sums fit registers beside those of a panel, and beside a scale for each.
+    const int64_t most_twice = e.scaled_columns ? 128 : 192;
+    if (is_factor_float8(e.dtype) && (s.n > most_twice || s.turns)) continue;
     constexpr int64_t kMostSums = 128;  // of a thread, beside the places of operands of narrow vectors
     if (t.warp_m * t.warp_n / 32 > kMostSums && e.operands > 0 && size_of(e.output) > 2) continue;
     for (const int64_t splits : split_counts(t, e)) {
@@ -290,7 +294,7 @@ std::vector<Config> every_config(const Extent& e) {
   const bool rows_along_k = !e.gathered && e.major_a == Major::k && e.major_b == Major::k;
   const bool is_read =
       e.dtype == DType::f16 || e.dtype == DType::bf16 || e.dtype == DType::i8 || is_factor_float8(e.dtype);
-  if (e.target.limits.warpgroups && is_read && rows_along_k)
+  if (e.target.limits.warpgroups && is_read && rows_along_k && e.scaled_block == 0)
     add_tiles(TileShape::warpgroup, kWarpgroupShapes, e, configs);
   if (e.copied) add_pipelines(e, configs);
   return configs;
@@ -339,12 +343,21 @@ int64_t slabs(const TileShape& tile, DType dtype) {
 }
 
 int64_t shared_bytes(const TileShape& tile, DType dtype) {
-  if (tile.unit == TileShape::pipeline) return staged_rows_begin(tile, dtype) + staged_rows_bytes(tile);
+  if (tile.unit == TileShape::pipeline) return scales_begin(tile, dtype) + all_scales_bytes(tile);
   return std::max(ring_bytes(tile, dtype), staging_bytes(tile, dtype, slabs(tile, dtype)));
 }
 
 int64_t staged_rows_begin(const TileShape& tile, DType dtype) {
   return ring_bytes(tile, dtype) + tile.stages * kSlotBarrierBytes + kTurnBytes;
+}
+
+int64_t scales_begin(const TileShape& tile, DType dtype) {
+  return staged_rows_begin(tile, dtype) + staged_rows_bytes(tile);
+}
+
+int64_t scales_bytes(int64_t columns, bool scaled_columns) {
+  constexpr int64_t kSlots = 4, kRows = 16;  // as PanelScales in gemm_scaled/gemm_scaled.cuh has them
+  return kSlots * (kRows + (scaled_columns ? columns : 2)) * static_cast<int64_t>(sizeof(float));
 }
 
 std::string accumulator_type(DType dtype) {

@@ -26,6 +26,7 @@ struct TileShape {
   bool turns = false;              // of a pipeline: two groups of warps have tiles of their own, and multiply in turns
   bool by_rows = false;            // of a pipeline: warps write along rows (Extent::by_rows)
   bool neighbours = false;         // of a pipeline: threads have sums of neighbouring columns (Extent::neighbours)
+  int64_t scales_bytes = 0;        // of a pipeline: what a warp that multiplies holds of scales by blocks of K
   bool adds_sums() const { return cluster || slices > 1; }  // of several warps or blocks, in the epilogue
   bool operator==(const TileShape&) const = default;
 };
@@ -42,6 +43,9 @@ struct Extent {
   bool sparse = false;      // tiles are of sparse weights (gemm_sparse/gemm_sparse.cuh)
   bool by_rows = false;     // results are written along rows by a pipeline (gemm/row_sink.cuh)
   bool neighbours = false;  // a pipeline may bring B's columns in an order in which threads have 8 neighbours of 32
+  // Of sums that are scaled by blocks of K: their length, and whether each column has a scale of its own.
+  int64_t scaled_block = 0;
+  bool scaled_columns = false;
   Target target;
   int64_t taps = 1;       // how often A's elements are read, as parts of different rows
   int64_t operands = 0;   // of the program, that have an element for each of the output's
@@ -64,6 +68,8 @@ int64_t works(const TileShape& tile, const Extent& extent);  // of a pipeline: t
 int64_t slabs(const TileShape& tile, DType dtype);           // pieces in which a warp's tile is staged
 int64_t shared_bytes(const TileShape& tile, DType dtype);    // of the ring and of the staging, which share memory
 int64_t staged_rows_begin(const TileShape& tile, DType dtype);  // of a pipeline: what warps write along rows
+int64_t scales_begin(const TileShape& tile, DType dtype);       // of a pipeline: scales by blocks of K
+int64_t scales_bytes(int64_t columns, bool scaled_columns);     // TileShape::scales_bytes
 std::string accumulator_type(DType dtype);
 size_t accumulator_size(DType dtype);
 std::string tile_type(const TileShape& tile, DType dtype, Major major_a, Major major_b);

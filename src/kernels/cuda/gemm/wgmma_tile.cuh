@@ -47,6 +47,9 @@ struct WgmmaTile {
     wgmma_commit();
   }
 
+  LATHE_DEVICE_MEMBER void prepare_panel() {}  // while it is multiplied
+  LATHE_DEVICE_MEMBER void add_panel() { panel.add_to(acc[0]); }
+
   LATHE_DEVICE_MEMBER void stage(Accumulator* to, int pitch, int first, int rows) const {
     stage_sums(acc, to, pitch, first, rows);
   }
