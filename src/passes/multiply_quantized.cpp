@@ -49,7 +49,7 @@ Result<bool> multiply(Rewrite& r) {
 // Of 8-bit floats in blocks along K, with a scale each.
 Result<bool> multiply_scaled(Rewrite& r) {
   if (keeps_floats(*r.node, r.context)) return false;
-  const std::optional<ScaledProduct> product = scaled_product(*r.node, r.context);
+  const std::optional<ScaledProduct> product = scaled_product(*r.node, r.graph().symbol_ranges(), r.context);
   if (!product) return false;
   r.context.notes.erase(r.output()->name());
   LATHE_ASSIGN(ir::Value * sums, scaled_sums(r, *product));
@@ -57,9 +57,9 @@ Result<bool> multiply_scaled(Rewrite& r) {
 }
 
 // Of a product that is none of levels.
-void find_reason(const ir::Node& node, const PassContext& context, std::string& why) {
+void find_reason(const ir::Node& node, const ir::Graph& graph, const PassContext& context, std::string& why) {
   if (is_scaled_by_blocks(node))
-    scaled_product(node, context, &why);
+    scaled_product(node, graph.symbol_ranges(), context, &why);
   else
     quantized_product(node, context, &why);
 }
@@ -77,7 +77,7 @@ void note_float_products(const ir::Graph& graph, PassContext& context) {
     std::string why = "the target multiplies floats only";
     if (context.arithmetic.integer_products || context.arithmetic.float8_products) {
       why = "it is told to compute in floats";
-      if (!keeps_floats(*node, context)) find_reason(*node, context, why);
+      if (!keeps_floats(*node, context)) find_reason(*node, graph, context, why);
     }
     const bool is_candidate =
         is_scaled_by_blocks(*node) || (dequantized(node->input(0)) && dequantized(node->input(1)));

@@ -15,6 +15,7 @@ using ir::Node;
 using ir::Value;
 
 constexpr int64_t kColumns = 128;  // that share a scale in kernels, where more than one do
+constexpr int64_t kFewRows = 64;   // less than which packed weights stream past floats (decision 0115)
 
 bool has_blocks(const Node& dequantize) { return !dequantize.attrs<DequantizeAttrs>().blocks.empty(); }
 
@@ -47,6 +48,11 @@ std::string refusal_of_factors(const Node& matmul, const Node& x, const Node& w)
   for (size_t d = 0; has_blocks(x) && d + 1 < x.output()->shape().size(); ++d)
     if (block_along(x, d) != 1 && x.output()->shape()[d] != Expr(1)) return "rows of the activations share scales";
   return "";
+}
+
+bool has_few_rows(const Node& x, std::span<const Range> ranges) {
+  const Shape& shape = x.output()->shape();
+  return volume({shape.begin(), shape.end() - 1}).range(ranges).max < kFewRows;
 }
 
 // The length of the blocks, where it is one that the target scales.
@@ -101,12 +107,15 @@ std::string find_after(const ScaledProduct& p, std::vector<double>& after) {
   return "";
 }
 
-std::string find_product(const Node& matmul, const PassContext& context, ScaledProduct& p) {
+std::string find_product(const Node& matmul, std::span<const Range> ranges, const PassContext& context,
+                         ScaledProduct& p) {
   p.x = made_by(matmul.input(0), OpKind::dequantize), p.w = made_by(matmul.input(1), OpKind::dequantize);
   for (const Node* factor : {p.x, p.w})
     if (std::string why = refusal_of_factor(*factor); !why.empty()) return why;
   if (!context.arithmetic.float8_block) return "the target multiplies no 8-bit floats in blocks";
   if (std::string why = refusal_of_factors(matmul, *p.x, *p.w); !why.empty()) return why;
+  if (p.w->input(0)->constant() && has_few_rows(*p.x, ranges))
+    return fmt::format("it has fewer than {} rows, past which packed weights stream", kFewRows);
   p.scales_x = has_blocks(*p.x), p.scales_w = has_blocks(*p.w);
   p.k_dim = matmul.attrs<MatmulAttrs>().transpose_b ? 1 : 0;
   if (std::string why = find_block(context, p); !why.empty()) return why;
@@ -155,10 +164,11 @@ bool is_scaled_by_blocks(const Node& matmul) {
   return x && w && (has_blocks(*x) || has_blocks(*w));
 }
 
-std::optional<ScaledProduct> scaled_product(const Node& matmul, const PassContext& context, std::string* why) {
+std::optional<ScaledProduct> scaled_product(const Node& matmul, std::span<const Range> ranges,
+                                            const PassContext& context, std::string* why) {
   if (!is_scaled_by_blocks(matmul)) return std::nullopt;
   ScaledProduct product;
-  std::string reason = find_product(matmul, context, product);
+  std::string reason = find_product(matmul, ranges, context, product);
   if (reason.empty()) return product;
   if (why) *why = std::move(reason);
   return std::nullopt;

@@ -2,6 +2,8 @@
 // Matrix products of 8-bit floats in blocks along K, each of which has a scale: sums of a block are multiplied by it.
 #pragma once
 
+#include <span>
+
 #include "passes/rewrite.h"
 
 namespace lathe {
@@ -17,9 +19,10 @@ struct ScaledProduct {
 // Whether both factors of a matmul are dequantised, one of them by blocks.
 bool is_scaled_by_blocks(const ir::Node& matmul);
 
-// Nothing where it is none, or the target does not multiply its levels; then `why` receives the reason.
-std::optional<ScaledProduct> scaled_product(const ir::Node& matmul, const PassContext& context,
-                                            std::string* why = nullptr);
+// Nothing where it is none, or its levels are not multiplied; then `why` receives the reason. `ranges`: of the graph's
+// symbols.
+std::optional<ScaledProduct> scaled_product(const ir::Node& matmul, std::span<const Range> ranges,
+                                            const PassContext& context, std::string* why = nullptr);
 
 // Its result, in f32.
 Result<ir::Value*> scaled_sums(Rewrite& r, const ScaledProduct& product);
