@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What of an attention's mask follows from distances.
 #include <algorithm>
+#include <cstring>
 
 #include "ops/rules.h"
 #include "passes/attention_mask.h"
@@ -12,6 +13,16 @@ namespace {
 using ir::Value;
 using Kind = ScoreChange::Kind;
 using Op = ElementwiseOp;
+
+// Whether all of the first dimension are alike, as batches are of constants that exporters have repeated.
+bool is_repeated(const Tensor& constant) {
+  const int64_t count = constant.dims().empty() ? 1 : constant.dims()[0];
+  const auto bytes = static_cast<size_t>(constant.volume()) * size_of(constant.dtype()) / static_cast<size_t>(count);
+  const auto* data = static_cast<const std::byte*>(constant.data());
+  for (int64_t i = 1; i < count; ++i)
+    if (std::memcmp(data, data + static_cast<size_t>(i) * bytes, bytes) != 0) return false;
+  return true;
+}
 
 }  // namespace
 
@@ -72,6 +83,8 @@ bool AttentionMask::seen_are_near(const Tensor& row, double factor) const {
 Value* AttentionMask::row_of_heads(Value* row, const Value* scores) {
   if (row->rank() == 0 || is_one(row->shape().back())) return nullptr;
   if (row->rank() == 1) return r_.unsqueeze(row, {0});
+  if (row->rank() == 4 && !is_one(row->shape()[0]) && row->constant() && is_repeated(*row->constant()))
+    row = r_.slice(row, 0, 0, 1);
   Ints axes;
   for (int64_t axis = 0; axis + 1 < row->rank(); ++axis) {
     const bool is_head = axis == row->rank() - 3, is_single = is_one(row->shape()[static_cast<size_t>(axis)]);

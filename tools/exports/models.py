@@ -196,7 +196,8 @@ MODELS = [
     Model("falcon", transformers("FalconModel", "FalconConfig", hidden_size=64, num_hidden_layers=2, num_attention_heads=4,
                                  vocab_size=100), TOKENS, LENGTHS, attentions="2", shared=1),
     Model("falcon_alibi", transformers("FalconModel", "FalconConfig", hidden_size=64, num_hidden_layers=2, num_attention_heads=4,
-                                       vocab_size=100, alibi=True), TOKENS, LENGTHS, attentions="2", causal="2"),
+                                       vocab_size=100, alibi=True), TOKENS, LENGTHS,
+          attentions="2 torchscript-open=0 torchscript-fixed=0", causal="2 torchscript-open=0 torchscript-fixed=0"),
     Model("mpt", transformers("MptModel", "MptConfig", d_model=64, n_heads=4, n_layers=2, vocab_size=100, max_seq_len=64),
           TOKENS, LENGTHS, attentions="2", causal="2"),
 
