@@ -6,6 +6,8 @@
 namespace lathe::cpu {
 namespace {
 
+using attention::AttentionParams;
+
 // Numbers that are not the sum of three bf16, and widths of several panels, where products are of such.
 TEST(Attention, NumbersWithoutTerms) {
   constexpr float kInfinite = std::numeric_limits<float>::infinity(), kLargest = std::numeric_limits<float>::max();
