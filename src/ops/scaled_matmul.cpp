@@ -34,8 +34,9 @@ Result<> infer_scaled_matmul(InferContext& context) {
   LATHE_TRY(require_rank(context, 1, 2, 2));
   Shape shape = context.shape(0);
   const Shape& w = context.shape(1);
-  if (!is_factor_float8(context.dtype(0)) || !context.assume_equal(shape.back(), w[1]) || !fits(context, 0) ||
-      !fits(context, 1))
+  const auto& attrs = context.attrs<ScaledMatmulAttrs>();
+  if (attrs.block < 1 || attrs.columns < 1 || !is_factor_float8(context.dtype(0)) ||
+      !context.assume_equal(shape.back(), w[1]) || !fits(context, 0) || !fits(context, 1))
     return fail(ErrorCode::shape_mismatch,
                 "scaled_matmul of {} by {} multiplies 8-bit floats, and has scales of f32 for their blocks",
                 to_string(shape), to_string(w));

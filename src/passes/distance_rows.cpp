@@ -57,9 +57,10 @@ bool DistanceRows::is_free(const Value* value, Places at) const {
 
 Value* DistanceRows::row_of(Value* value, Places at) {
   if (is_free(value, at)) return value;
-  if (const auto found = rows_.find({value, at}); found != rows_.end()) return found->second;
-  if (rows_.size() >= kMostValues) return nullptr;
-  return rows_[{value, at}] = made_row(value, at);
+  const auto [found, is_new] = rows_.try_emplace({value, at}, nullptr);
+  if (!is_new) return found->second;
+  if (rows_.size() > kMostValues) return nullptr;
+  return found->second = made_row(value, at);
 }
 
 Value* DistanceRows::made_row(Value* value, Places at) {
@@ -125,7 +126,7 @@ Value* DistanceRows::length_of(Value* rows) {
   return r_.reshape(r_.shape_of(rows, at, at + 1), Ints{});
 }
 
-// The integers of such.
+// The integers of such: number n of a row stands for key - query = n - (queries - 1).
 Value* DistanceRows::counted(const Affine& affine, DType dtype, Places at) {
   const std::optional<Affine> distance = distance_in(affine, at);
   const std::optional<OfLengths> first = distance ? of_lengths(distance->first, queries_, keys_) : std::nullopt;
@@ -144,7 +145,8 @@ Value* DistanceRows::counted(const Affine& affine, DType dtype, Places at) {
   return r_.cast(at.key == 1 ? row : r_.reshape(row, dims), dtype);
 }
 
-// Of places that are compared, each of which has one of the two dimensions.
+// Of a comparison of two values of which each has one of the two dimensions, such as places of queries and of keys: the
+// comparison of their difference with 0.
 Value* DistanceRows::compared_row(const Node& node, Places at) {
   if (!compares(node) || !is_integer(node.input(0)->dtype())) return nullptr;
   const std::optional<Affine> affine = affine_difference(node.input(0), node.input(1), node.output()->shape());
@@ -169,7 +171,7 @@ Value* DistanceRows::ranked(Value* row, int64_t rank) {
   return axes.empty() ? row : r_.unsqueeze(row, axes);
 }
 
-// Other dimensions of 1 between those of the same elements.
+// Of a view that adds or leaves out dimensions of 1: the same view of its input's row.
 Value* DistanceRows::view_row(const Node& node, Places at) {
   const Shape &from = node.input(0)->shape(), &to = node.output()->shape();
   Places inner{0, 0};

@@ -49,7 +49,8 @@ void add_terms(Value* whole, ElementwiseOp op, std::vector<Value*>& terms) {
   const ir::Node* node = made_by(whole, op);
   const ir::Node* expand = made_by(whole, OpKind::expand);
   if (expand && same_shape(expand->input(0), whole)) return add_terms(expand->input(0), op, terms);
-  if (!node) return terms.push_back(whole);
+  constexpr size_t kMostTerms = 64;  // as sums that double each time have too many
+  if (!node || terms.size() >= kMostTerms) return terms.push_back(whole);
   for (Value* input : node->inputs()) add_terms(input, op, terms);
 }
 

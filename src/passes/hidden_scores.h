@@ -19,14 +19,14 @@ struct Hiding {
   ir::Value* added = nullptr;
 };
 
-// A sum with select(c, x, low) is select(c, score + x, low). nullopt where the change hides no keys, or by a number
-// above `low`. No condition is the negation of another.
+// A sum with select(c, x, low) is select(c, score + x, low). nullopt where a change that adds hides no keys, or by a
+// number above `low`. No condition is the negation of another.
 std::optional<Hiding> hiding_of(const ScoreChange& change, double low);
 
-// The same change where it does more; else by a condition.
+// By a condition, where hiding is all that it does; else unchanged.
 ScoreChange as_hiding(const ScoreChange& change);
 
-// What is joined by that operation, on all levels.
+// What is joined by that operation, on all levels, as far as these are few terms.
 void add_terms(ir::Value* whole, ElementwiseOp op, std::vector<ir::Value*>& terms);
 
 }  // namespace lathe

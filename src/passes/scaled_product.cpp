@@ -15,7 +15,7 @@ using ir::Node;
 using ir::Value;
 
 constexpr int64_t kColumns = 128;  // that share a scale in kernels, where more than one do
-constexpr int64_t kFewRows = 64;   // less than which packed weights stream past floats (decision 0115)
+constexpr int64_t kFewRows = 64;   // fewer are multiplied as floats by weights that stream (decision 0115)
 
 bool has_blocks(const Node& dequantize) { return !dequantize.attrs<DequantizeAttrs>().blocks.empty(); }
 
@@ -64,7 +64,7 @@ std::string find_block(const PassContext& context, ScaledProduct& p) {
   const int64_t least = context.arithmetic.float8_block;
   const std::optional<int64_t> all = p.w->input(0)->shape()[p.k_dim].as_constant();
   if (!of_x && !of_w && !all) return "the length of its sums is open";
-  p.block = of_x ? *of_x : of_w ? *of_w : round_up(*all, least);
+  p.block = of_x ? *of_x : of_w ? *of_w : round_up(std::max<int64_t>(*all, 1), least);
   if (p.block % least == 0) return "";
   return fmt::format(
       "its blocks of {} along K are no multiple of {}, and scaling the sums of each takes as long as floats do",
@@ -115,7 +115,8 @@ std::string find_product(const Node& matmul, std::span<const Range> ranges, cons
   if (!context.arithmetic.float8_block) return "the target multiplies no 8-bit floats in blocks";
   if (std::string why = refusal_of_factors(matmul, *p.x, *p.w); !why.empty()) return why;
   if (p.w->input(0)->constant() && has_few_rows(*p.x, ranges))
-    return fmt::format("it has fewer than {} rows, past which packed weights stream", kFewRows);
+    return fmt::format("it has fewer than {} rows, for which packed weights are streamed and multiplied as floats",
+                       kFewRows);
   p.scales_x = has_blocks(*p.x), p.scales_w = has_blocks(*p.w);
   p.k_dim = matmul.attrs<MatmulAttrs>().transpose_b ? 1 : 0;
   if (std::string why = find_block(context, p); !why.empty()) return why;

@@ -217,7 +217,8 @@ std::optional<Dims> result_dims(const Problem& problem) {
   std::vector<ValueType> types;
   std::vector<InferContext::Input> inputs;
   for (const Operand& input : problem.inputs) types.push_back({input.dtype, to_shape(opt_whole_dims(input))});
-  for (size_t i = 0; i < types.size(); ++i) inputs.push_back({&types[i], problem.inputs[i].constant, nullptr});
+  for (size_t i = 0; i < types.size(); ++i)
+    inputs.push_back({problem.inputs[i].omitted ? nullptr : &types[i], problem.inputs[i].constant, nullptr});
   InferContext infer(*problem.attributes, inputs, 1, [](std::string_view, size_t) { return Expr::invalid(); });
   if (!infer_op(op_info(problem.attributes->kind()), infer)) return std::nullopt;
   return as_constant(infer.outputs()[0].type.shape);

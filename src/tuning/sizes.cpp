@@ -36,15 +36,14 @@ std::optional<Problem> with_symbols(const Problem& problem, std::span<const int6
 }
 
 std::optional<Problem> with_rows(const Problem& problem, const Expr& rows, int64_t count) {
-  constexpr int kMostDoublings = 40;
+  constexpr int64_t kMost = int64_t{1} << 32;
   std::vector<int64_t> symbols = problem.symbols;
   std::vector<SymbolId> own;
   rows.collect_symbols(own);
-  for (int i = 0; rows.evaluate(symbols).value_or(0) < count; ++i) {
-    if (own.empty() || i == kMostDoublings) return std::nullopt;
-    int64_t& grows = symbols[own.back()];
-    grows = std::max<int64_t>(1, 2 * grows);
-  }
+  if (own.empty()) return std::nullopt;
+  int64_t& size = symbols[own.back()];
+  for (size = 1; rows.evaluate(symbols).value_or(0) < count; size *= 2)
+    if (size >= kMost) return std::nullopt;
   return with_symbols(problem, symbols);
 }
 

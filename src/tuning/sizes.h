@@ -12,8 +12,8 @@ namespace lathe {
 // Tuned for other values of its symbols; nullopt = with these a dimension has no elements, or no value.
 std::optional<Problem> with_symbols(const Problem& problem, std::span<const int64_t> symbols);
 
-// Tuned for at least so many of `rows`, of which one symbol is made larger; nullopt as above, or they are known and
-// fewer.
+// Tuned for at least so many of `rows`, less than twice as many where one symbol can make them so, which is set anew;
+// nullopt as above, or where they are known.
 std::optional<Problem> with_rows(const Problem& problem, const Expr& rows, int64_t count);
 
 }  // namespace lathe

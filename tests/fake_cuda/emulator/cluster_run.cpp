@@ -237,7 +237,8 @@ void ClusterRun::copy_async_wait(int pending) {
   Thread& thread = *threads_[current_];
   for (; thread.groups.size() > static_cast<size_t>(pending); thread.groups.pop_front())
     for (const Copy& copy : thread.groups.front()) {
-      thread.unfenced[static_cast<unsigned char*>(copy.to)] = static_cast<size_t>(copy.bytes);
+      size_t& bytes = thread.unfenced[static_cast<unsigned char*>(copy.to)];
+      bytes = std::max(bytes, static_cast<size_t>(copy.bytes));
       std::memset(copy.to, 0, static_cast<size_t>(copy.bytes));
       if (copy.valid) std::memcpy(copy.to, copy.from, static_cast<size_t>(copy.valid));
     }

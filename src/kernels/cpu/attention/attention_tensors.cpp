@@ -2,6 +2,7 @@
 #include "kernels/cpu/attention/attention_tensors.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "kernels/cpu/loop_nest.h"
 
@@ -35,7 +36,9 @@ Result<> check_tensors(const AttentionParams& params, std::span<const TensorArg>
   if (params.has_distances) {
     const TensorArg& distances = inputs[distances_input(params)];
     const bool is_row = holds(distances, 2, 1) || holds(distances, 2, q.dims[1]);
-    if (!is_row || distances.dims[1] != std::max<int64_t>(q.dims[2] + k.dims[2] - 1, 0)) misfit = "the distances";
+    const bool hides = params.masked && inputs[kMask].dtype == DType::boolean && params.hidden != -HUGE_VALF;
+    if (!is_row || hides || distances.dims[1] != std::max<int64_t>(q.dims[2] + k.dims[2] - 1, 0))
+      misfit = "the distances";
   }
   if (misfit) return refuse(misfit);
   return params.is_valid() ? Result<>{} : refuse("its settings");

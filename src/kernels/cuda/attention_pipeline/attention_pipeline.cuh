@@ -172,8 +172,8 @@ LATHE_DEVICE void free_share() {
   if constexpr (Shape::kGroups == 3) free_registers<32>();
 }
 
-// kLinear: logits are products times a positive number, but for those of hidden keys, which a mask hides from all
-// queries alike.
+// kLinear: logits are products times a positive number and what is added by distance or by key, but for those of hidden
+// keys, which a mask hides from all queries alike.
 template <class Shape, bool kLinear, class Works, class Queries, class Keys, class Values, class V, class Out,
           class Logits, class Fusion>
 LATHE_DEVICE void run(long works, const Works& work_at, int shared_heads, const Queries& queries, const Keys& keys,

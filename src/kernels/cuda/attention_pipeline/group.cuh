@@ -120,6 +120,7 @@ struct Group {
   static constexpr bool kFloat8 = Shape::kFloat8;
   static constexpr int kN = Shape::kSumColumns, kKeys = Shape::kKeys, kRowTiles = 1, kGroups = Shape::kGroups;
   static constexpr int kValueColumns = Shape::kValueColumns, kStep = Shape::kStep;
+  LATHE_DEVICE_MEMBER static int warp_row() { return row_of_warp<kGroups>(); }
 
   Accumulator acc[1][kN / 8][4];  // sums of weighed values: of the rows lane / 4 and lane / 4 + 8 of a warp's 16
   // Of 8-bit floats, the sums of a tile of keys: matrix units keep about 14 bits (docs/decisions/0071). `kept` is what

@@ -74,7 +74,7 @@ void RoutedRows::add_sorting(const RowParts& by, size_t ids, const Expr& is_want
                                        source.number(rows), experts);
   emission.launches.push_back(
       source.finish(call, {is_wanted, 1, 1}, kSortThreads, static_cast<uint32_t>((experts + 1) * sizeof(int32_t))));
-  emission.workspace = (rows + 1 + 3 * parts(by)) * static_cast<int64_t>(sizeof(int32_t));
+  emission.workspace = (rows + 1 + 3 * parts(by)) * static_cast<int64_t>(sizeof(int32_t)) * is_wanted;
 }
 
 gemm::Ending RoutedRows::ending(const Problem& problem, size_t ids, const Expr& columns) const {

@@ -32,8 +32,10 @@ struct Blocks {
   RowParts parts() const { return {tile.rows, sorts}; }
 };
 
-// Of few rows and of more, where their number is open; many are multiplied apart.
+// Of few rows and of more, where their number is open; many are multiplied apart. One of them was chosen for the
+// optimum: where the number is known, as it is where candidates are checked, that one alone runs.
 struct ByRows {
+  enum class Part { few, more, many } chosen = Part::few;
   Blocks few, more;
   int64_t most_few = 0;
   std::optional<ManyRows> many;
@@ -88,7 +90,8 @@ ByRows besides(const Problem& problem, const ExpertWeightOnly& form) {
     return StreamTile{weights.tile_rows(rows), best[0].as<StreamBlocks>()};
   };
   constexpr int64_t kMore = 16;  // of each expert
-  return {.few = {tile_for(1, 1), false},
+  return {.chosen = ByRows::Part::few,
+          .few = {tile_for(1, 1), false},
           .more = {tile_for(kMore, form.rows.experts), true},
           .most_few = std::min(RoutedRows::kFewRows, std::max<int64_t>(form.rows.opt_rows - 1, 0)),
           .many = {}};
@@ -106,10 +109,10 @@ std::vector<Config> configs(const Problem& problem, const ExpertWeightOnly& form
     ByRows by = others;
     const auto& own = config.as<Blocks>();
     (own.sorts ? by.more : by.few) = own;
+    by.chosen = own.sorts ? ByRows::Part::more : ByRows::Part::few;
     // Of tiles of one row each reads its matrix.
     const int64_t most_few = form.weights.is_one_row(own.tile) ? rows.experts : RoutedRows::kFewRows;
-    if (!own.sorts) by.most_few = is_known ? rows.opt_rows : most_few;
-    if (own.sorts && is_known) by.most_few = 0;
+    if (!own.sorts) by.most_few = std::min(most_few, RoutedRows::kFewRows);
     if (many) {
       by.many = many;
       by.many->above = std::max(many->above, rows.opt_rows);
@@ -122,7 +125,8 @@ std::vector<Config> configs(const Problem& problem, const ExpertWeightOnly& form
   const int64_t above = std::min(many ? many->above : RoutedRows::kFewRows, rows.opt_rows - 1);
   for (Config& each : apart(problem, form).configs(rows.rows_of_each())) {
     ByRows by = others;
-    by.many = ManyRows{each.as<weight_only::ApartChoice>(), each.text, is_known ? 0 : above};
+    by.many = ManyRows{each.as<weight_only::ApartChoice>(), each.text, above};
+    by.chosen = ByRows::Part::many;
     each.choice = by;
     configs.push_back(std::move(each));
   }
@@ -172,8 +176,15 @@ SourceLaunch multiplying(const Problem& problem, const ExpertWeightOnly& form, c
 
 // Launches that a run does not need have no blocks.
 Result<Emission> emit(const Problem& problem, const ExpertWeightOnly& form, const Config& config) {
-  const auto& by = config.as<ByRows>();
+  ByRows by = config.as<ByRows>();
   const Expr& rows = form.rows.rows;
+  if (const std::optional<int64_t> known = rows.as_constant()) {
+    by.most_few = by.chosen == ByRows::Part::few ? *known : 0;
+    if (by.chosen == ByRows::Part::many)
+      by.many->above = 0;
+    else
+      by.many.reset();
+  }
   Emission emission;
   emission.with_program = false;
   emission.inputs = {{StepInput::input, 0}};

@@ -47,7 +47,7 @@ struct PipelineTile {
   typename PanelSumsOf<T, kN>::Type panel;
 
   LATHE_DEVICE_MEMBER void clear() { clear_sums(acc); }
-  LATHE_DEVICE_MEMBER static int warp_row() { return kGroups == 1 ? warp() * 16 : warp() % 4 * 16; }  // of a group
+  LATHE_DEVICE_MEMBER static int warp_row() { return row_of_warp<kGroups>(); }
 
   // Begins to add the panels' product, of the rows from `first` on: a group of work.
   LATHE_DEVICE_MEMBER void multiply(const char* a, const char* b, int first) {

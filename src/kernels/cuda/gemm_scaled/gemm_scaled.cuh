@@ -191,7 +191,7 @@ struct ScaledPanelTile : Base {
   static constexpr int kColumnTiles = Base::kN / 8, kWhole = Base::kN;
   PanelScales<Scales, Base::kN, Base::kK> scales;
   int split;  // columns of the tile that are of its first block of columns
-  static_assert(Scales::kColumns <= 1 || (Scales::kColumns % 128 == 0 && kWhole <= 192),
+  static_assert(Scales::kColumns <= 1 || (Scales::kColumns % 128 == 0 && (128 % kWhole == 0 || kWhole == 192)),
                 "add_panel() knows the splits");
 
   // `block.row` is that of the group of warps.

@@ -29,10 +29,13 @@ struct WeightOnly {
   int64_t opt_m = 0;
 };
 
-// Tiles of rows, each of more than the one before has where their number is open; many are multiplied apart.
+// Tiles of rows, each of more than the one before has where their number is open; many are multiplied apart. The first
+// tile, or those for many, were chosen for the optimum: where the number is known, as it is where candidates are
+// checked, that alone runs.
 struct Blocks {
   std::vector<StreamTile> tiles;
   std::optional<ManyRows> many;
+  bool chose_many = false;
 };
 
 weight_only::Apart apart(const Problem& problem, const WeightOnly& form) {
@@ -69,8 +72,7 @@ std::vector<Config> apart_configs(const Problem& problem, const WeightOnly& form
   const std::vector<StreamTile> tiles = tiles_from(problem, form, {few, best.as<StreamBlocks>()});
   std::vector<Config> configs = apart(problem, form).configs(form.opt_m);
   for (Config& each : configs)
-    each.choice = Blocks{
-        tiles, ManyRows{each.as<weight_only::ApartChoice>(), each.text, form.product.m.is_constant() ? 0 : above}};
+    each.choice = Blocks{tiles, ManyRows{each.as<weight_only::ApartChoice>(), each.text, above}, true};
   return configs;
 }
 
@@ -139,8 +141,15 @@ SourceLaunch launch_of(const Problem& problem, const WeightOnly& form, const Str
 // Where the rows are open there is a launch for each tile and those for many rows: what a run does not need has no
 // blocks.
 Result<Emission> emit(const Problem& problem, const WeightOnly& form, const Config& config) {
-  const auto& [tiles, many] = config.as<Blocks>();
+  auto [tiles, many, chose_many] = config.as<Blocks>();
   const Expr& m = form.product.m;
+  if (m.is_constant()) {
+    tiles.resize(1);
+    if (chose_many)
+      many->above = 0;
+    else
+      many.reset();
+  }
   Emission emission;
   emission.with_program = false;
   emission.inputs = {{StepInput::input, 0}};

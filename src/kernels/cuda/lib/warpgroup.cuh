@@ -5,6 +5,12 @@
 
 #include "lib/intrinsics.cuh"
 
+// The first row of a warp, of the 64 that its group multiplies. No register to spare for what is 0.
+template <int kGroups>
+LATHE_DEVICE int row_of_warp() {
+  return (kGroups == 1 ? warp() : warp() % 4) * 16;
+}
+
 #ifndef LATHE_EMULATED
 
 // What this thread wrote to shared memory, by itself or by asynchronous copies that it waited for, is seen by the
