@@ -246,14 +246,6 @@ Result<Tensor> apply_prologue(const Operand& input, const Tensor& x, std::span<c
   return result;
 }
 
-// An error names the problem.
-Result<> check_named(const Backend& backend, const Tactic& tactic, const Problem& problem, const Config& config,
-                     const CheckOptions& options) {
-  const Result<> checked = check_kernel(backend, tactic, problem, config, options);
-  if (checked) return {};
-  return fail(with_context(checked.error(), fmt::format("{} {}, {}", tactic.name(), config.text, to_text(problem))));
-}
-
 }  // namespace
 
 Operand strided_operand(DType dtype, Dims dims, Dims strides) {
@@ -379,25 +371,6 @@ Result<> check_kernel(const Backend& backend, const Tactic& tactic, const Proble
   }
   LATHE_ASSIGN(const std::vector<Tensor> want, expected_outputs(problem, inputs, operands, options.evaluate_as_typed));
   for (size_t i = 0; i < got.size(); ++i) LATHE_TRY(compare(got[i], want[i], options.tolerance, i));
-  return {};
-}
-
-Result<> check_first(const Backend& backend, const Tactic& tactic, const Problem& problem,
-                     const CheckOptions& options) {
-  if (const std::optional<std::string> refusal = refusal_of(tactic, problem))
-    return fail(ErrorCode::invalid_argument, "{} refuses: {}", tactic.name(), *refusal);
-  return check_named(backend, tactic, problem, configs_of(tactic, problem).at(0), options);
-}
-
-Result<> check_tactic(const Backend& backend, const Tactic& tactic, const Problem& problem,
-                      const CheckOptions& options) {
-  LATHE_TRY(check_first(backend, tactic, problem, options));
-  const std::vector<Config> configs = configs_of(tactic, problem);
-  for (size_t i = 1; i < configs.size(); ++i) {
-    const Result<> checked = check_named(backend, tactic, problem, configs[i], options);
-    // The tuner passes over what would spill registers, and so does this: only a real compiler counts them.
-    if (!checked && checked.error().code != ErrorCode::kernel_spills) return checked;
-  }
   return {};
 }
 
