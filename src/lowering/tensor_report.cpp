@@ -28,7 +28,7 @@ std::string layout_of(const Value& value, const Shape& strides) {
 std::string places_text(const Node& attention) {
   constexpr size_t kDistances = 5;
   const bool has_distances = attention.num_inputs() > kDistances;
-  const std::string added =
+  std::string added =
       has_distances ? "what is added by a key's distance from a query is read by that: there is one number of each\n"
                     : "";
   const SeenKeys seen = seen_keys_of(attention.attrs<AttentionAttrs>());

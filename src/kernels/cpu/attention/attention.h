@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernel "attention": program(softmax(cap(Q K^T * scale) + distances + mask) V, operands...) of each head, f32, as ops.def says.
-// With `bf16`, Q, K, V and the weights of V are rounded to bf16 as they are multiplied, where the CPU has instructions
-// for that, unless there are few queries; else, where it has matrix registers, many f32 are multiplied there as sums of
-// bf16 (gemm/split_floats.h). With `float8`, weights are rounded to f8e4m3fn (ops/float8_weights.h).
+// Kernel "attention": program(softmax(cap(Q K^T * scale) + distances + mask) V, operands...) of each head, f32, as
+// ops.def says. With `bf16`, Q, K, V and the weights of V are rounded to bf16 as they are multiplied, where the CPU has
+// instructions for that, unless there are few queries; else, where it has matrix registers, many f32 are multiplied
+// there as sums of bf16 (gemm/split_floats.h). With `float8`, weights are rounded to f8e4m3fn (ops/float8_weights.h).
 //
 // Inputs: 0 = Q[b, hq, s, d], 1 = K[b, h, t, d], 2 = V[b, h, t, dv], f32 of any strides; with `masked`, the mask, f32
 // or booleans of any strides, that broadcasts to [b, hq, s, t]; with `has_sinks`, the sinks, f32 [hq] of any stride;
