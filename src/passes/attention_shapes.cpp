@@ -19,6 +19,11 @@ Shape folded(const Shape& whole) {
   return two;
 }
 
+Value* length_of(Rewrite& r, Value* x) {
+  const int64_t at = x->rank() - 2;
+  return r.reshape(r.shape_of(x, at, at + 1), Ints{});
+}
+
 namespace {
 
 // A list of the size that a dimension is repeated to: a number, or what it broadcasts to with a dimension of `others`.

@@ -13,6 +13,7 @@ inline const Expr& rows_of(const ir::Value* x) { return x->shape()[x->shape().si
 Shape leading(const Shape& shape);                   // all but the last two dimensions
 Shape with_rows(Shape leading, const Shape& shape);  // those before the last two of `shape`
 Shape folded(const Shape& whole);                    // two leading dimensions: the first, and the product of the others
+ir::Value* length_of(Rewrite& r, ir::Value* x);      // how many rows, an integer without dimensions
 // x with those leading dimensions; null where a size that it is repeated to is neither a number, nor what its own
 // broadcasts to with a dimension of one of the others.
 ir::Value* repeated_to(Rewrite& r, ir::Value* x, const Shape& lead, const std::vector<ir::Value*>& others);

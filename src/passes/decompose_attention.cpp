@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "ops/seen_keys_of.h"
+#include "passes/attention_shapes.h"
 #include "passes/decompose.h"
 
 namespace lathe {
@@ -11,8 +12,6 @@ using ir::Value;
 using Op = ElementwiseOp;
 
 constexpr size_t kQ = 0, kK = 1, kV = 2, kMask = 3, kSinks = 4, kDistances = 5;
-
-Value* length_of(Rewrite& r, Value* x) { return r.reshape(r.shape_of(x, 2, 3), Ints{}); }
 
 // x with other heads: [batch, heads, rows, the last dimension], as many rows as that leaves.
 Value* with_heads(Rewrite& r, Value* x, int64_t heads) {

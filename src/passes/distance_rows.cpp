@@ -121,18 +121,13 @@ std::optional<Affine> DistanceRows::distance_in(const Affine& affine, Places at)
   return along_queries == -distance.steps[0] ? std::optional(distance) : std::nullopt;
 }
 
-Value* DistanceRows::length_of(Value* rows) {
-  const int64_t at = rows->rank() - 2;
-  return r_.reshape(r_.shape_of(rows, at, at + 1), Ints{});
-}
-
 // The integers of such: number n of a row stands for key - query = n - (queries - 1).
 Value* DistanceRows::counted(const Affine& affine, DType dtype, Places at) {
   const std::optional<Affine> distance = distance_in(affine, at);
   const std::optional<OfLengths> first = distance ? of_lengths(distance->first, queries_, keys_) : std::nullopt;
   if (!first) return nullptr;
   const int64_t step = distance->steps[0];
-  Value *one = r_.integer_scalar(1), *queries = length_of(q_), *keys = length_of(k_);
+  Value *one = r_.integer_scalar(1), *queries = length_of(r_, q_), *keys = length_of(r_, k_);
   if (!numbers_) numbers_ = r_.add(RangeAttrs(), {r_.integer_scalar(0), r_.minus(r_.plus(queries, keys), one), one});
   const auto times = [&](Value* x, int64_t count) { return count == 1 ? x : r_.mul(x, r_.integer_scalar(count)); };
   // Number 0 is the last query's and the first key's.

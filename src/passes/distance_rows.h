@@ -39,7 +39,6 @@ class DistanceRows {
   ir::Value* transposed_row(const ir::Node& node, Places at);
   ir::Value* gathered_row(const ir::Node& node, Places at);
   ir::Value* ranked(ir::Value* row, int64_t rank);
-  ir::Value* length_of(ir::Value* rows);
 
   Rewrite& r_;
   ir::Value *const q_, *const k_;

@@ -3,8 +3,8 @@
 import importlib
 from typing import NamedTuple
 
-from models import (APPENDING, BATCHES, BESIDE, DECODER, DECODING, LENGTHS, NARROW, PIXELS, PIXELS_64, SPEECH, T5, TOKENS,
-                    TRANSLATION, VISION, WAVE, Model, past)
+from models import (APPENDED, APPENDING, BATCHES, CAUSAL, DECODER, EAGER, LENGTHS, NARROW, PAIR_LENGTHS, PIXELS, PIXELS_64,
+                    SMALL, SOUND, SPEECH, T5, TOKENS, TRANSLATION, VISION, WAVE, Model, past)
 
 
 class Checkpoint(NamedTuple):
@@ -28,21 +28,15 @@ GENERATION, TRANSLATING = "text-generation-with-past", "text2text-generation-wit
 ENCODER, FIRST, NEXT = "encoder_model.onnx", "decoder_model.onnx", "decoder_with_past_model.onnx"
 MERGED = "decoder_model_merged.onnx"  # both, as the branches of an If
 TYPES = " token_type_ids:i64[n,s]<2"
-APPENDED = "input_ids:i64[n,s]<100 attention_mask:i64[n,t]=left position_ids:i64[n,s]=from_p "
 CROSS = "encoder_attention_mask:i64[n,e]=mask "
 WIDE = dict(hidden_size=64, n_layer=2, n_head=4, vocab_size=100)
 
-# Decoders whose past is an input: name, class, configuration, heads of keys (0: they are not shared), settings.
-CAUSAL = [
-    ("llama", "LlamaForCausalLM", "LlamaConfig", 2, DECODER),
-    ("mistral", "MistralForCausalLM", "MistralConfig", 2, DECODER | dict(sliding_window=8)),
-    ("qwen2", "Qwen2ForCausalLM", "Qwen2Config", 2, DECODER),
-    ("qwen3", "Qwen3ForCausalLM", "Qwen3Config", 2, DECODER | dict(head_dim=16)),
-    ("gemma", "GemmaForCausalLM", "GemmaConfig", 2, DECODER | dict(head_dim=16)),
+# Decoders whose past is an input, as rows of models.CAUSAL; it keeps the eager ones to itself.
+DECODERS = [
+    *(row for row in CAUSAL if row[0] not in EAGER),
     ("gemma2", "Gemma2ForCausalLM", "Gemma2Config", 2, DECODER | dict(head_dim=16, sliding_window=8)),
     ("phi", "PhiForCausalLM", "PhiConfig", 0, DECODER | dict(num_key_value_heads=4)),
     ("phi3", "Phi3ForCausalLM", "Phi3Config", 2, DECODER | dict(pad_token_id=0, sliding_window=8)),
-    ("gpt2", "GPT2LMHeadModel", "GPT2Config", 0, dict(n_embd=64, n_layer=2, n_head=4, n_positions=64, vocab_size=100)),
     ("gptj", "GPTJForCausalLM", "GPTJConfig", 0, dict(n_embd=64, n_layer=2, n_head=4, n_positions=64, rotary_dim=8, vocab_size=100)),
     ("gpt_neox", "GPTNeoXForCausalLM", "GPTNeoXConfig", 0, NARROW | dict(max_position_embeddings=64)),
     ("opt", "OPTForCausalLM", "OPTConfig", 0, dict(hidden_size=64, num_hidden_layers=2, num_attention_heads=4, ffn_dim=128,
@@ -69,10 +63,10 @@ MODELS = [
                                    sep_token_id=0), TOKENS, LENGTHS, attentions="2"),
     *(Model(f"{name}_past", checkpoint(model, config, GENERATION, **options), APPENDED + past(shared or 4, "p"), APPENDING, name == "llama",
             attentions="2", shared=shared, caches="4")
-      for name, model, config, shared, options in CAUSAL),
+      for name, model, config, shared, options in DECODERS),
     Model("t5_encoder", checkpoint("T5ForConditionalGeneration", "T5Config", TRANSLATING, ENCODER, **T5), TOKENS, LENGTHS, attentions="2"),
     Model("t5_first", checkpoint("T5ForConditionalGeneration", "T5Config", TRANSLATING, FIRST, **T5),
-          CROSS + "input_ids:i64[n,s]<100 encoder_hidden_states:f32[n,e,64]", "1,7,3 2,16,5 3,33,9", attentions="4"),
+          CROSS + "input_ids:i64[n,s]<100 encoder_hidden_states:f32[n,e,64]", PAIR_LENGTHS, attentions="4"),
     Model("t5_past", checkpoint("T5ForConditionalGeneration", "T5Config", TRANSLATING, NEXT, **T5),
           CROSS + "input_ids:i64[n,s]<100 " + past(4, "p", "decoder.", 0) + " " + past(4, "e", "encoder.", 0),
           "2,9,1,5 2,9,1,6 2,9,1,7", attentions="4", caches="4"),
@@ -89,12 +83,12 @@ MODELS = [
                              window_size=4), PIXELS_64, BATCHES, attentions="4"),
     Model("segformer", checkpoint("SegformerForSemanticSegmentation", "SegformerConfig", "semantic-segmentation", depths=[1, 1, 1, 1],
                                   hidden_sizes=[16, 32, 64, 128], num_attention_heads=[1, 2, 4, 8], decoder_hidden_size=32), PIXELS,
-          "1,64,64 2,96,64 3,64,128"),
+          SMALL),
     Model("clip", checkpoint("CLIPModel", "CLIPConfig", "zero-shot-image-classification", projection_dim=32,
                              vision_config=VISION | dict(projection_dim=32),
                              text_config=NARROW | dict(max_position_embeddings=40, projection_dim=32, eos_token_id=99)),
           TOKENS + " pixel_values:f32[m,3,64,64]", "1,7,1 2,16,3 3,33,2", attentions="4"),
-    Model("wav2vec2", checkpoint("Wav2Vec2ForCTC", "Wav2Vec2Config", "automatic-speech-recognition", **WAVE), "input_values:f32[n,t]",
+    Model("wav2vec2", checkpoint("Wav2Vec2ForCTC", "Wav2Vec2Config", "automatic-speech-recognition", **WAVE), SOUND,
           "1,3200 2,4000 3,5555", attentions="2"),
     Model("whisper_encoder", checkpoint("WhisperForConditionalGeneration", "WhisperConfig", "automatic-speech-recognition-with-past", ENCODER,
                                         **SPEECH | dict(max_source_positions=1500)), "input_features:f32[n,16,3000]", BATCHES, attentions="2"),
