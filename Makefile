@@ -11,7 +11,7 @@ DATE := $(shell date +%F)
 # What a user of Lathe needs; tests and developers' programs are built where they are run.
 PROGRAMS := lathe_cli trtexec example_classify
 
-.PHONY: help format packages python demo-python lint-tools test-data setup configure build everything test demo demo-text wheel lint bench gpu-check test-exports test-tensorflow test-optimum test-torch test-releases clean
+.PHONY: help format packages python demo-python lint-tools test-data browser setup configure build everything test demo demo-text wheel lint bench gpu-check test-exports test-tensorflow test-optimum test-torch test-releases clean
 help:
 	@echo "make demo    a trained network becomes an engine and answers on real input"
 	@echo "             (DEVICE=cuda: on a GPU)"
@@ -45,6 +45,9 @@ lint-tools: python
 test-data: python
 	@$(PYTHON) tools/conformance_data.py
 
+browser: packages
+	@cmake/setup.sh browser
+
 setup: packages python
 
 configure: setup
@@ -58,7 +61,7 @@ everything: configure
 	@cmake --build $(BUILD) --parallel $(JOBS)
 
 # One more than there are processors, for some of the tests that run wait for something.
-test: everything test-data
+test: everything test-data browser
 	@ctest --test-dir $(BUILD) --output-on-failure --parallel $$(($(JOBS) + 1))
 
 # In a new build folder the kernels of this CPU's level alone; `make build` and `make test` add the others.

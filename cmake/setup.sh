@@ -60,8 +60,12 @@ versions_of() {
 if ! command -v dpkg-query > /dev/null; then
   echo "setup: this is not Debian; install the equivalents of cmake/packages.txt yourself" >&2
 else
+  # One at a time, of those that `make --jobs` runs beside each other: apt-get fails where another one is at work.
+  exec {packages}< cmake/packages.txt
+  flock "$packages"
   mapfile -t missing < <(missing_packages "$@" | sort -u)
   [[ ${#missing[@]} -eq 0 ]] || install_packages "${missing[@]}"
+  flock --unlock "$packages"
 fi
 [[ " $* " != *" demo "* ]] || make_venv .venv examples/digits/requirements.txt requirements.txt
 [[ " $* " != *" python "* ]] || make_venv .venv requirements.txt

@@ -51,7 +51,9 @@ Result<std::vector<Tensor>> run_kernel(const Backend& backend, const Tactic& tac
                                        const std::vector<Tensor>& prologue_operands = {});
 Result<> check_kernel(const Backend& backend, const Tactic& tactic, const Problem& problem, const Config& config,
                       const CheckOptions& options);
-// The first configuration, or all but later ones that would spill registers. A tactic that refuses is an error.
+// Only a real compiler counts registers that spill. The tuner passes over such kernels, and so do checks.
+bool spills_registers(const Result<>& checked);
+// The first configuration that spills no registers, or all such. None, or a tactic that refuses, is an error.
 Result<> check_first(const Backend& backend, const Tactic& tactic, const Problem& problem,
                      const CheckOptions& options = {});
 Result<> check_tactic(const Backend& backend, const Tactic& tactic, const Problem& problem,
