@@ -170,7 +170,7 @@ def check_kernels(arguments, folder):
     if arguments.cases == KERNEL_SUITES:
         shards += [shard for cases in LIBRARY_SUITES for shard in run_shards(arguments, 1, cases)]
     failed = failures(shards)
-    cut = sum(status != 0 and "tests ran." not in last_lines(out, 30) for status, out, _, _ in shards)
+    cut = sum(status != 0 and " ran. (" not in last_lines(out, 30) for status, out, _, _ in shards)
     print(f"kernels: {count_passed(shards)} cases passed, {len(failed)} failed, {cut} of {len(shards)} processes did not end, "
           f"{max(seconds for *_, seconds in shards):.0f} s", flush=True)
     for status, out, err, _ in shards:
