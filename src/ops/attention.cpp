@@ -2,6 +2,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "ops/attention_inputs.h"
 #include "ops/float8_weights.h"
 #include "ops/rules.h"
 #include "ops/seen_keys_of.h"
@@ -10,7 +11,7 @@
 namespace lathe {
 namespace {
 
-constexpr size_t kMask = 3, kSinks = 4, kDistances = 5;
+using attention_input::kDistances, attention_input::kMask, attention_input::kSinks;
 
 constexpr const char* kNames[] = {"q", "k", "v", "mask", "sinks", "distances"};
 

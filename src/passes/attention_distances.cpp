@@ -1,30 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // What of an attention's mask follows from distances.
 #include <algorithm>
-#include <cstring>
 
 #include "ops/rules.h"
 #include "passes/attention_mask.h"
 #include "passes/hidden_scores.h"
+#include "passes/match.h"
 
 namespace lathe {
-namespace {
 
 using ir::Value;
 using Kind = ScoreChange::Kind;
 using Op = ElementwiseOp;
-
-// Whether all of the first dimension are alike, as batches are of constants that exporters have repeated.
-bool is_repeated(const Tensor& constant) {
-  const int64_t count = constant.dims().empty() ? 1 : constant.dims()[0];
-  const auto bytes = static_cast<size_t>(constant.volume()) * size_of(constant.dtype()) / static_cast<size_t>(count);
-  const auto* data = static_cast<const std::byte*>(constant.data());
-  for (int64_t i = 1; i < count; ++i)
-    if (std::memcmp(data, data + static_cast<size_t>(i) * bytes, bytes) != 0) return false;
-  return true;
-}
-
-}  // namespace
 
 // Leaves what one of the changes adds by distances to the kernel, be it a term of a sum or what is added to seen keys,
 // unless what is hidden could not be told by numbers then.
@@ -83,7 +70,7 @@ bool AttentionMask::seen_are_near(const Tensor& row, double factor) const {
 Value* AttentionMask::row_of_heads(Value* row, const Value* scores) {
   if (row->rank() == 0 || is_one(row->shape().back())) return nullptr;
   if (row->rank() == 1) return r_.unsqueeze(row, {0});
-  if (row->rank() == 4 && !is_one(row->shape()[0]) && row->constant() && is_repeated(*row->constant()))
+  if (row->rank() == 4 && !is_one(row->shape()[0]) && row->constant() && is_repeated(*row->constant(), 0))
     row = r_.slice(row, 0, 0, 1);
   Ints axes;
   for (int64_t axis = 0; axis + 1 < row->rank(); ++axis) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
+#include "ops/attention_inputs.h"
 #include "ops/seen_keys_of.h"
 #include "passes/attention_shapes.h"
 #include "passes/decompose.h"
@@ -11,7 +12,8 @@ namespace {
 using ir::Value;
 using Op = ElementwiseOp;
 
-constexpr size_t kQ = 0, kK = 1, kV = 2, kMask = 3, kSinks = 4, kDistances = 5;
+using attention_input::kDistances, attention_input::kK, attention_input::kMask, attention_input::kQ,
+    attention_input::kSinks, attention_input::kV;
 
 // x with other heads: [batch, heads, rows, the last dimension], as many rows as that leaves.
 Value* with_heads(Rewrite& r, Value* x, int64_t heads) {

@@ -2,6 +2,7 @@
 #include "passes/match.h"
 
 #include <cmath>
+#include <cstring>
 #include <numeric>
 
 #include "ops/rules.h"
@@ -88,6 +89,16 @@ bool all_equal(const ir::Value* value, double number) {
   if (!constant) return false;
   for (int64_t i = 0; i < constant->volume(); ++i)
     if (constant->at_double(i) != number) return false;
+  return true;
+}
+
+bool is_repeated(const Tensor& constant, size_t axis) {
+  size_t bytes = size_of(constant.dtype());  // of what lies at one place of the axis
+  for (size_t d = axis + 1; d < constant.dims().size(); ++d) bytes *= static_cast<size_t>(constant.dims()[d]);
+  const auto all = static_cast<size_t>(constant.dims()[axis]) * bytes;
+  const std::span data(static_cast<const std::byte*>(constant.data()), constant.bytes());
+  for (size_t first = 0; first < data.size(); first += all)
+    if (std::memcmp(&data[first], &data[first] + bytes, all - bytes) != 0) return false;
   return true;
 }
 

@@ -22,6 +22,8 @@ std::vector<const ir::Value*> unchanged_operands(const ir::Node& node);
 // Constants: the one value of a one-element constant; whether every element equals a number.
 std::optional<double> scalar_of(const ir::Value* value);
 bool all_equal(const ir::Value* value, double number);
+// Whether all that lie along an axis are alike, as batches are of constants that exporters have repeated.
+bool is_repeated(const Tensor& constant, size_t axis);
 // The number that every element equals, of a constant or of one that is repeated.
 std::optional<double> splat_of(const ir::Value* value);
 // The integers of a constant or of a value whose contents are known.

@@ -290,19 +290,10 @@ class Recognition {
     const Shape& shape = sinks->shape();
     if (lead_.size() == 2 && shape.size() >= 3 && shape[shape.size() - 3] == heads && volume(shape) == heads)
       return r_.reshape(sinks, {-1});
-    if (lead_.size() == 2 && sinks->constant() && is_repeated(*sinks->constant()) && shape[1] == heads)
+    if (lead_.size() == 2 && shape.size() == 4 && shape[1] == heads && sinks->constant() &&
+        sinks->constant()->volume() > 0 && is_repeated(*sinks->constant(), 0) && is_repeated(*sinks->constant(), 2))
       return r_.reshape(r_.slice(r_.slice(sinks, 0, 0, 1), 2, 0, 1), {-1});
     return refuse("its sinks are not one number of each head");
-  }
-
-  // Whether the first batch's and query's are those of all, [batch, heads, queries, 1].
-  static bool is_repeated(const Tensor& sinks) {
-    const Dims& dims = sinks.dims();
-    if (dims.size() != 4 || sinks.volume() == 0) return false;
-    const std::vector<double> numbers = to_doubles(sinks);
-    for (int64_t i = 0; i < sinks.volume(); ++i)
-      if (numbers[i] != numbers[i / dims[2] % dims[1] * dims[2]]) return false;
-    return true;
   }
 
   // To the batches of the mask.

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <utility>
 
+#include "ops/attention_inputs.h"
 #include "ops/rules.h"
 
 namespace lathe {
@@ -159,13 +160,12 @@ bool cut_rows_of_experts(Problem& problem) {
   return true;
 }
 
-// Of a mask, sinks or distances (3, 4 and 5), beside the queries that are left.
+// Of a mask, sinks or distances, beside the queries that are left.
 Dims cut_beside(const Problem& problem, size_t input, const Dims& before) {
-  constexpr size_t kMask = 3, kSinks = 4;
   const Dims& q = problem.inputs[0].opt_dims;
   Dims dims = problem.inputs[input].opt_dims;
-  if (input == kSinks) return {q[1]};
-  if (input == kMask) {
+  if (input == attention_input::kSinks) return {q[1]};
+  if (input == attention_input::kMask) {
     for (size_t d = dims.size() < 4 ? 4 - dims.size() : 0; d < 3; ++d)
       if (int64_t& dim = dims[d + dims.size() - 4]; dim == before[d]) dim = q[d];
     return dims;

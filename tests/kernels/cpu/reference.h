@@ -15,8 +15,17 @@
 
 namespace lathe::cpu::testing {
 
+// Each test has its own numbers, whatever ran before it.
 inline std::mt19937& generator() {
-  static std::mt19937 engine(7);
+  static std::mt19937 engine;
+  static const ::testing::TestInfo* drawing = nullptr;
+  const ::testing::TestInfo* test = ::testing::UnitTest::GetInstance()->current_test_info();
+  if (test != drawing) {
+    const std::string name = fmt::format("{}.{}", test->test_suite_name(), test->name());
+    std::seed_seq seed(name.begin(), name.end());
+    engine.seed(seed);
+    drawing = test;
+  }
   return engine;
 }
 inline int64_t pick(int64_t low, int64_t high) {

@@ -6,11 +6,12 @@
 
 #include "kernels/cpu/attention/attention.h"
 #include "kernels/cpu/cpu_tactic.h"
+#include "ops/attention_inputs.h"
 
 namespace lathe::cpu {
 namespace {
 
-constexpr size_t kMask = 3, kSinks = 4, kDistances = 5;
+using attention_input::kDistances, attention_input::kMask, attention_input::kSinks;
 
 // Only -inf is -inf.
 float as_float(double hidden) {

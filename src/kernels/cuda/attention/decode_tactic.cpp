@@ -78,8 +78,8 @@ struct Hiding {
 Hiding hiding_of(const Problem& problem) {
   constexpr double kVanishes = 256;  // 2 ** -256 is nothing in f32
   const auto& attrs = problem.attrs<AttentionAttrs>();
-  if (!problem.has_input(kMaskInput)) return {};
-  if (problem.inputs[kMaskInput].dtype == DType::boolean) {
+  if (!problem.has_input(attention_input::kMask)) return {};
+  if (problem.inputs[attention_input::kMask].dtype == DType::boolean) {
     if (std::isinf(attrs.hidden)) return {};
     return {true, fmt::format("{{-infinity(), {}}}", literal(attrs.hidden * std::numbers::log2e + kVanishes))};
   }

@@ -12,15 +12,6 @@
 namespace lathe::cuda {
 namespace {
 
-// The mask as one of the scores' dimensions.
-Operand scores_of(const Problem& problem) {
-  const Operand &q = problem.inputs[0], &k = problem.inputs[1];
-  Operand scores = q;
-  scores.dims[3] = k.dims[2];
-  scores.opt_dims[3] = k.opt_dims[2];
-  return scores;
-}
-
 std::string literal(double value) { return fmt::format("{:a}f", static_cast<float>(value)); }
 
 // As a logit, in units of log 2: the lowest float where that would overflow, for only -inf is -inf.
@@ -47,8 +38,9 @@ std::optional<std::string> refuse_order(const Problem& problem) {
 }
 
 std::optional<std::string> refuse_doubles(const Problem& problem) {
-  constexpr std::pair<size_t, std::string_view> kRead[] = {
-      {kMaskInput, "mask is"}, {kSinksInput, "sinks are"}, {kDistancesInput, "distances are"}};
+  constexpr std::pair<size_t, std::string_view> kRead[] = {{attention_input::kMask, "mask is"},
+                                                           {attention_input::kSinks, "sinks are"},
+                                                           {attention_input::kDistances, "distances are"}};
   for (const auto& [input, what] : kRead)
     if (problem.has_input(input) && problem.inputs[input].dtype == DType::f64) return fmt::format("its {} f64", what);
   return std::nullopt;
@@ -72,8 +64,16 @@ TileCounts seen_tiles(const Problem& problem, int64_t queries, int64_t keys) {
   return counts;
 }
 
+Operand mask_of_scores(const Problem& problem) {
+  const Operand &q = problem.inputs[0], &k = problem.inputs[1];
+  Operand scores = q;
+  scores.dims[3] = k.dims[2];
+  scores.opt_dims[3] = k.opt_dims[2];
+  return broadcast(problem.inputs[attention_input::kMask], scores);
+}
+
 Operand distances_of_heads(const Problem& problem) {
-  const Operand& distances = problem.inputs[kDistancesInput];
+  const Operand& distances = problem.inputs[attention_input::kDistances];
   Operand of_heads = distances;
   of_heads.dims[0] = problem.inputs[0].dims[1];
   return broadcast(distances, of_heads);
@@ -88,20 +88,21 @@ std::string declare_logits(Source& source, const Problem& problem, Emission& emi
     emission.inputs.push_back({StepInput::input, input});
     return name;
   };
-  const std::string_view mask = declare(kMaskInput, "Mask", "Unmasked",
-                                        [&] { return broadcast(problem.inputs[kMaskInput], scores_of(problem)); });
-  const std::string_view sinks = declare(kSinksInput, "Sinks", "Unsunk", [&] { return problem.inputs[kSinksInput]; });
+  const std::string_view mask =
+      declare(attention_input::kMask, "Mask", "Unmasked", [&] { return mask_of_scores(problem); });
+  const std::string_view sinks =
+      declare(attention_input::kSinks, "Sinks", "Unsunk", [&] { return problem.inputs[attention_input::kSinks]; });
   const std::string_view distances =
-      declare(kDistancesInput, "Distances", "Undistanced", [&] { return distances_of_heads(problem); });
+      declare(attention_input::kDistances, "Distances", "Undistanced", [&] { return distances_of_heads(problem); });
   const auto object = [&](size_t input, std::string_view name) {
     return problem.has_input(input) ? fmt::format("{}_", name) : "{}";
   };
   return fmt::format(
       "Logits<{}, SeenKeys<{}, {}>, {}, {}, {}, {}, {}, {}>{{{}, {}, {}, {}, {{Q_.dim(2), K_.dim(2)}}, {}, {}}}", mask,
       attrs.causal, attrs.window, attrs.softcap != 0, attrs.mean_for_none, attrs.zeros_for_nan, sinks,
-      attrs.factors == DType::f8e4m3fn, distances, object(kMaskInput, mask), literal(attrs.scale),
-      literal(attrs.softcap), literal_of_hidden(attrs.hidden), object(kSinksInput, sinks),
-      object(kDistancesInput, distances));
+      attrs.factors == DType::f8e4m3fn, distances, object(attention_input::kMask, mask), literal(attrs.scale),
+      literal(attrs.softcap), literal_of_hidden(attrs.hidden), object(attention_input::kSinks, sinks),
+      object(attention_input::kDistances, distances));
 }
 
 }  // namespace lathe::cuda

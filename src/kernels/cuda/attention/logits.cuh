@@ -3,14 +3,11 @@
 // gives the weights. Keys that booleans hide have `hidden`, finite unless it is minus infinity.
 #pragma once
 
+#include "attention/absent.cuh"
 #include "attention/seen_keys.cuh"
 #include "lib/intrinsics.cuh"
 #include "lib/math.cuh"
 #include "lib/tensor.cuh"
-
-struct Unmasked {};     // stands for a mask that there is none of
-struct Unsunk {};       // for sinks
-struct Undistanced {};  // and for distances
 
 inline constexpr float kLog2E = 1.44269504088896340736f;
 

@@ -3,10 +3,9 @@
 #pragma once
 
 #include "kernels/cuda/source.h"
+#include "ops/attention_inputs.h"
 
 namespace lathe::cuda {
-
-inline constexpr size_t kMaskInput = 3, kSinksInput = 4, kDistancesInput = 5;
 
 // Heads that lie in another order are read by strides. Why that cannot be.
 std::optional<std::string> refuse_order(const Problem& problem);
@@ -19,6 +18,9 @@ struct TileCounts {
   double mean = 0, most = 0;
 };
 TileCounts seen_tiles(const Problem& problem, int64_t queries, int64_t keys);
+
+// The mask as if it had one element for each query and key.
+Operand mask_of_scores(const Problem& problem);
 
 // Of distances, which may be the same for all heads, those of each head.
 Operand distances_of_heads(const Problem& problem);

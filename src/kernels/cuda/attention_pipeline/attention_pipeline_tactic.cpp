@@ -214,8 +214,8 @@ std::optional<std::string> refuse_heads(const Problem& problem) {
 
 // Whether a mask does the same to a key's scores of all queries: it hides them, or adds a number to them.
 bool is_of_keys(const Problem& problem) {
-  if (!problem.has_input(kMaskInput)) return true;
-  const Operand& mask = problem.inputs[kMaskInput];
+  if (!problem.has_input(attention_input::kMask)) return true;
+  const Operand& mask = problem.inputs[attention_input::kMask];
   const bool is_row = mask.rank() < 2 || mask.dims[static_cast<size_t>(mask.rank()) - 2] == Expr(1);
   return is_row && (mask.dtype != DType::boolean || std::isinf(problem.attrs<AttentionAttrs>().hidden));
 }
@@ -242,7 +242,8 @@ Matched match_attention_pipeline(const Problem& problem) {
   const auto columns = is_float8 ? std::span<const int64_t>(kFloat8Columns) : kInstructionColumns;
   const Heads heads{dtype, round_up(*problem.inputs[0].dims[3].as_constant(), is_float8 ? 32 : 16),
                     *std::ranges::lower_bound(columns, value_size),
-                    is_of_keys(problem) && attrs.softcap == 0 && attrs.scale > 0, problem.has_input(kSinksInput)};
+                    is_of_keys(problem) && attrs.softcap == 0 && attrs.scale > 0,
+                    problem.has_input(attention_input::kSinks)};
   return match_form(problem, heads, configs, emit);
 }
 

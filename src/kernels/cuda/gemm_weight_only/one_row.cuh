@@ -123,16 +123,19 @@ struct OneRowTile {
   // The lane's elements of the row in each round: those of its segment, where that is in the turn which it has a row
   // for; zeros in all others.
   LATHE_DEVICE_MEMBER static int own_segment() { return lane() % 4 * 16 / Parts::kLength; }
-  LATHE_DEVICE_MEMBER static int own_turn() { return ((lane() / 4 - own_segment()) & 7) / Parts::kOfPanel; }
+  // Which turn of a round that is; -1 = none.
+  LATHE_DEVICE_MEMBER static int own_turn() {
+    const int place = (lane() / 4 - own_segment()) & 7;
+    return place % Parts::kOfPanel == 0 ? place / Parts::kOfPanel : -1;
+  }
 
   LATHE_DEVICE_MEMBER void multiply(const Reader& reader, int first) {
     const int own = own_turn();
-    const bool has_part = (lane() / 4 - own_segment()) % Parts::kOfPanel == 0;
     unsigned row[kRounds][8] = {};
     LATHE_UNROLL
     for (int r = 0; r < kRounds; ++r) {
       const int turn = first + r * kRound + own;
-      if (has_part && r * kRound + own < kAhead && has(turn))
+      if (own >= 0 && r * kRound + own < kAhead && has(turn))
         reader.load(row[r], 0, panel_of(turn) * 64 + lane() % 4 * 16);
     }
     LATHE_UNROLL

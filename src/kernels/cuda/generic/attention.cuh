@@ -2,12 +2,9 @@
 // Attention as its plain evaluation has it, a thread per output element.
 #pragma once
 
+#include "attention/absent.cuh"
 #include "attention/seen_keys.cuh"
 #include "generic/element.cuh"
-
-struct Unmasked {};     // stands for a mask that there is none of
-struct Unsunk {};       // for sinks
-struct Undistanced {};  // and for distances
 
 // The score of a query and a key before the softmax: c = (batch, head, query, key), `head` of k.
 template <class A, class Q, class K, class Mask, class Distances>

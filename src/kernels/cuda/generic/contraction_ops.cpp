@@ -105,20 +105,15 @@ Result<Emission> emit_einsum(const Problem& problem) {
   return emission;
 }
 
-// The mask as if it had one element for each query and key.
-Operand as_scores(const Problem& problem) {
-  Operand scores = problem.inputs[0];
-  scores.dims[3] = problem.inputs[1].dims[2];
-  return broadcast(problem.inputs[3], scores);
-}
-
 Result<Emission> emit_attention(const Problem& problem) {
+  using namespace attention_input;
   Emission emission;
   OpSource source("generic/attention.cuh", problem, emission);
-  const std::string fusion = source.fusion(), q = source.input(0), k = source.input(1), v = source.input(2);
-  const std::string mask = source.has(3) ? source.input_as(3, as_scores(problem)) : "Unmasked{}";
-  const std::string sinks = source.has(4) ? source.input(4) : "Unsunk{}";
-  const std::string distances = source.has(5) ? source.input_as(5, distances_of_heads(problem)) : "Undistanced{}";
+  const std::string fusion = source.fusion(), q = source.input(kQ), k = source.input(kK), v = source.input(kV);
+  const std::string mask = source.has(kMask) ? source.input_as(kMask, mask_of_scores(problem)) : "Unmasked{}";
+  const std::string sinks = source.has(kSinks) ? source.input(kSinks) : "Unsunk{}";
+  const std::string distances =
+      source.has(kDistances) ? source.input_as(kDistances, distances_of_heads(problem)) : "Undistanced{}";
   const bool is_float8 = problem.attrs<AttentionAttrs>().factors == DType::f8e4m3fn;
   source.finish(fmt::format("attention<Attributes, {}>({}, {}, {}, {}, {}, {}, {}, {});", is_float8, fusion, q, k, v,
                             mask, sinks, distances, source.output(0)),

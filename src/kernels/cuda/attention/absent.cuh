@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
+// What stands for operands of attention that there are none of.
+#pragma once
+
+struct Unmasked {};
+struct Unsunk {};
+struct Undistanced {};
