@@ -33,6 +33,11 @@ Volumes cancelled(Shape whole, Shape part) {
   return {volume(whole), volume(part)};
 }
 
+// Whether that entry of the shape input copies the input's dimension.
+bool copies(const InferContext& context, size_t i) {
+  return !context.attrs<ReshapeAttrs>().allow_zero && context.element(1, i) == Expr(0);
+}
+
 // One entry of the shape input; nullopt = the -1.
 Result<std::optional<Expr>> target_dim(InferContext& context, size_t i, const Expr& element) {
   const Shape& input = context.shape(0);
@@ -43,7 +48,7 @@ Result<std::optional<Expr>> target_dim(InferContext& context, size_t i, const Ex
   if (*value == -1) return std::optional<Expr>();
   if (*value < -1)
     return fail(ErrorCode::shape_mismatch, "reshape: entry {} of the shape is {}, expected -1 or more", i, *value);
-  if (*value > 0 || context.attrs<ReshapeAttrs>().allow_zero) return std::optional<Expr>(*value);
+  if (!copies(context, i)) return std::optional<Expr>(*value);
   if (i >= input.size())
     return fail(ErrorCode::shape_mismatch,
                 "reshape: entry {} of the shape is 0 (copy), but the input of shape {} has no such dimension", i,
@@ -56,7 +61,7 @@ Result<std::optional<Expr>> target_dim(InferContext& context, size_t i, const Ex
 Result<> infer_reshape(InferContext& context) {
   const Shape& input = context.shape(0);
   LATHE_ASSIGN(const int64_t rank, list_length(context, 1, "reshape: shape"));
-  Shape output, known;
+  Shape output, known, rest = input;  // what is left of the input, and listed, beside dimensions that are copied
   std::optional<size_t> inferred;
   for (size_t i = 0; i < static_cast<size_t>(rank); ++i) {
     std::optional<Expr> dim;
@@ -68,17 +73,22 @@ Result<> infer_reshape(InferContext& context) {
     if (!dim && inferred) return fail(ErrorCode::shape_mismatch, "reshape: the shape has more than one -1");
     if (!dim) inferred = i;
     output.push_back(dim.value_or(Expr(1)));
-    if (dim) known.push_back(*dim);
+    if (copies(context, i))
+      rest[i] = 1;
+    else if (dim)
+      known.push_back(*dim);
   }
-  const auto [whole, part] = cancelled(input, known);
+  const auto [whole, part] = cancelled(rest, known);
   if (inferred) {
     if (part == Expr(0))
       return fail(ErrorCode::shape_mismatch, "reshape: -1 cannot be worked out beside a dimension of 0 (input {})",
                   to_string(input));
     if (!context.assume_equal(mod(whole, part), 0))
       return fail(ErrorCode::shape_mismatch, "reshape: the {} elements of input {} do not divide by {}",
-                  volume(input).to_string(), to_string(input), volume(known).to_string());
-    output[*inferred] = floordiv(whole, part);
+                  volume(input).to_string(), to_string(input), volume(output).to_string());
+    // Nothing over what is not known may be anything, for that may copy the dimension of 0.
+    const bool is_open = whole == Expr(0) && !part.is_constant();
+    output[*inferred] = is_open ? context.new_symbol("reshape_dim", *inferred) : floordiv(whole, part);
   } else if (!context.assume_equal(volume(input), volume(output))) {
     return fail(ErrorCode::shape_mismatch, "reshape: input {} has {} elements, but shape {} needs {}", to_string(input),
                 volume(input).to_string(), to_string(output), volume(output).to_string());

@@ -25,6 +25,7 @@ std::optional<Expr> from_front(const InferContext& context, const Expr& bound, c
       return Expr(std::max<int64_t>(*value + *length, -1));
     return *value <= -kFar ? Expr(-1) : extent + bound;
   }
+  if (extent + bound == Expr(0)) return Expr(0);  // the front, even of nothing
   const Range range = context.range(bound);
   if (range.min >= 0) return bound;
   return range.max < 0 ? std::optional(extent + bound) : std::nullopt;

@@ -18,7 +18,7 @@ STEPS = [[(37, 1), (0, 1)], [(15, 1)], [(16, 1), (31, 1), (40, 1)]]
 
 
 def batch(sequences, block=BLOCK, table=3, blocks=14):
-    past, new = zip(*sequences)
+    past, new = zip(*sequences) if sequences else ((), ())
     return dict(sequences=len(past), ends=len(past) + 1, tokens=sum(new), table=table, blocks=blocks, past=past, new=new, block=block)
 
 
@@ -76,7 +76,8 @@ def paged(names, arrays, how):
     keys, values = given["key_cache"].copy(), given["value_cache"].copy()
     size, block = keys.shape[3], keys.shape[1]
     rows = [given["query"]] if "key" not in given else [given["query"], given["key"], given["value"]]
-    rows = np.concatenate(rows, 1).astype(np.float64).reshape(len(given["query"]), -1, size)
+    rows = np.concatenate(rows, 1).astype(np.float64)
+    rows = rows.reshape(len(rows), rows.shape[1] // size, size)
     q, k, v = rows[:, :HEADS], rows[:, HEADS : HEADS + SHARED], rows[:, HEADS + SHARED :]
     if "q_norm" in given:
         norm = lambda x, scale: x / np.sqrt((x**2).mean(-1, keepdims=True) + 1e-6) * scale
@@ -94,7 +95,7 @@ def paged(names, arrays, how):
         whole = lambda pool: pool[numbers].reshape(-1, SHARED, size).astype(np.float64)
         if end > begin:
             y[begin:end] = attended(q[begin:end], whole(keys), whole(values), places, length, {**how, "sink": given.get("sink")})
-    return [y.reshape(len(y), -1).astype(given["query"].dtype), keys, values]
+    return [y.reshape(len(y), HEADS * size).astype(given["query"].dtype), keys, values]
 
 
 NAMES = ["query", "key", "value", "key_cache", "value_cache", "starts", "past", "table", "cosines", "sines", "slots", "sink", "q_norm", "k_norm",
@@ -136,6 +137,13 @@ class PagedAttention(RuntimeNodes):
         for packed in (False, True):
             self.attend(STEPS, packed=packed, tokens="sequences")
         self.attend([[(30, 2), (7, 0), (0, 1)], [(3, 0), (8, 2)]], tokens="sequences")
+
+    def test_nothing(self):
+        """No tokens, no sequences, and sizes that are no others."""
+        for packed in (False, True):
+            self.attend([MIXED[0], [(5, 0)], [(3, 0), (0, 0)], []], packed=packed)
+        self.attend([[(5, 0)]])
+        self.attend([STEPS[2], []], tokens="sequences")
 
     def test_sizes_of_blocks(self):
         for block, blocks in ((32, 8), (256, 5)):
