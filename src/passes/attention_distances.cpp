@@ -4,7 +4,6 @@
 
 #include "ops/rules.h"
 #include "passes/attention_mask.h"
-#include "passes/hidden_scores.h"
 #include "passes/match.h"
 
 namespace lathe {
@@ -16,8 +15,10 @@ using Op = ElementwiseOp;
 // Leaves what one of the changes adds by distances to the kernel, be it a term of a sum or what is added to seen keys,
 // unless what is hidden could not be told by numbers then.
 bool AttentionMask::take_distances(std::vector<ScoreChange>& changes) {
-  if (is_one(queries_) || is_one(keys_) || lead_.size() > 2 ||
-      std::ranges::any_of(changes, [](const ScoreChange& c) { return c.kind != Kind::add && !(c.hidden <= kLow); }))
+  const auto may_become_infinite = [&](const ScoreChange& change) {
+    return change.kind == Kind::add || change.hidden <= (&change == &changes.back() ? kLowestHalf : kLow);
+  };
+  if (is_one(queries_) || is_one(keys_) || lead_.size() > 2 || !std::ranges::all_of(changes, may_become_infinite))
     return false;
   for (auto change = changes.begin(); change != changes.end(); ++change) {
     if (change->kind != Kind::add) continue;

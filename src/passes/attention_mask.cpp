@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "passes/attention_shapes.h"
-#include "passes/hidden_scores.h"
 #include "passes/magnitude.h"
 #include "passes/match.h"
 
@@ -42,18 +41,18 @@ std::nullptr_t AttentionMask::refuse(std::string reason) {
 Value* AttentionMask::find(const AttentionScores& scores) {
   std::vector<ScoreChange> changes;
   for (const ScoreChange& change : scores.changes)
-    if (change.kind != Kind::multiply) changes.push_back(change);
+    if (change.kind != Kind::multiply && !joins(changes, change)) changes.push_back(change);
   while (take_distances(changes) || take_places(changes, scores.sinks)) {
   }
   // Several masks stay additive: a key that two of them hide has a lower score than one that one hides. Beside
   // distances booleans hide by -inf.
   if (changes.size() == 1) {
-    ScoreChange change = as_hiding(changes[0]);
-    const bool hides = change.kind != Kind::add;
-    if (hides && distances_ && change.hidden != kNothing && may_be_mean({{}, change.hidden}, {change}, 0, scores.sinks))
-      attrs_.mean_for_none = true, change.hidden = kNothing;
-    if (hides && (!distances_ || change.hidden == kNothing)) return visible_keys(change);
+    std::vector<ScoreChange> only = {as_hiding(changes[0])};
+    if (distances_) lower_hidden(only, 0, scores.sinks);
+    if (only[0].kind != Kind::add && (!distances_ || only[0].hidden == kNothing)) return visible_keys(only[0]);
   }
+  for (size_t i = 0; i < changes.size(); ++i)
+    if (changes[i].hidden > kLow) lower_hidden(changes, i, scores.sinks);
   Value* mask = nullptr;
   for (const ScoreChange& change : changes) {
     Value* value = aligned(change.value, change.scores);
@@ -62,6 +61,28 @@ Value* AttentionMask::find(const AttentionScores& scores) {
     if (!mask) return nullptr;
   }
   return mask;
+}
+
+// Whether the change hides others as the last one does, which then hides these, too.
+bool AttentionMask::joins(std::vector<ScoreChange>& changes, const ScoreChange& change) {
+  if (changes.empty() || change.kind == Kind::add || changes.back().kind == Kind::add ||
+      change.hidden != changes.back().hidden || change.scores->shape() != changes.back().scores->shape())
+    return false;
+  const bool hides_where_true = changes.back().kind == Kind::hide_where_true;
+  Value* value = change.kind == changes.back().kind ? change.value : r_.unary(UnaryOp::logical_not, change.value);
+  changes.back().value = all_of({changes.back().value, value}, hides_where_true);
+  return true;
+}
+
+// Hides keys by -inf, where that is the same as the number that replaces their scores.
+void AttentionMask::lower_hidden(std::vector<ScoreChange>& changes, size_t at, const Value* sinks) {
+  ScoreChange& change = changes[at];
+  if (change.kind == Kind::add || change.hidden == kNothing) return;
+  const Placed hides{.number = change.hidden, .others = {change.value}};
+  const bool is_infinite = may_be_infinite(hides, changes, at, sinks);
+  if (!is_infinite && !may_be_mean(hides, changes, at, sinks)) return;
+  attrs_.mean_for_none = attrs_.mean_for_none || !is_infinite;
+  change.hidden = kNothing;
 }
 
 // Leaves keys that one of the changes hides by their places to the kernel, which gives them -inf.
@@ -102,16 +123,21 @@ bool AttentionMask::may_be_infinite(const Placed& placed, const std::vector<Scor
   const std::vector<Range>& ranges = r_.graph().symbol_ranges();
   const bool sees_own = placed.others.empty() && (keys_ - queries_).range(ranges).min >= 0;
   if (!(placed.number <= kLowestHalf) || (!sinks && !sees_own)) return false;
-  const auto distance = [&](const ScoreChange& change, const Value* added) {
-    if (change.kind != Kind::add) return sinks ? 0 : HUGE_VAL;
-    return std::fabs(change.factor) * largest_magnitude(added);
+  const double own = sinks ? largest_magnitude(sinks) : placed.nearest;
+  return own + farthest_added(placed, changes, at, sinks ? 0 : HUGE_VAL) <= -placed.number / 8;
+}
+
+// What all other changes add to a score can be no farther from 0; each of those that hide counts so much.
+double AttentionMask::farthest_added(const Placed& placed, const std::vector<ScoreChange>& changes, size_t at,
+                                     double of_hiding) const {
+  double farthest = placed.added ? std::fabs(changes[at].factor) * largest_magnitude(placed.added) : 0;
+  const auto add = [&](const ScoreChange& change) {
+    farthest += change.kind == Kind::add ? std::fabs(change.factor) * largest_magnitude(change.value) : of_hiding;
   };
-  double farthest = sinks ? largest_magnitude(sinks) : placed.nearest;
-  if (placed.added) farthest += distance(changes[at], placed.added);
   for (size_t i = 0; i < changes.size(); ++i)
-    if (i != at) farthest += distance(changes[i], changes[i].value);
-  for (const ScoreChange& change : by_distance_) farthest += distance(change, change.value);
-  return farthest <= -placed.number / 8;
+    if (i != at) add(changes[i]);
+  std::ranges::for_each(by_distance_, add);
+  return farthest;
 }
 
 // Whether all keys of a query that sees none have the same score, so that its result is the mean of all values. Those
@@ -120,15 +146,10 @@ bool AttentionMask::may_be_mean(const Placed& placed, const std::vector<ScoreCha
                                 const Value* sinks) const {
   const bool hides_some = !attrs_.mean_for_none && (attrs_.causal || attrs_.window > 0);
   if (hides_some || sinks || placed.is_kept) return false;
-  const auto is_near = [](const ScoreChange& other) {
-    return other.kind == Kind::add && std::fabs(other.factor) * largest_magnitude(other.value) <= kNear;
-  };
-  for (size_t i = 0; i < changes.size(); ++i)
-    if (i != at && !is_near(changes[i])) return false;
-  if (placed.added && !is_near({Kind::add, placed.added, changes[at].scores, changes[at].factor})) return false;
-  const bool is_alone = changes.size() == 1 && by_distance_.empty() && !placed.added;
-  return std::ranges::all_of(by_distance_, is_near) &&
-         placed.number <= (is_alone && changes[at].kind != Kind::add ? kLowestHalf : kLow);
+  // What replaces scores last is the number whatever was added to them before, if that brings no other near it.
+  const bool replaces = changes[at].kind != Kind::add && at + 1 == changes.size();
+  return placed.number <= (replaces ? kLowestHalf : kLow) &&
+         farthest_added(placed, changes, at, HUGE_VAL) <= (placed.number <= kLow ? kNear : -placed.number / 8);
 }
 
 // Whether the mask's last two dimensions count all queries and keys; else it is repeated along one of them.

@@ -6,6 +6,7 @@
 #include "passes/attention_scores.h"
 #include "passes/attention_shapes.h"
 #include "passes/distance_rows.h"
+#include "passes/hidden_scores.h"
 #include "passes/key_bands.h"
 #include "passes/rewrite.h"
 
@@ -33,8 +34,8 @@ class AttentionMask {
  private:
   // What a change does to keys by their places.
   struct Placed {
-    SeenKeys seen;
-    double number;                        // that hides the others
+    SeenKeys seen = {};
+    double number = kNothing;             // that hides the others
     double nearest = 0;                   // in each row a key that is seen has a number that is at most so far from 0
     ir::Value* added = nullptr;           // to the scores of keys that are seen; null = nothing
     std::vector<ir::Value*> others = {};  // conditions, besides, for a key to be seen, or to be hidden
@@ -43,6 +44,8 @@ class AttentionMask {
 
   std::nullptr_t refuse(std::string reason);
   ir::Value* find(const AttentionScores& scores);
+  bool joins(std::vector<ScoreChange>& changes, const ScoreChange& change);
+  void lower_hidden(std::vector<ScoreChange>& changes, size_t at, const ir::Value* sinks);
   bool take_distances(std::vector<ScoreChange>& changes);
   bool take_distance(const ScoreChange& change);
   bool seen_are_near(const Tensor& row, double factor) const;
@@ -57,6 +60,8 @@ class AttentionMask {
   std::optional<ScoreChange> without_places(const ScoreChange& change, const Placed& placed);
   bool may_be_infinite(const Placed& placed, const std::vector<ScoreChange>& changes, size_t at,
                        const ir::Value* sinks) const;
+  double farthest_added(const Placed& placed, const std::vector<ScoreChange>& changes, size_t at,
+                        double of_hiding) const;
   bool may_be_mean(const Placed& placed, const std::vector<ScoreChange>& changes, size_t at,
                    const ir::Value* sinks) const;
   ir::Value* all_of(const std::vector<ir::Value*>& conditions, bool hide_where_true);
