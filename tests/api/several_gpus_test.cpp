@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Several GPUs of one host: what is built, loaded and run for one leaves the others alone.
-#include <dlfcn.h>
-
 #include <thread>
 
 #include "api/small_engine.h"
@@ -12,43 +10,38 @@ namespace {
 // The driver's own functions; the emulated one can pretend to have as many GPUs as are asked for.
 class Driver {
  public:
-  Driver() : library_(dlopen(std::getenv("LATHE_CUDA_DRIVER"), RTLD_NOW)) {}
   int num_devices() const {
     int count = 0;
-    return call<int(unsigned)>("cuInit")(0) == 0 && call<int(int*)>("cuDeviceGetCount")(&count) == 0 ? count : 0;
+    return driver_function<int(unsigned)>("cuInit")(0) == 0 &&
+                   driver_function<int(int*)>("cuDeviceGetCount")(&count) == 0
+               ? count
+               : 0;
   }
   bool pretend(int count) const {
-    auto* set = reinterpret_cast<void (*)(int)>(dlsym(library_, "fake_cuda_set_device_count"));
+    auto* set = driver_function<void(int)>("fake_cuda_set_device_count");
     return set ? set(count), true : false;
   }
   void* retain(int device) const {
     void* context = nullptr;
-    EXPECT_EQ(call<int(void**, int)>("cuDevicePrimaryCtxRetain")(&context, device), 0);
+    EXPECT_EQ(driver_function<int(void**, int)>("cuDevicePrimaryCtxRetain")(&context, device), 0);
     return context;
   }
-  void release(int device) const { EXPECT_EQ(call<int(int)>("cuDevicePrimaryCtxRelease_v2")(device), 0); }
-  void push(void* context) const { EXPECT_EQ(call<int(void*)>("cuCtxPushCurrent_v2")(context), 0); }
+  void release(int device) const { EXPECT_EQ(driver_function<int(int)>("cuDevicePrimaryCtxRelease_v2")(device), 0); }
+  void push(void* context) const { EXPECT_EQ(driver_function<int(void*)>("cuCtxPushCurrent_v2")(context), 0); }
   void pop() const {
     void* context = nullptr;
-    EXPECT_EQ(call<int(void**)>("cuCtxPopCurrent_v2")(&context), 0);
+    EXPECT_EQ(driver_function<int(void**)>("cuCtxPopCurrent_v2")(&context), 0);
   }
   void* current() const {
     void* context = nullptr;
-    EXPECT_EQ(call<int(void**)>("cuCtxGetCurrent")(&context), 0);
+    EXPECT_EQ(driver_function<int(void**)>("cuCtxGetCurrent")(&context), 0);
     return context;
   }
   size_t free_bytes() const {  // of the current device
     size_t free = 0, total = 0;
-    EXPECT_EQ(call<int(size_t*, size_t*)>("cuMemGetInfo_v2")(&free, &total), 0);
+    EXPECT_EQ(driver_function<int(size_t*, size_t*)>("cuMemGetInfo_v2")(&free, &total), 0);
     return free;
   }
-
- private:
-  template <class F>
-  F* call(const char* name) const {
-    return reinterpret_cast<F*>(dlsym(library_, name));
-  }
-  void* library_;
 };
 
 class SeveralGpus : public testing::Test {

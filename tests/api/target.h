@@ -6,6 +6,7 @@
 
 #include <cstdlib>
 #include <memory>
+#include <stdexcept>
 #include <string_view>
 
 namespace nvinfer1 {
@@ -15,23 +16,31 @@ inline bool on_gpu() {
   return target && std::string_view(target).substr(0, 4) == "cuda";
 }
 
-// There the host cannot read what engines write, but through the driver.
-inline bool on_real_gpu() {
-  return on_gpu() && !dlsym(dlopen(std::getenv("LATHE_CUDA_DRIVER"), RTLD_NOW), "fake_cuda_set_device_count");
+// The driver that Lathe opens: on a machine with a GPU no variable needs to name it.
+inline void* driver_library() {
+  const char* path = std::getenv("LATHE_CUDA_DRIVER");
+  void* const library = dlopen(path && *path ? path : "libcuda.so.1", RTLD_NOW);
+  return library ? library : throw std::runtime_error(dlerror());
 }
+
+template <class F>
+F* driver_function(const char* name) {
+  return reinterpret_cast<F*>(dlsym(driver_library(), name));
+}
+
+// There the host cannot read what engines write, but through the driver.
+inline bool on_real_gpu() { return on_gpu() && !driver_function<void(int)>("fake_cuda_set_device_count"); }
 
 // Memory that contexts may work in: the device's.
 inline std::shared_ptr<void> context_memory(size_t bytes) {
   if (!on_gpu()) return {std::aligned_alloc(256, (bytes + 255) / 256 * 256), std::free};
-  void* const driver = dlopen(std::getenv("LATHE_CUDA_DRIVER"), RTLD_NOW);
-  const auto function = [&]<typename F>(const char* name, F*) { return reinterpret_cast<F*>(dlsym(driver, name)); };
-  const auto init = function("cuInit", static_cast<int (*)(unsigned)>(nullptr));
-  const auto retain = function("cuDevicePrimaryCtxRetain", static_cast<int (*)(void**, int)>(nullptr));
-  const auto push = function("cuCtxPushCurrent_v2", static_cast<int (*)(void*)>(nullptr));
-  const auto pop = function("cuCtxPopCurrent_v2", static_cast<int (*)(void**)>(nullptr));
-  const auto allocate = function("cuMemAlloc_v2", static_cast<int (*)(uintptr_t*, size_t)>(nullptr));
-  const auto release = function("cuMemFree_v2", static_cast<int (*)(uintptr_t)>(nullptr));
-  const auto let_go = function("cuDevicePrimaryCtxRelease_v2", static_cast<int (*)(int)>(nullptr));
+  auto* const init = driver_function<int(unsigned)>("cuInit");
+  auto* const retain = driver_function<int(void**, int)>("cuDevicePrimaryCtxRetain");
+  auto* const push = driver_function<int(void*)>("cuCtxPushCurrent_v2");
+  auto* const pop = driver_function<int(void**)>("cuCtxPopCurrent_v2");
+  auto* const allocate = driver_function<int(uintptr_t*, size_t)>("cuMemAlloc_v2");
+  auto* const release = driver_function<int(uintptr_t)>("cuMemFree_v2");
+  auto* const let_go = driver_function<int(int)>("cuDevicePrimaryCtxRelease_v2");
   void* context = nullptr;
   uintptr_t memory = 0;
   if (init(0) || retain(&context, 0) || push(context) || allocate(&memory, bytes) || pop(&context)) return nullptr;

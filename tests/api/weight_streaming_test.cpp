@@ -17,13 +17,10 @@ constexpr int64_t kRows = 4, kWidth = 64;
 constexpr std::array<int64_t, 6> kColumns{64, 128, 32, 96, 64, 8};
 
 // What the emulated GPU tells; of a real one, only the driver knows.
-template <class F>
-F* fake(const char* name) {
-  return reinterpret_cast<F*>(dlsym(dlopen(std::getenv("LATHE_CUDA_DRIVER"), RTLD_NOW), name));
-}
-size_t device_bytes() { return fake<size_t(int)>("fake_cuda_allocated_bytes")(0); }
+size_t device_bytes() { return driver_function<size_t(int)>("fake_cuda_allocated_bytes")(0); }
 void fail_call(const char* function, size_t nth) {
-  fake<void(const char*, size_t, int, int)>("fake_cuda_fail")(function, nth, 2, 0);  // CUDA_ERROR_OUT_OF_MEMORY
+  driver_function<void(const char*, size_t, int, int)>("fake_cuda_fail")(function, nth, 2,
+                                                                         0);  // CUDA_ERROR_OUT_OF_MEMORY
 }
 
 std::vector<float> numbers(size_t count, unsigned seed) {
@@ -208,7 +205,7 @@ TEST_F(WeightStreaming, SuggestsABudgetOfWhatIsFree) {
   ASSERT_TRUE(engine) << logger.last();
   const int64_t all = engine->getStreamableWeightsSize();
   EXPECT_EQ(engine->getWeightStreamingAutomaticBudget(), all);
-  const auto use = fake<void(int, size_t)>("fake_cuda_use_memory");
+  const auto use = driver_function<void(int, size_t)>("fake_cuda_use_memory");
   constexpr size_t kDevice = size_t{16} << 30, kReserve = kDevice / 20;
   use(0, kDevice);
   EXPECT_EQ(engine->getWeightStreamingAutomaticBudget(), 0);
@@ -247,7 +244,8 @@ TEST_F(WeightStreaming, SurvivesFailures) {
       EXPECT_FALSE(context->enqueueV3(nullptr)) << call << nth;
     }
   EXPECT_EQ(run(*context), wanted);
-  EXPECT_GT(fake<size_t(const char*)>("fake_cuda_live")("executable"), 0U);  // copies are captured and replayed, too
+  EXPECT_GT(driver_function<size_t(const char*)>("fake_cuda_live")("executable"),
+            0U);  // copies are captured and replayed, too
 }
 
 TEST_F(WeightStreaming, GoesWithProfilersAuxiliaryStreamsAndSeveralContexts) {

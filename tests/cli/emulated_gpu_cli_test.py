@@ -185,6 +185,15 @@ class EmulatedGpu(unittest.TestCase):
         self.assertIn("'o'", refused.stderr)
         self.assertIn("not quantised", refused.stderr)
 
+    def test_a_driver_that_no_variable_names(self):
+        """As on a machine with a GPU, where Lathe and the API's tests find libcuda.so.1 by its name."""
+        driver = pathlib.Path(self.environment.pop("LATHE_CUDA_DRIVER")).resolve()
+        (pathlib.Path(self.folder.name) / "libcuda.so.1").symlink_to(driver)
+        self.environment |= {"LD_LIBRARY_PATH": self.folder.name, "LATHE_TARGET": "cuda"}
+        self.assertIn("cuda-sm_90", self.run_checked(LATHE, "doctor"))
+        output = self.run_checked(BUILD / "bin/test_api", "--gtest_filter=*EachSetting.*setDeviceMemoryV2")
+        self.assertIn("PASSED  ] 1 test", output)
+
     def test_doctor_sees_the_gpu(self):
         self.assertIn("cuda-sm_90", self.run_checked(LATHE, "doctor"))
 

@@ -15,11 +15,7 @@ namespace nv = nvinfer1;
 inline constexpr auto kDevice = nv::TensorLocation::kDEVICE;
 inline constexpr auto kHost = nv::TensorLocation::kHOST;
 
-// Functions of the driver that the tests run on, emulated or not.
-template <class F>
-F* driver_function(const char* name) {
-  return reinterpret_cast<F*>(dlsym(dlopen(std::getenv("LATHE_CUDA_DRIVER"), RTLD_NOW), name));
-}
+using nv::driver_function;
 
 // The primary context of a GPU.
 class PrimaryGpu {
