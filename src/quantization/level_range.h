@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From what a tensor held over batches to what its 8-bit levels stand for.
+// From what a tensor held over batches to what its levels, integers or floats of 8 bits, stand for.
 #pragma once
 
 #include "base/dtype.h"
@@ -12,7 +12,7 @@ enum class CalibrationMethod : uint8_t { entropy, min_max, percentile };
 struct ActivationLevels {
   CalibrationMethod method = CalibrationMethod::entropy;
   double percentile = 99.99;  // of the magnitudes, in (0, 100]
-  DType type = DType::i8;     // or u8
+  DType type = DType::i8;     // or u8, or f8e4m3fn, which is symmetric
   bool symmetric = true;      // the zero point is 0, of u8 128; else the levels end where the values do
 };
 
@@ -23,5 +23,8 @@ struct LevelScale {
   double low = 0, high = 0;  // the values that are kept; what lies beyond is clipped
 };
 LevelScale scale_of(const Histogram& histogram, const ActivationLevels& how);
+
+// How far the levels of a symmetric scale reach from their zero point.
+double largest_level(DType type);
 
 }  // namespace lathe

@@ -9,7 +9,7 @@
 #include "ops/rules.h"
 #include "passes/pins.h"
 #include "passes/quantization.h"
-#include "quantization/thresholds.h"
+#include "quantization/level_range.h"
 
 namespace lathe {
 namespace {
@@ -120,7 +120,7 @@ size_t channels_of_weights(const ir::Node& product) {
 Result<WeightLevels> levels_of_weights(const Tensor& weights, std::optional<size_t> axis, DType type) {
   constexpr double kMiddle = 128;  // of u8
   std::vector<double> steps = largest_magnitudes(weights, axis);
-  for (double& each : steps) each = each > 0 ? each / kLargestLevel : 1;
+  for (double& each : steps) each = each > 0 ? each / largest_level(type) : 1;
   Dims broadcast(weights.dims().size(), 1);
   if (axis) broadcast[*axis] = weights.dims()[*axis];
   WeightLevels quantized;

@@ -78,10 +78,17 @@ TEST_F(QuantizerTest, Refuses) {
   EXPECT_FALSE(quantizer->addBatch(nullptr, 0));
   expect_error("'image' is not given");
   EXPECT_FALSE(quantizer->addBatch(nullptr, 1));
-  for (const char* options : {"[]", R"({"bits": 4})", R"({"method": "best"})", R"({"percentile": 0})",
-                              R"({"percentile": 101})", R"({"activations": "i4"})", R"({"symmetric": 1})",
-                              R"({"exclude": "x"})", R"({"exclude": [1]})", R"({"exclude": ["nothing"]})"})
+  for (const char* options :
+       {"[]", R"({"bits": 4})", R"({"method": "best"})", R"({"percentile": 0})", R"({"percentile": 101})",
+        R"({"activations": "i4"})", R"({"symmetric": 1})", R"({"activations": "f8e4m3fn"})",
+        R"({"weights": "f8e4m3fn"})", R"({"exclude": "x"})", R"({"exclude": [1]})", R"({"exclude": ["nothing"]})"})
     EXPECT_EQ(text(quantizer->layersJson(options)), "") << options;
+  const std::string floats = R"({"activations": "f8e4m3fn", "weights": "f8e4m3fn")";
+  EXPECT_EQ(text(quantizer->layersJson((floats + R"(, "method": "entropy"})").c_str())), "");
+  expect_error("it must be minmax or percentile");
+  EXPECT_EQ(text(quantizer->layersJson((floats + R"(, "symmetric": false})").c_str())), "");
+  expect_error("have no zero point");
+  EXPECT_NE(text(quantizer->layersJson((floats + "}").c_str())), "") << lastError();
   logger_.text.clear();
   EXPECT_FALSE(add(*quantizer, std::vector<float>(64), "picture"));
   EXPECT_EQ(logger_.text.size(), 1u);

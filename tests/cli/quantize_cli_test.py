@@ -11,6 +11,7 @@ import sys
 import tempfile
 import unittest
 
+import ml_dtypes
 import numpy as np
 import onnx
 import onnxruntime
@@ -38,7 +39,7 @@ def info(name, dims, kind=TensorProto.FLOAT):
 def save(path, nodes, inputs, outputs, constants, opset=17, **options):
     graph = helper.make_graph(nodes, "network", inputs, outputs,
                               [numpy_helper.from_array(np.asarray(value), name) for name, value in constants.items()])
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=9 if opset >= 19 else 8)
     onnx.checker.check_model(model, full_check=True)
     onnx.save(model, path, **options)
 
@@ -166,6 +167,38 @@ class Quantize(unittest.TestCase):
         self.quantize("--per-tensor", data=data)
         tensors = {tensor.name: numpy_helper.to_array(tensor) for tensor in onnx.load(self.out).graph.initializer}
         self.assertEqual(tensors["w1_scale"].shape, ())
+
+    def test_8_bit_floats(self):
+        """Of matrix products: convolutions stay as they are, and so do biases."""
+        self.residual(opset=19)
+        data, feeds = self.batches(3), self.feeds(2)
+        plain = run_onnxruntime(self.model, feeds)
+        for options in ([], ["--per-tensor"], ["--method=percentile"]):
+            self.quantize("--types=f8e4m3fn,f8e4m3fn", *options, data=data)
+            onnx.checker.check_model(self.out, full_check=True)
+            got = run_onnxruntime(self.out, feeds)
+            self.assertLess(np.abs(got - plain).max(), 0.25 * np.abs(plain).max(), options)  # of three bits, after three products
+            self.assertGreater(np.abs(got - plain).max(), 0, options)
+            self.assertLess(np.abs(self.lathe(self.out, feeds) - got).max(), 0.02 * np.abs(plain).max(), options)
+        layers = self.layers()
+        self.assertEqual([name for name, layer in layers.items() if layer["quantized"]], ["dense", "wide"])
+        self.assertIn("matrix products alone", layers["first"]["why"])
+        self.quantize("--types=f8e4m3fn,f8e4m3fn", data=data)
+        dense = self.layers()["dense"]
+        self.assertAlmostEqual(dense["scale"], max(-dense["low"], dense["high"]) / 448, places=7)
+        tensors = {tensor.name: tensor for tensor in onnx.load(self.out).graph.initializer}
+        steps = np.abs(self.constants["w3"]).max(1) / 448
+        np.testing.assert_allclose(numpy_helper.to_array(tensors["w3_scale"]), steps, rtol=1e-6)
+        levels = tensors["w3_quantized"]
+        self.assertEqual(levels.data_type, TensorProto.FLOAT8E4M3FN)
+        expected = (self.constants["w3"] / steps[:, None].astype(np.float32)).astype(ml_dtypes.float8_e4m3fn)
+        self.assertEqual(levels.raw_data, expected.tobytes())
+        self.assertIn("b3", tensors)
+        for options, reason in ((["--method=entropy"], "minmax or percentile"), (["--asymmetric"], "no zero point")):
+            self.assertIn(reason, self.quantize("--types=f8e4m3fn,f8e4m3fn", *options, data=data, status=1))
+        self.residual()
+        self.assertIn("8-bit floats need 19 or later",
+                      self.quantize("--types=f8e4m3fn,f8e4m3fn", data=data, status=1))
 
     def test_excluded(self):
         self.residual()

@@ -40,6 +40,9 @@ TEST(LevelRange, OfBothSigns) {
   EXPECT_EQ(scale_of(histogram, levels(DType::i8, kAsymmetric)).zero_point, 64 - 128);
   EXPECT_EQ(u8.low, -1);
   EXPECT_EQ(u8.high, 3);
+  const LevelScale f8 = scale_of(histogram, levels(DType::f8e4m3fn, kSymmetric));
+  EXPECT_EQ(f8.scale, static_cast<double>(3.0f / 448));
+  EXPECT_EQ(f8.zero_point, 0);
 }
 
 TEST(LevelRange, ZeroIsALevelOfEveryRange) {

@@ -137,7 +137,7 @@ int compare(const CompareCommand& command);
 
 struct QuantizeCommand {
   std::string model, data, output, json;
-  std::string method = "entropy", types = "i8,i8";
+  std::string method, types = "i8,i8";  // "" = the one for the types
   double percentile = 99.99;
   bool asymmetric = false, per_tensor = false;
   std::vector<std::string> exclude;

@@ -157,14 +157,11 @@ class Quantization {
     const size_t comma = command_.types.find(',');
     std::vector<std::string> exclude = command_.exclude;
     exclude.insert(exclude.end(), wide.begin(), wide.end());
-    return Json{{"method", command_.method},
-                {"percentile", command_.percentile},
-                {"activations", command_.types.substr(0, comma)},
-                {"weights", command_.types.substr(comma + 1)},
-                {"symmetric", !command_.asymmetric},
-                {"perChannel", !command_.per_tensor},
-                {"exclude", exclude}}
-        .dump();
+    Json json{{"percentile", command_.percentile},           {"activations", command_.types.substr(0, comma)},
+              {"weights", command_.types.substr(comma + 1)}, {"symmetric", !command_.asymmetric},
+              {"perChannel", !command_.per_tensor},          {"exclude", exclude}};
+    if (!command_.method.empty()) json["method"] = command_.method;
+    return json.dump();
   }
 
   std::vector<std::string> quantized_layers() {

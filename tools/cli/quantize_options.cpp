@@ -6,7 +6,8 @@
 namespace lathe::cli {
 
 void add_quantize(CLI::App& app, std::function<int()>& chosen) {
-  auto* command = app.add_subcommand("quantize", "Write a model of floats as one of 8-bit integers (Q/DQ)");
+  auto* command =
+      app.add_subcommand("quantize", "Write a model of floats as one of 8-bit integers, or 8-bit floats (Q/DQ)");
   auto options = std::make_shared<QuantizeCommand>();
   command->add_option("MODEL", options->model, "The ONNX model")->required();
   command
@@ -17,14 +18,17 @@ void add_quantize(CLI::App& app, std::function<int()>& chosen) {
   command->add_option("-o,--output", options->output, "Where the quantised model goes")->required();
   command
       ->add_option("--method", options->method,
-                   "Which values are kept: entropy (unless given: those that tell most), minmax (all), percentile")
+                   "Which values are kept: entropy (those that tell most; unless given, of integers), minmax (all; "
+                   "unless given, "
+                   "of floats), percentile")
       ->check(CLI::IsMember({"entropy", "minmax", "percentile"}));
   command->add_option("--percentile", options->percentile, "Of --method=percentile; 99.99 unless given")
       ->check(CLI::Range(1e-6, 100.0));
   command
       ->add_option("--types", options->types,
-                   "Of activations and weights: i8,i8 (unless given), u8,i8, i8,u8 or u8,u8; GPUs multiply i8,i8")
-      ->check(CLI::IsMember({"i8,i8", "u8,i8", "i8,u8", "u8,u8"}));
+                   "Of activations and weights: i8,i8 (unless given), u8,i8, i8,u8, u8,u8 or f8e4m3fn,f8e4m3fn; GPUs "
+                   "multiply i8,i8 and, from compute capability 8.9 on, f8e4m3fn,f8e4m3fn")
+      ->check(CLI::IsMember({"i8,i8", "u8,i8", "i8,u8", "u8,u8", "f8e4m3fn,f8e4m3fn"}));
   command->add_flag("--asymmetric", options->asymmetric,
                     "Activations have a zero point that suits their range, rather than the middle of the levels");
   command->add_flag("--per-tensor", options->per_tensor, "One scale for all output channels of weights");
@@ -49,7 +53,8 @@ void add_quantize(CLI::App& app, std::function<int()>& chosen) {
   add_threads(*command, options->settings);
   add_build_options(*command, options->settings, false);
   command->footer(
-      "Conv, MatMul and Gemm with constant weights are quantised: weights by their largest magnitudes, the tensors "
+      "Conv (of integers alone), MatMul and Gemm with constant weights are quantised: weights by their largest "
+      "magnitudes, the tensors "
       "that\n"
       "they multiply by what these hold when the model runs on the data. All names of the model stay. What --target "
       "and\n"
@@ -57,7 +62,8 @@ void add_quantize(CLI::App& app, std::function<int()>& chosen) {
       "Examples:\n"
       "  lathe quantize model.onnx --data samples.npz -o model-int8.onnx\n"
       "  lathe quantize model.onnx --data pictures -o model-int8.onnx --method=percentile --exclude=head*\n"
-      "  lathe quantize model.onnx --data samples.npz -o model-int8.onnx --accuracyBudget=0.02");
+      "  lathe quantize model.onnx --data samples.npz -o model-int8.onnx --accuracyBudget=0.02\n"
+      "  lathe quantize model.onnx --data samples.npz -o model-fp8.onnx --types=f8e4m3fn,f8e4m3fn");
   command->callback([options, &chosen] { chosen = [options] { return quantize(*options); }; });
 }
 

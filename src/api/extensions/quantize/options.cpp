@@ -20,7 +20,7 @@ bool take_name(const JsonValue& value, std::initializer_list<std::pair<std::stri
 }
 
 bool take_type(const JsonValue& value, DType& into) {
-  return take_name<DType>(value, {{"i8", DType::i8}, {"u8", DType::u8}}, into);
+  return take_name<DType>(value, {{"i8", DType::i8}, {"u8", DType::u8}, {"f8e4m3fn", DType::f8e4m3fn}}, into);
 }
 
 bool take_flag(const JsonValue& value, bool& into) {
@@ -57,7 +57,7 @@ const std::map<std::string_view, Option>& known_options() {
                                               {{"entropy", CalibrationMethod::entropy},
                                                {"minmax", CalibrationMethod::min_max},
                                                {"percentile", CalibrationMethod::percentile}},
-                                              options.activations.method);
+                                              options.method.emplace());
         }}},
       {"percentile",
        {"above 0 and at most 100",
@@ -65,10 +65,10 @@ const std::map<std::string_view, Option>& known_options() {
           return take_percentile(value, options.activations.percentile);
         }}},
       {"activations",
-       {"i8 or u8",
+       {"i8, u8 or f8e4m3fn",
         [](const JsonValue& value, QuantizeOptions& options) { return take_type(value, options.activations.type); }}},
       {"weights",
-       {"i8 or u8",
+       {"i8, u8 or f8e4m3fn",
         [](const JsonValue& value, QuantizeOptions& options) { return take_type(value, options.weights); }}},
       {"symmetric",
        {"true or false", [](const JsonValue& value,
@@ -81,6 +81,24 @@ const std::map<std::string_view, Option>& known_options() {
         [](const JsonValue& value, QuantizeOptions& options) { return take_texts(value, options.exclude); }}},
   };
   return known;
+}
+
+// Entropy compares levels that are equally far from each other, as those of floats are not; nor have these zero points.
+Result<> settle_levels(QuantizeOptions& options) {
+  const bool is_float = is_factor_float8(options.activations.type);
+  using Method = CalibrationMethod;
+  options.activations.method = options.method.value_or(is_float ? Method::min_max : Method::entropy);
+  if (is_float != is_factor_float8(options.weights))
+    return fail(ErrorCode::invalid_argument, "activations of {} and weights of {}: both are integers, or both {}",
+                name_of(options.activations.type), name_of(options.weights), name_of(DType::f8e4m3fn));
+  if (is_float && options.activations.method == Method::entropy)
+    return fail(ErrorCode::invalid_argument,
+                "method entropy is for levels of integers; of {} it must be minmax or percentile",
+                name_of(options.activations.type));
+  if (is_float && !options.activations.symmetric)
+    return fail(ErrorCode::invalid_argument, "levels of {} have no zero point: they must be symmetric",
+                name_of(options.activations.type));
+  return {};
 }
 
 }  // namespace
@@ -96,6 +114,7 @@ Result<QuantizeOptions> parse_options(const char* text) {
       return fail(ErrorCode::invalid_argument, "option '{}' is {}; it must be {}", key, value.json().text(),
                   known->second.values);
   }
+  LATHE_TRY(settle_levels(options));
   return options;
 }
 

@@ -2,6 +2,7 @@
 // Options of IQuantizer.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,7 @@ namespace lathe::api::quantize {
 
 struct QuantizeOptions {
   ActivationLevels activations;
+  std::optional<CalibrationMethod> method;  // unless given, all values of floats and entropy of integers
   DType weights = DType::i8;
   bool per_channel = true;
   std::vector<std::string> exclude;

@@ -173,6 +173,8 @@ Result<std::vector<Decision>> Quantizer::decide(const QuantizeOptions& options) 
       unused.erase(pattern);
       if (decision.is_quantized()) decision.why = fmt::format("'{}' is excluded", pattern);
     }
+    if (is_factor_float8(options.weights) && layer.op == "Conv" && decision.is_quantized())
+      decision.why = "targets multiply 8-bit floats in matrix products alone";
     if (layer.tensor.empty() || batches_ == 0) continue;
     const Histogram& histogram = calibration_->histograms().at(layer.tensor);
     decision.scale = scale_of(histogram, options.activations);
@@ -205,14 +207,17 @@ Result<Json> Quantizer::layers(const char* text) const {
 }
 
 Result<> Quantizer::check_opset(const QuantizeOptions& options) const {
-  const int64_t needed = options.per_channel ? 13 : 10;
+  const bool is_float = is_factor_float8(options.weights);
+  const int64_t needed = is_float ? 19 : options.per_channel ? 13 : 10;
   for (const onnx::OpsetImport& opset : model_.opset_imports)
     if (onnx::normal_domain(opset.domain).empty() && opset.version < needed)
       return fail(ErrorCode::opset_unsupported,
-                  "the model is of operator set {}, and scales {} need {} or later: convert it "
-                  "(onnx.version_converter){}",
-                  opset.version, options.per_channel ? "of channels" : "", needed,
-                  opset.version >= 10 ? ", or have one scale for all channels" : "");
+                  "the model is of operator set {}, and {} need {} or later: convert it (onnx.version_converter){}",
+                  opset.version,
+                  is_float              ? "levels that are 8-bit floats"
+                  : options.per_channel ? "scales of channels"
+                                        : "levels",
+                  needed, !is_float && opset.version >= 10 ? ", or have one scale for all channels" : "");
   return {};
 }
 
@@ -237,7 +242,7 @@ Result<> Quantizer::quantize_layer(onnx::QdqWriter& writer, const Decision& deci
   const double zero = options.weights == DType::u8 ? 128 : 0;
   const auto axis = channels ? std::optional<int64_t>(*channels) : std::nullopt;
   LATHE_TRY(writer.replace(layer.node, 1, weights.levels, weights.scales, zero, axis));
-  if (!layer.bias) return {};
+  if (!layer.bias || is_factor_float8(options.weights)) return {};  // sums of floats are floats
   std::vector<double> scales = to_doubles(weights.scales);
   for (double& scale : scales) scale = static_cast<double>(static_cast<float>(scale * decision.scale.scale));
   LATHE_ASSIGN(const std::optional<Tensor> bias, bias_levels(*layer.bias, scales));
