@@ -13,15 +13,14 @@ namespace lathe {
 // not change meanwhile.
 //
 // Options are nullptr or a JSON object:
-//   {"method": "entropy",      which values are kept: those that tell most ("entropy"; of integers), all ("minmax";
-//   what
-//                              floats have unless told), or a percentile of
-//    "percentile": 99.99,      the magnitudes ("percentile"), in (0, 100]
-//    "activations": "i8",      or "u8", or "f8e4m3fn", with weights of that (MatMul and Gemm alone; operator set 19)
-//    "weights": "i8",          or "u8", or "f8e4m3fn"
-//    "symmetric": true,        activations have the zero point 0, of u8 128; else one that suits their range
-//    "perChannel": true,       a scale for each output channel of the weights, rather than one
-//    "exclude": ["head*"]}     layers that stay in floats: names or operators, with one * each at most
+//   {"method": "entropy",     values that are kept: those that tell most ("entropy"), all ("minmax"), or a percentile
+//                             ("percentile") of the magnitudes. Unless given, minmax of f8e4m3fn, which has no entropy
+//    "percentile": 99.99,     in (0, 100]
+//    "activations": "i8",     or "u8"; or "f8e4m3fn", of both: MatMul and Gemm alone, from operator set 19 on
+//    "weights": "i8",
+//    "symmetric": true,       activations have the zero point 0, of u8 128; else one that suits their range
+//    "perChannel": true,      a scale for each output channel of the weights, rather than one
+//    "exclude": ["head*"]}    layers that stay in floats: names or operators, with one * each at most
 // Names that are not listed are refused, and so are exclusions that exclude nothing.
 class IQuantizer {
  public:

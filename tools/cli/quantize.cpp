@@ -157,9 +157,13 @@ class Quantization {
     const size_t comma = command_.types.find(',');
     std::vector<std::string> exclude = command_.exclude;
     exclude.insert(exclude.end(), wide.begin(), wide.end());
-    Json json{{"percentile", command_.percentile},           {"activations", command_.types.substr(0, comma)},
-              {"weights", command_.types.substr(comma + 1)}, {"symmetric", !command_.asymmetric},
-              {"perChannel", !command_.per_tensor},          {"exclude", exclude}};
+    Json json;
+    json["percentile"] = command_.percentile;
+    json["activations"] = command_.types.substr(0, comma);
+    json["weights"] = command_.types.substr(comma + 1);
+    json["symmetric"] = !command_.asymmetric;
+    json["perChannel"] = !command_.per_tensor;
+    json["exclude"] = std::move(exclude);
     if (!command_.method.empty()) json["method"] = command_.method;
     return json.dump();
   }
