@@ -304,11 +304,14 @@ class Grouper {
       }
   }
 
-  // What slices are computed of, and moved, before they are written into a cache.
+  // What slices are computed of, and moved, before they are written into a cache, of which they read nothing.
   void join_updates() {
     for (const auto& node : graph_.nodes()) {
       if (!node->is(OpKind::tensor_scatter) || stands_alone(*node) || refused_.has_producer(*node, 1)) continue;
-      std::optional<Region> update = update_before(*node, order_, may_join_);
+      const auto may_join = [&](const Node& before) {
+        return may_join_(before) && std::ranges::count(before.inputs(), node->input(0)) == 0;
+      };
+      std::optional<Region> update = update_before(*node, order_, may_join);
       if (!update) continue;
       Region region = region_alone(*node, order_.symbols);
       region.kind = RegionKind::kernel;

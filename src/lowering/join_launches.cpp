@@ -186,13 +186,14 @@ class Joiner {
     return std::ranges::all_of(launch.grid, [&](const Expr& extent) { return extent.range(ranges_).max <= 1; });
   }
 
-  // Whether one writes what the other reads or writes.
+  // Whether one writes what the other reads or writes, as what is behind a copy does where the copy is left out
+  // (plan/aliased_bindings.h).
   bool depends(const Group& a, const Group& b) const {
     return std::ranges::any_of(a.steps, [&](uint32_t i) {
       return std::ranges::any_of(b.steps, [&](uint32_t j) {
         const Step &first = plan_.steps[i], &second = plan_.steps[j];
         return touch(first.outputs, second.inputs) || touch(first.outputs, second.outputs) ||
-               touch(first.inputs, second.outputs);
+               touch(first.inputs, second.outputs) || (second.is<plan::Copy>() && touch(first.inputs, second.inputs));
       });
     });
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Caches that the application keeps: network inputs of which a part is replaced, and which are network outputs then.
 #include <algorithm>
+#include <unordered_set>
 
 #include "lowering/region_lowering.h"
 
@@ -9,12 +10,40 @@ namespace lathe {
 using plan::StorageKind;
 using plan::TensorId;
 
-// Nothing else reads what was there before, so that the application may bind one address to both.
+namespace {
+
+bool needs(const ir::Node& node, const ir::Node& other) {
+  std::unordered_set<const ir::Node*> seen;
+  std::vector<const ir::Node*> left = {&node};
+  while (!left.empty()) {
+    const ir::Node* next = left.back();
+    left.pop_back();
+    if (next == &other) return true;
+    for (const ir::Value* input : next->inputs())
+      if (input && input->producer() && seen.insert(input->producer()).second) left.push_back(input->producer());
+  }
+  return false;
+}
+
+// Whether nothing reads the op's first input later than the op itself: gathers do before it that it needs, in steps of
+// their own.
+bool is_read_last(const Region& region) {
+  const ir::Node& node = *region.root;
+  const auto is_before = [&](const ir::Use& use) {
+    if (use.node == &node) return use.index == 0;
+    return use.node->is(OpKind::gather) && std::ranges::count(region.nodes, use.node) == 0 && needs(node, *use.node);
+  };
+  return std::ranges::all_of(node.input(0)->uses(), is_before);
+}
+
+}  // namespace
+
+// Nothing reads later what was there before, so that the application may bind one address to both.
 bool RegionLowering::may_be_in_place(const Region& region) {
   const ir::Node& node = *region.root;
   if (!node.has_trait(kUpdates)) return false;
   const ir::Value *before = node.input(0), *after = node.output(0);
-  if (!before->has_single_use() || before->content()) return false;
+  if (!is_read_last(region) || before->content()) return false;
   const plan::TensorDesc from = tensors_[tensors_.tensor_of(before)], to = tensors_[tensors_.tensor_of(after)];
   const size_t inputs = graph_.inputs().size();  // their bindings come first
   return from.storage == StorageKind::binding && from.index < inputs && to.storage == StorageKind::binding &&

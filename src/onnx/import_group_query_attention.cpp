@@ -6,6 +6,7 @@
 
 #include "base/seen_keys.h"
 #include "compose/count_up.h"
+#include "onnx/cache_levels.h"
 #include "onnx/heads.h"
 #include "onnx/importer.h"
 #include "onnx/plugin_dims.h"
@@ -49,8 +50,12 @@ class GroupQueryAttention {
     find_places();
     ir::Value* places = prepared_.turns() && c_.has(kPositions) ? c_.input(kPositions) : places_;
     q_ = prepared_.queries(q_, places), k_ = prepared_.keys(k_, places);
-    write(k_, kPastKey, 1);
-    write(v_, kPastValue, 2);
+    const DType type = q_->dtype();
+    const CacheLevels keys(c_, "k", c_.input(kPastKey), kKeyScale, grouped_.of_keys, type),
+        values(c_, "v", c_.input(kPastValue), kValueScale, grouped_.of_keys, type);
+    if (c_.failed()) return;
+    write(k_, keys, kPastKey, 1);
+    write(v_, values, kPastValue, 2);
     ir::Value* mask = mask_of_keys();
     std::vector<ir::Value*> inputs{q_, k_, v_};
     if (mask || has_sink_) inputs.push_back(mask);
@@ -69,8 +74,8 @@ class GroupQueryAttention {
   }
 
   void refuse() {
-    refuse_quantized_cache(c_, kKeyScale, kValueScale);
-    c_.ignore({"kv_cache_bit_width"});
+    if (const int64_t bits = c_.integer("kv_cache_bit_width", 0); bits != 8 && bits != 0)
+      c_.unsupported("kv_cache_bit_width {} is not supported; give a cache of 8 bits or of floats", bits);
     if (c_.flag("sliding_window_cache", false))
       c_.unsupported("sliding_window_cache is not supported; give a cache of all tokens with local_window_size");
     if (c_.integer("qk_output", 0) != 0 || c_.wants(3))
@@ -108,7 +113,7 @@ class GroupQueryAttention {
   }
 
   // New rows x become those of the cache up to the longest sequence; the whole cache is an output.
-  void write(ir::Value*& x, Inputs past, size_t output) {
+  void write(ir::Value*& x, const CacheLevels& levels, Inputs past, size_t output) {
     if (!c_.has(past)) {
       if (c_.wants(output)) c_.pass_on(output, to_slot(x));
       return;
@@ -119,9 +124,9 @@ class GroupQueryAttention {
     cache = c_.add(PadAttrs{}, {cache, pads, c_.scalar_like(0, cache), c_.ints({2})});
     TensorScatterAttrs attributes;
     attributes.axis = 2;
-    cache = c_.add(attributes, {cache, x, first_});
+    cache = c_.add(attributes, {cache, levels.levels(x), first_});
     c_.set_output(output, cache);
-    x = c_.add(SliceAttrs{}, {cache, c_.ints({0}), total_, c_.ints({2}), c_.ints({1})});
+    x = levels.floats(c_.add(SliceAttrs{}, {cache, c_.ints({0}), total_, c_.ints({2}), c_.ints({1})}));
   }
 
   // Which keys queries see, as booleans or as what is added to the scores; null where the attention says it.

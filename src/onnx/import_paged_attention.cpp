@@ -5,6 +5,8 @@
 // indices that lie outside: on a CPU the run fails, on a GPU zeros are read and nothing is written.
 #include "compose/count_up.h"
 #include "compose/paged_cache.h"
+#include "onnx/cache_levels.h"
+#include "onnx/element_type.h"
 #include "onnx/heads.h"
 #include "onnx/importer.h"
 #include "onnx/plugin_dims.h"
@@ -52,13 +54,15 @@ class PagedAttention {
     find_places();
     ir::Value* places = c_.unsqueeze(places_, {0});
     q_ = prepared_.queries(q_, places), k_ = prepared_.keys(k_, places);
-    ir::Value* slots = slots_of_tokens();
-    ir::Value *keys = write(kKeyCache, k_, slots, 1), *values = write(kValueCache, v_, slots, 2);
+    const CacheLevels keys = levels_of("k", kKeyCache, kKeyScale), values = levels_of("v", kValueCache, kValueScale);
+    if (c_.failed()) return;
+    slots_ = c_.has(kSlots) ? given_slots() : slots_of_tokens();
+    ir::Value *key_pool = write(kKeyCache, keys.levels(k_), 1), *value_pool = write(kValueCache, values.levels(v_), 2);
     // As many tokens as sequences are mostly one of each, and a sequence each for attention, whosever they are.
     const bool is_step = c_.dim(c_.input(kQuery), 0) == c_.dim(c_.input(kPast), 0);
     const Rows rows = is_step ? rows_of_tokens() : rows_of_sequences();
-    std::vector<ir::Value*> inputs{rows.queries, read_blocks(c_, keys, rows.table),
-                                   read_blocks(c_, values, rows.table)};
+    std::vector<ir::Value*> inputs{rows.queries, keys.floats(read_blocks(c_, key_pool, rows.table)),
+                                   values.floats(read_blocks(c_, value_pool, rows.table))};
     inputs.push_back(visible_to(rows));
     if (c_.has(kSink)) inputs.push_back(c_.reshape(c_.input(kSink), {grouped_.of_queries}));
     ir::Value* y = merge_heads(c_, c_.add(grouped_.attributes, std::move(inputs)));
@@ -83,10 +87,6 @@ class PagedAttention {
   }
 
   void refuse() {
-    refuse_quantized_cache(c_, kKeyScale, kValueScale);
-    for (const char* type : {"k_cache_dtype", "v_cache_dtype"})
-      if (const std::string name = c_.string(type, ""); !name.empty() && name != "float16" && name != "bfloat16")
-        c_.unsupported("{} '{}' is not supported; give a cache of floats", type, name);
     if (c_.string("kv_cache_layout", "SEPARATE") != "SEPARATE")
       c_.unsupported("kv_cache_layout '{}' is not supported; give a cache of keys and one of values",
                      c_.string("kv_cache_layout", ""));
@@ -95,22 +95,18 @@ class PagedAttention {
     if (c_.integer("rotary_offset", 0) != 0)
       c_.unsupported("rotary_offset {} is not supported; the first elements of a head turn",
                      c_.integer("rotary_offset", 0));
-    if (c_.has(kSlots)) c_.unsupported("slot_mapping is not supported; new tokens follow those of their sequence");
     if (c_.has(kKey) != c_.has(kValue)) c_.invalid("key and value are given together or not at all");
   }
 
   // q, k and v: [1, heads, tokens, size].
   void read_heads() {
-    ir::Value* query = c_.require(kQuery);
+    c_.require(kQuery);
     for (const size_t i : {kQuery, kKey, kValue})
       if (c_.has(i)) require_rank(c_, i, c_.input(i), "tokens, size");
     for (const size_t i : {kKeyCache, kValueCache}) {
       ir::Value* cache = c_.require(i);
       if (c_.failed()) return;
       require_rank(c_, i, cache, "blocks, block size, heads, size");
-      if (cache->dtype() != query->dtype())
-        c_.unsupported("{} is {}, but the query is {}; give a cache of the query's type",
-                       i == kKeyCache ? "key_cache" : "value_cache", name_of(cache->dtype()), name_of(query->dtype()));
     }
     if (c_.failed()) return;
     const auto whole = [&](size_t i) { return c_.has(i) ? c_.unsqueeze(c_.input(i), {0}) : nullptr; };
@@ -175,9 +171,38 @@ class PagedAttention {
     return c_.concat({c_.unsqueeze(number, {1}), c_.unsqueeze(c_.binary(Op::mod, places_, block_), {1})}, 1);
   }
 
-  ir::Value* write(Inputs cache, ir::Value* heads, ir::Value* slots, size_t output) {
-    ir::Value* rows = c_.squeeze(c_.transpose(heads, {0, 2, 1, 3}), {0});
-    ir::Value* written = write_to_blocks(c_, c_.input(cache), rows, slots);
+  // [tokens, 2], of numbers that count through all blocks. Tokens whose number is below 0 are not written: each repeats
+  // what the first of the others writes, or, where there are none, what is in the pool at the beginning of a block.
+  ir::Value* given_slots() {
+    ir::Value *tokens = c_.shape_of(c_.input(kQuery), 0, 1), *numbers = c_.cast(c_.input(kSlots), DType::i64);
+    numbers = c_.require_shape("slot_mapping", numbers, tokens, "one for each token");
+    ir::Value* is_written = c_.binary(Op::greater_equal, numbers, c_.integer_scalar(0));
+    ir::Value* written = c_.concat({c_.select(is_written, tokens_, tokens), tokens}, 0);
+    ir::Value* first = c_.reduce(ReduceOp::min, written, {0});
+    none_written_ = c_.binary(Op::equal, first, tokens);
+    writers_ = c_.select(c_.binary(Op::logical_or, is_written, none_written_), tokens_, first);
+    ir::Value* some = c_.concat({c_.reshape(table_, {-1}), c_.filled(0, table_->dtype(), {1})}, 0);
+    spare_ = c_.cast(c_.slice(some, 0, 0, 1), DType::i64);
+    numbers = c_.select(none_written_, c_.mul(spare_, block_), c_.gather(numbers, writers_, 0));
+    return c_.concat(
+        {c_.unsqueeze(c_.divide(numbers, block_), {1}), c_.unsqueeze(c_.binary(Op::mod, numbers, block_), {1})}, 1);
+  }
+
+  CacheLevels levels_of(const char* side, Inputs cache, Inputs scale) {
+    const DType type = c_.input(cache)->dtype();
+    const std::string attribute = fmt::format("{}_cache_dtype", side), name = c_.string(attribute, "");
+    if (!name.empty() && name != name_of(from_dtype(type)))
+      c_.unsupported("{} '{}' is not supported for a cache of {}", attribute, name, name_of(type));
+    return {c_, side, c_.input(cache), scale, grouped_.of_keys, q_->dtype()};
+  }
+
+  ir::Value* write(Inputs cache, ir::Value* heads, size_t output) {
+    ir::Value *pool = c_.input(cache), *rows = c_.squeeze(c_.transpose(heads, {0, 2, 1, 3}), {0});
+    if (writers_) {
+      ir::Value* spare = c_.squeeze(c_.slice(c_.gather(pool, spare_, 0), 1, 0, 1), {1});
+      rows = c_.select(c_.unsqueeze(none_written_, {1, 2}), spare, c_.gather(rows, writers_, 0));
+    }
+    ir::Value* written = write_to_blocks(c_, pool, rows, slots_);
     c_.set_output(output, written);
     return written;
   }
@@ -231,7 +256,10 @@ class PagedAttention {
             *lengths_ = nullptr, *shift_ = nullptr;
   ir::Value *table_ = nullptr, *block_ = nullptr, *blocks_ = nullptr;
   ir::Value *tokens_ = nullptr, *sequences_ = nullptr, *places_ = nullptr;  // of tokens: their numbers, and others
-  ir::Value* queries_ = nullptr;                                            // of a sequence, at most
+  ir::Value* slots_ = nullptr;
+  // With given slots: whether no token is written, whose row each token writes, and a block; else null.
+  ir::Value *none_written_ = nullptr, *writers_ = nullptr, *spare_ = nullptr;
+  ir::Value* queries_ = nullptr;  // of a sequence, at most
 };
 
 }  // namespace

@@ -62,14 +62,6 @@ GroupedHeads read_grouped_heads(NodeContext& c) {
   return grouped;
 }
 
-void refuse_quantized_cache(NodeContext& c, size_t key_scale, size_t value_scale) {
-  for (const char* type : {"k_quant_type", "v_quant_type"})
-    if (c.string(type, "NONE") != "NONE")
-      c.unsupported("{} '{}' is not supported; give a cache of floats", type, c.string(type, ""));
-  if (c.has(key_scale) || c.has(value_scale))
-    c.unsupported("k_scale and v_scale are not supported; give a cache of floats");
-}
-
 std::optional<AttentionHeads> read_heads_of(NodeContext& c, const AttentionHeads& rows, GroupedHeads& grouped) {
   const int64_t heads = grouped.of_queries, shared = grouped.of_keys, all = rows.k ? heads : heads + 2 * shared;
   const std::optional<int64_t> width = c.dim(rows.q, 2).as_constant();

@@ -19,8 +19,6 @@ struct GroupedHeads {
   AttentionAttrs attributes;  // as far as the operators have them alike: scale, 0 until heads are read, and softcap
 };
 GroupedHeads read_grouped_heads(NodeContext& c);
-// Caches of other types than floats; the arguments are numbers of inputs.
-void refuse_quantized_cache(NodeContext& c, size_t key_scale, size_t value_scale);
 // Heads of rows [batch, tokens, size] that lie next to each other: those of keys and values lie behind those of queries
 // where `rows` has no keys and values (null). A scale of 0 becomes the inverse root of their size. nullopt after an
 // error.

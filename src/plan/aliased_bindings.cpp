@@ -18,12 +18,6 @@ bool is_whole(const Plan& plan, TensorId id, bool is_input) {
          tensor.dims == plan.tensors[plan.bindings[tensor.index].tensor].dims;
 }
 
-bool is_read_once(const Plan& plan, uint32_t binding) {
-  return std::count_if(plan.steps.begin(), plan.steps.end(), [&](const Step& step) {
-           return reads_binding(plan, step, [binding](uint32_t read) { return read == binding; });
-         }) == 1;
-}
-
 }  // namespace
 
 std::optional<uint32_t> aliased_input(const Plan& plan, uint32_t output) {
@@ -34,7 +28,10 @@ std::optional<uint32_t> aliased_input(const Plan& plan, uint32_t output) {
     const uint32_t input = plan.tensors[copy->inputs[0]].index;
     const bool is_changed =
         std::any_of(copy + 1, plan.steps.end(), [&](const Step& step) { return has(step.outputs, copied); });
-    if (plan.tensors[copied].index == output && is_changed && is_read_once(plan, input)) return input;
+    const bool is_read_later = std::any_of(copy + 1, plan.steps.end(), [&](const Step& step) {
+      return reads_binding(plan, step, [input](uint32_t read) { return read == input; });
+    });
+    if (plan.tensors[copied].index == output && is_changed && !is_read_later) return input;
   }
   return std::nullopt;
 }

@@ -8,8 +8,8 @@
 
 namespace lathe::plan {
 
-// The input binding of which output binding `output` is a copy that a later step changes in place; nothing else reads
-// that input, so that the copy may be left out where the application binds one address to both.
+// The input binding of which output binding `output` is a copy that a later step changes in place; nothing reads that
+// input after the copy, so that the copy may be left out where the application binds one address to both.
 std::optional<uint32_t> aliased_input(const Plan& plan, uint32_t output);
 
 }  // namespace lathe::plan

@@ -12,7 +12,7 @@ import onnxruntime
 from onnx import TensorProto, helper
 from runtime_nodes import LATHE, Operand, RuntimeNodes, weights
 
-FLOAT, HALF = TensorProto.FLOAT, TensorProto.FLOAT16
+FLOAT, HALF, INT8 = TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.INT8
 HEADS, SHARED, SIZE = 4, 2, 16
 # Sequences of the first prompt have one length: what padded queries see is not defined.
 PROMPT = [dict(batch=2, length=7, total=7), dict(batch=1, length=1, total=1), dict(batch=3, length=12, total=12)]
@@ -127,6 +127,14 @@ class GroupQueryAttention(RuntimeNodes):
         for sizes, past in ((PROMPT, NONE), (GROWING, PAST)):
             self.attend(sizes, [half(x) for x in PACKED], [half(x) for x in past], outputs=[HALF] * 3)
 
+    def test_caches_of_8_bits(self):
+        past = [Operand("batch", SHARED, "past", SIZE, make=lambda dims, at, random: random.integers(-128, 128, dims), dtype=np.int8)] * 2
+        for kind, dims in (("PER_TENSOR", (1,)), ("PER_CHANNEL", (SHARED, 1, SIZE))):
+            scales = [weights(*dims, make=lambda dims, at, random: random.uniform(0.01, 0.03, dims)) for _ in range(2)]
+            for sizes in (GROWING, BUFFER):
+                self.attend(sizes, past=past, others=scales, outputs=[FLOAT, INT8, INT8], k_quant_type=kind,
+                            v_quant_type=kind, kv_cache_bit_width=8)
+
     def test_sizes_are_inputs(self):
         """Of one engine for each, as its dimensions are those of the value of an input."""
         for sizes in BUFFER + GROWING:
@@ -155,7 +163,8 @@ class GroupQueryAttention(RuntimeNodes):
             self.refuse("GroupQueryAttention", given, text, sizes=at, outputs=outputs, before=BEFORE, inner=INNER,
                         **{"num_heads": HEADS, "kv_num_heads": SHARED, **attributes})
         refuse("num_heads is 4, expected a multiple of kv_num_heads, 3", kv_num_heads=3)
-        refuse("k_quant_type 'PER_TENSOR' is not supported; give a cache of floats", k_quant_type="PER_TENSOR")
+        refuse("k_scale is given with k_quant_type PER_TENSOR or PER_CHANNEL, and not without", k_quant_type="PER_TENSOR")
+        refuse("kv_cache_bit_width 4 is not supported; give a cache of 8 bits or of floats", kv_cache_bit_width=4)
         refuse("sliding_window_cache is not supported; give a cache of all tokens", sliding_window_cache=1, local_window_size=4)
         refuse("output_qk is not supported", outputs=4, qk_output=1)
         refuse("do_rotary needs cos_cache and sin_cache", do_rotary=1)

@@ -5,11 +5,12 @@ Tables name blocks in random order; what sequences do not use of them is garbage
 import re
 import unittest
 
+import ml_dtypes
 import numpy as np
 from onnx import TensorProto
 from runtime_nodes import Operand, RuntimeNodes, weights
 
-HALF = TensorProto.FLOAT16
+FLOAT, HALF, INT8, FLOAT8 = TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.INT8, TensorProto.FLOAT8E4M3FN
 HEADS, SHARED, SIZE, BLOCK = 4, 2, 16, 16
 # (past, new tokens) of each sequence; lengths end within blocks and at their ends.
 PROMPTS = [[(0, 7)], [(0, 16), (0, 5)], [(0, 1), (0, 33), (0, 0), (0, 15)]]
@@ -17,9 +18,11 @@ MIXED = [[(37, 1), (0, 20)], [(15, 1)], [(16, 1), (31, 3), (5, 0), (0, 2)]]
 STEPS = [[(37, 1), (0, 1)], [(15, 1)], [(16, 1), (31, 1), (40, 1)]]
 
 
-def batch(sequences, block=BLOCK, table=3, blocks=14):
+def batch(sequences, block=BLOCK, table=3, blocks=14, written=1):
+    """`written`: how many of the tokens have a slot, of those that are given."""
     past, new = zip(*sequences) if sequences else ((), ())
-    return dict(sequences=len(past), ends=len(past) + 1, tokens=sum(new), table=table, blocks=blocks, past=past, new=new, block=block)
+    return dict(sequences=len(past), ends=len(past) + 1, tokens=sum(new), table=table, blocks=blocks, past=past, new=new, block=block,
+                written=written, seed=len(past))
 
 
 def starts(dims, at, random):
@@ -27,6 +30,7 @@ def starts(dims, at, random):
 
 
 def table(dims, at, random):
+    random = np.random.default_rng(at["seed"])
     order = random.permutation(at["blocks"])
     rows = random.choice([-1, 99, -7, 0], dims)
     for row, past, new in zip(rows, at["past"], at["new"]):
@@ -39,6 +43,14 @@ def pool(dims, at, random):
     values = random.standard_normal(dims)
     values[random.integers(0, dims[0])] *= 100
     return values
+
+
+def slots(dims, at, random):
+    """Those that the table has, which are mostly written."""
+    rows = table((at["sequences"], at["table"]), at, np.random.default_rng(at["seed"]))
+    numbers = [row[place // at["block"]] * at["block"] + place % at["block"]
+               for row, past, new in zip(rows, at["past"], at["new"]) for place in range(past, past + new)]
+    return np.where(random.random(dims) < at["written"], np.reshape(numbers, dims), random.choice([-1, -1, -7], dims))
 
 
 def angles(*dims):
@@ -70,6 +82,18 @@ def attended(q, k, v, places, length, how):
     return np.einsum("hqk,khd->qhd", (e / e.sum(-1, keepdims=True))[..., :length], repeat(v))
 
 
+def of_heads(scale):
+    return scale if scale.size == 1 else scale[:, 0]
+
+
+def levels(rows, dtype, scale):
+    """As a cache of that type has them."""
+    if scale is None:
+        return rows
+    rows = rows.astype(np.float32) / of_heads(scale)
+    return np.clip(np.rint(rows), -128, 127) if dtype == np.int8 else np.clip(rows, -448, 448).astype(dtype)
+
+
 def paged(names, arrays, how):
     """What the operator gives of its inputs."""
     given = dict(zip(names, arrays))
@@ -89,12 +113,16 @@ def paged(names, arrays, how):
             if "cosines" in given:
                 angle = given["cosines"][place], given["sines"][place]
                 q[token], k[token] = turned(q[token], angle, how.get("rotary_interleaved")), turned(k[token], angle, how.get("rotary_interleaved"))
-            keys[numbers[place // block], place % block], values[numbers[place // block], place % block] = k[token], v[token]
+            slot = numbers[place // block] * block + place % block if "slots" not in given else given["slots"][token]
+            if slot >= 0:
+                keys[slot // block, slot % block] = levels(k[token], keys.dtype, given.get("k_scale"))
+                values[slot // block, slot % block] = levels(v[token], values.dtype, given.get("v_scale"))
         length = past + end - begin
         numbers = numbers[: -(-length // block)]
-        whole = lambda pool: pool[numbers].reshape(-1, SHARED, size).astype(np.float64)
+        whole = lambda pool, scale: pool[numbers].reshape(-1, SHARED, size).astype(np.float64) * (1 if scale is None else of_heads(scale))
         if end > begin:
-            y[begin:end] = attended(q[begin:end], whole(keys), whole(values), places, length, {**how, "sink": given.get("sink")})
+            y[begin:end] = attended(q[begin:end], whole(keys, given.get("k_scale")), whole(values, given.get("v_scale")), places, length,
+                                    {**how, "sink": given.get("sink")})
     return [y.reshape(len(y), HEADS * size).astype(given["query"].dtype), keys, values]
 
 
@@ -103,10 +131,10 @@ NAMES = ["query", "key", "value", "key_cache", "value_cache", "starts", "past", 
 
 
 class PagedAttention(RuntimeNodes):
-    def operands(self, block=BLOCK, packed=False, size=SIZE, dtype=np.float32, tokens="tokens", **others):
+    def operands(self, block=BLOCK, packed=False, size=SIZE, dtype=np.float32, tokens="tokens", cache=None, **others):
         widths = [HEADS, SHARED, SHARED] if not packed else [HEADS + 2 * SHARED]
         rows = [Operand(tokens, n * size, dtype=dtype) for n in widths]
-        cache = Operand("blocks", block, SHARED, size, make=pool, dtype=dtype)
+        cache = cache or Operand("blocks", block, SHARED, size, make=pool, dtype=dtype)
         given = dict(zip(NAMES, [*rows, *[None] * (3 - len(rows)), cache, cache]))
         given |= dict(starts=Operand("ends", make=starts, dtype=np.int32),
                       past=Operand("sequences", make=lambda dims, at, random: np.array(at["past"]), dtype=np.int32),
@@ -121,7 +149,7 @@ class PagedAttention(RuntimeNodes):
         operands = self.operands(block, **given)
         names = [name for name, operand in zip(NAMES, operands) if operand]
         sizes = [batch(sequences, block) if isinstance(sequences, list) else sequences for sequences in batches]
-        self.check("PagedAttention", operands, sizes, outputs, attention=1, expected=lambda *arrays: paged(names, arrays, how),
+        self.check("PagedAttention", operands, sizes, outputs, attention=1, opset=19, expected=lambda *arrays: paged(names, arrays, how),
                    num_heads=HEADS, kv_num_heads=SHARED, **how)
 
     def test_prompts(self):
@@ -175,6 +203,24 @@ class PagedAttention(RuntimeNodes):
             operand = Operand(len(bounds), make=lambda dims, at, random: np.array(bounds), dtype=np.int32, constant=True)
             self.attend([sequences], bounds=operand)
 
+    def test_given_slots(self):
+        """Of all tokens, of some and of none."""
+        for sequences, tokens in ((MIXED[0], "tokens"), (MIXED[2], "tokens"), (STEPS[2], "sequences")):
+            sizes = [batch(sequences, written=written) for written in (1, 0.5, 0)] + [batch([], written=0)]
+            self.attend(sizes, tokens=tokens, slots=Operand(tokens, make=slots, dtype=np.int32))
+
+    def test_caches_of_8_bits(self):
+        float8 = ml_dtypes.float8_e4m3fn
+        for kind, dims, dtype, type in (("PER_TENSOR", (1,), np.int8, INT8), ("PER_CHANNEL", (SHARED, 1, SIZE), np.int8, INT8),
+                                        ("PER_TENSOR", (1,), float8, FLOAT8), ("PER_CHANNEL", (SHARED, 1, SIZE), float8, FLOAT8)):
+            cache = Operand("blocks", BLOCK, SHARED, SIZE, make=lambda dims, at, random: random.integers(-128, 128, dims), dtype=dtype)
+            scales = {name: weights(*dims, make=lambda dims, at, random: random.uniform(0.01, 0.03, dims)) for name in ("k_scale", "v_scale")}
+            how = dict(k_quant_type=kind, v_quant_type=kind)
+            self.attend(MIXED[2:], [FLOAT, type, type], cache=cache, how=how, **scales)
+            self.attend(STEPS[2:], [FLOAT, type, type], cache=cache, how=how, tokens="sequences", **scales)
+            self.attend([batch(MIXED[2], written=0.5)], [FLOAT, type, type], cache=cache, how=how,
+                        slots=Operand("tokens", make=slots, dtype=np.int32), **scales)
+
     def test_halves(self):
         self.tolerance = 3e-3
         self.attend(MIXED, [HALF] * 3, dtype=np.float16)
@@ -182,13 +228,14 @@ class PagedAttention(RuntimeNodes):
 
     def test_pools_stay_where_they_are(self):
         """They are copied unless input and output are one address, and nothing else writes them."""
-        model, _ = self.write("PagedAttention", self.operands(), [batch(MIXED[0])], 3, num_heads=HEADS, kv_num_heads=SHARED)
-        engine = self.folder / "model.engine"
-        code, text = self.lathe("build", model, "-o", engine, "--target=cpu", "--buildBudget=0")
-        self.assertEqual(code, 0, text)
-        code, text = self.lathe("inspect", engine)
-        pools = [line.split()[1:3] for line in text.splitlines() if f" ?x{BLOCK}x{SHARED}x{SIZE} " in line and re.match(r" *\d+ ", line)]
-        self.assertEqual(pools, [["copy", "plain"], ["scatter", "scatter"]] * 2, text)
+        for others in (dict(), dict(slots=Operand("tokens", make=slots, dtype=np.int32))):
+            model, _ = self.write("PagedAttention", self.operands(**others), [batch(MIXED[0])], 3, num_heads=HEADS, kv_num_heads=SHARED)
+            engine = self.folder / "model.engine"
+            code, text = self.lathe("build", model, "-o", engine, "--target=cpu", "--buildBudget=0")
+            self.assertEqual(code, 0, text)
+            code, text = self.lathe("inspect", engine)
+            pools = [line.split()[1:3] for line in text.splitlines() if f" ?x{BLOCK}x{SHARED}x{SIZE} " in line and re.match(r" *\d+ ", line)]
+            self.assertEqual(pools, [["copy", "plain"], ["scatter", "scatter"]] * 2, text)
 
     def test_blocks_that_do_not_exist(self):
         """Where they are used, a CPU says so."""
@@ -214,14 +261,18 @@ class PagedAttention(RuntimeNodes):
             self.refuse("PagedAttention", operands, text, sizes=[batch(MIXED[0])], outputs=3,
                         **{"num_heads": HEADS, "kv_num_heads": SHARED, **attributes})
         refuse("num_heads is 4, expected a multiple of kv_num_heads, 3", kv_num_heads=3)
-        refuse("k_quant_type 'PER_TENSOR' is not supported; give a cache of floats", k_quant_type="PER_TENSOR")
-        refuse("v_cache_dtype 'int4' is not supported; give a cache of floats", v_cache_dtype="int4")
+        refuse("k_scale is given with k_quant_type PER_TENSOR or PER_CHANNEL, and not without", k_quant_type="PER_TENSOR")
+        refuse("k_scale is given with k_quant_type PER_TENSOR or PER_CHANNEL, and not without", others=dict(k_scale=weights(1)))
+        refuse("v_quant_type is 'PER_HEAD', expected NONE, PER_TENSOR or PER_CHANNEL", v_quant_type="PER_HEAD")
+        refuse("a quantised k cache of f32 is not supported; give one of int8 or float8e4m3fn", others=dict(k_scale=weights(1)),
+               k_quant_type="PER_TENSOR")
+        refuse("v_cache_dtype 'int4' is not supported for a cache of f32", v_cache_dtype="int4")
         refuse("kv_cache_layout 'LATENT' is not supported", kv_cache_layout="LATENT")
         refuse("rotary_offset 8 is not supported", rotary_offset=8)
         refuse("do_rotary needs cos_cache and sin_cache", do_rotary=1)
         refuse("local_window_size is 0, expected a size, or -1 for none", local_window_size=0)
-        refuse("key_cache is f16, but the query is f32", cache=np.float16)
-        refuse("slot_mapping is not supported", others=dict(slots=Operand("tokens", dtype=np.int32)))
+        refuse("a k cache of f16 beside a query of f32 is not supported without k_quant_type", cache=np.float16)
+        refuse("slot_mapping", others=dict(slots=Operand("tokens", 1, dtype=np.int32)))
         refuse("at most half of 16", others=dict(cosines=angles(48, 16), sines=angles(48, 16)), do_rotary=1)
         refuse("the query has rows of 64, which are not those of 6 heads", num_heads=6)
 
