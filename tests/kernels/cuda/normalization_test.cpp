@@ -10,6 +10,7 @@
 
 namespace lathe::cuda {
 
+const Tactic& group_normalization_tactic();
 const Tactic& normalization_tactic();
 const Tactic& softmax_tactic();
 
@@ -61,6 +62,22 @@ TEST_F(Normalizations, WhatIsRefused) {
   const Operand y = operand(DType::f32, {2, 3});
   EXPECT_EQ(refusal_of(normalization_tactic(), op_problem(layer, {y, operand(DType::f32, {3})}, {y, y})),
             "several results");
+}
+
+TEST_F(Normalizations, GroupsThatAreRefused) {
+  GroupNormalizationAttrs groups;
+  groups.groups = 2;
+  const auto refused = [&](const Operand& x, DType parameters) {
+    const Operand each = operand(parameters, {x.opt_dims[1]});
+    return refusal_of(group_normalization_tactic(), op_problem(groups, {x, each, each}, {x}));
+  };
+  const std::string apart = "channels that do not lie side by side in whole vectors";
+  EXPECT_EQ(refused(operand(DType::f16, {1, 8, 4}), DType::f16), apart);
+  EXPECT_EQ(refused(operand(DType::f64, {1, 8, 4}), DType::f64), "a tensor is f64");
+  const InstanceNormalizationAttrs instance;
+  const Operand x = operand(DType::f16, {1, 8, 4}), each = operand(DType::f16, {8});
+  EXPECT_EQ(refusal_of(group_normalization_tactic(), op_problem(instance, {x, each, each}, {x})),
+            "not a group normalization");
 }
 
 }  // namespace

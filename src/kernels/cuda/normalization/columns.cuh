@@ -7,6 +7,39 @@
 #include "normalization/affine.cuh"
 #include "normalization/statistics.cuh"
 
+// Positions first, first + step, ... of W columns, as many as there are below `end`.
+template <int Kept, int W, int Unroll, class In, int R>
+LATHE_DEVICE void load_strip(const In& x, float (&v)[Unroll][W], long (&c)[R], long first, long end, long step) {
+  LATHE_UNROLL
+  for (int i = 0; i < Unroll; ++i) {
+    if (first + i * step >= end) continue;
+    unflatten_dims<Kept, R - Kept>(x, first + i * step, c);
+    load_values<Kept - 1>(x, c, v[i]);
+  }
+}
+
+// Writes what was loaded, normalised.
+template <int Kept, int W, int Unroll, class In, class Out, class Statistic, class Affine, class Fusion, int R>
+LATHE_DEVICE void store_strip(const In& x, const Out& y, const Statistic& statistic,
+                              const typename Statistic::Factors (&factors)[W], const Affine& affine,
+                              const Fusion& fusion, float (&v)[Unroll][W], long (&c)[R], long first, long end,
+                              long step) {
+  LATHE_UNROLL
+  for (int i = 0; i < Unroll; ++i) {
+    if (first + i * step >= end) continue;
+    unflatten_dims<Kept, R - Kept>(x, first + i * step, c);
+    LATHE_UNROLL
+    for (int j = 0; j < W; ++j) {
+      float element[1] = {v[i][j]};
+      statistic.apply(element, factors[j]);
+      v[i][j] = element[0];
+    }
+    affine.template apply<Kept - 1>(v[i], c);
+    fusion.template apply<Kept - 1, W>(v[i], c, W);
+    store<Kept - 1, W>(y, c, v[i], W);
+  }
+}
+
 // Positions first, first + step, ... below `end` of W columns.
 template <int Kept, int W, int Unroll, class In, class Out, class Statistic, class Affine, class Fusion, int R>
 LATHE_DEVICE void normalize_strip(const In& x, const Out& y, const Statistic& statistic,
@@ -14,26 +47,8 @@ LATHE_DEVICE void normalize_strip(const In& x, const Out& y, const Statistic& st
                                   const Fusion& fusion, long (&c)[R], long first, long end, long step) {
   for (long position = first; position < end; position += Unroll * step) {
     float v[Unroll][W];
-    LATHE_UNROLL
-    for (int i = 0; i < Unroll; ++i) {
-      if (position + i * step >= end) continue;
-      unflatten_dims<Kept, R - Kept>(x, position + i * step, c);
-      load_values<Kept - 1>(x, c, v[i]);
-    }
-    LATHE_UNROLL
-    for (int i = 0; i < Unroll; ++i) {
-      if (position + i * step >= end) continue;
-      unflatten_dims<Kept, R - Kept>(x, position + i * step, c);
-      LATHE_UNROLL
-      for (int j = 0; j < W; ++j) {
-        float element[1] = {v[i][j]};
-        statistic.apply(element, factors[j]);
-        v[i][j] = element[0];
-      }
-      affine.template apply<Kept - 1>(v[i], c);
-      fusion.template apply<Kept - 1, W>(v[i], c, W);
-      store<Kept - 1, W>(y, c, v[i], W);
-    }
+    load_strip<Kept>(x, v, c, position, end, step);
+    store_strip<Kept>(x, y, statistic, factors, affine, fusion, v, c, position, end, step);
   }
 }
 

@@ -4,7 +4,6 @@
 #include "kernels/axes_tactic.h"
 #include "kernels/cuda/row_input.h"
 #include "kernels/cuda/row_shapes.h"
-#include "kernels/cuda/source.h"
 
 namespace lathe::cuda {
 namespace {
@@ -72,21 +71,11 @@ class Writer {
 
   SourceLaunch normalize(std::string_view call, bool from_states) const {
     Source source(header_);
-    const std::string x = declare_row_input(source, problem_, space_);
-    size_t tensor = 2;
-    if (n_.has_scale) source.input(1, space_.view(tensor++), "Scale");
-    if (n_.has_bias) source.input(tensor - 1, space_.view(tensor), "Bias"), ++tensor;
-    source.output(0, space_.view(1), "Y");
-    std::vector<Operand> views;
-    for (size_t i = 0; i < problem_.operands.size(); ++i) views.push_back(space_.view(tensor + i));
-    source.fusion(problem_, space_.view(1), views, tensor - 1);
+    const NormalizedText text = declare_normalized(source, problem_, n_);
     if (from_states) source.workspace("states", 0, n_.statistic.type + "::State");
-    const std::string affine =
-        fmt::format("Affine<{}, {}>{{{}, {}}}", n_.has_scale ? "Scale" : "Absent", n_.has_bias ? "Bias" : "Absent",
-                    n_.has_scale ? "Scale_" : "{}", n_.has_bias ? "Bias_" : "{}");
-    return source.finish(
-        fmt::format("{}({}, Y_, {}{}, {}, fusion_);", call, x, from_states ? "states, " : "", statistic(), affine),
-        grid(), static_cast<uint32_t>(shape_.threads()), shared_bytes());
+    return source.finish(fmt::format("{}({}, Y_, {}{}, {}, fusion_);", call, text.x, from_states ? "states, " : "",
+                                     statistic(), text.affine),
+                         grid(), static_cast<uint32_t>(shape_.threads()), shared_bytes());
   }
 
   const Normalization& n_;
@@ -104,12 +93,7 @@ std::vector<Config> configs(const Problem& problem, const Normalization& normali
 Result<Emission> emit(const Problem& problem, const Normalization& normalization, const Config& config) {
   const auto& shape = config.as<RowShape>();
   const Writer writer(normalization, problem, shape);
-  Emission emission;
-  emission.inputs = {{StepInput::input, 0}};
-  if (normalization.has_scale) emission.inputs.push_back({StepInput::input, 1});
-  if (normalization.has_bias) emission.inputs.push_back({StepInput::input, 2});
-  add_operand_inputs(problem, emission);
-  add_prologue_inputs(problem, 0, emission);
+  Emission emission = inputs_of(problem, normalization);
   if (shape.splits == 1) {
     emission.launches.push_back(writer.whole());
   } else {
@@ -130,6 +114,31 @@ Normalization normalization_along(const Problem& problem, int64_t axis, RowStati
   space.reduce(static_cast<size_t>(axis_from_start(axis, problem.inputs[0])));
   space.simplify();
   return normalization;
+}
+
+Emission inputs_of(const Problem& problem, const Normalization& normalization) {
+  Emission emission;
+  emission.inputs = {{StepInput::input, 0}};
+  if (normalization.has_scale) emission.inputs.push_back({StepInput::input, 1});
+  if (normalization.has_bias) emission.inputs.push_back({StepInput::input, 2});
+  add_operand_inputs(problem, emission);
+  add_prologue_inputs(problem, 0, emission);
+  return emission;
+}
+
+NormalizedText declare_normalized(Source& source, const Problem& problem, const Normalization& normalization) {
+  const auto& [space, statistic, has_scale, has_bias] = normalization;
+  NormalizedText text{declare_row_input(source, problem, space), {}};
+  size_t tensor = 2;
+  if (has_scale) source.input(1, space.view(tensor++), "Scale");
+  if (has_bias) source.input(tensor - 1, space.view(tensor), "Bias"), ++tensor;
+  source.output(0, space.view(1), "Y");
+  std::vector<Operand> views;
+  for (size_t i = 0; i < problem.operands.size(); ++i) views.push_back(space.view(tensor + i));
+  source.fusion(problem, space.view(1), views, tensor - 1);
+  text.affine = fmt::format("Affine<{}, {}>{{{}, {}}}", has_scale ? "Scale" : "Absent", has_bias ? "Bias" : "Absent",
+                            has_scale ? "Scale_" : "{}", has_bias ? "Bias_" : "{}");
+  return text;
 }
 
 Matched match_rows(const Problem& problem, Normalization normalization) {

@@ -4,6 +4,7 @@
 
 #include "kernels/axes_tactic.h"
 #include "kernels/cuda/index_space.h"
+#include "kernels/cuda/source.h"
 #include "tuning/tactic.h"
 
 namespace lathe::cuda {
@@ -24,8 +25,19 @@ struct Normalization {
   bool has_scale = false, has_bias = false;
 };
 
+// Of layer, RMS, instance and group normalization. Rows are the dimensions from first_axis on, and of groups their
+// channels, too.
+Normalization normalization_of(const Problem& problem, const RowNormalization& rows);
 // Of rows along one axis, without scale and bias.
 Normalization normalization_along(const Problem& problem, int64_t axis, RowStatistic statistic);
+
+// What the launches of a normalisation read: x, scale and bias, then what the programs do.
+Emission inputs_of(const Problem& problem, const Normalization& normalization);
+// Declares that and Y; gives the expressions of x and of scale and bias.
+struct NormalizedText {
+  std::string x, affine;
+};
+NormalizedText declare_normalized(Source& source, const Problem& problem, const Normalization& normalization);
 
 Matched match_rows(const Problem& problem, Normalization normalization);
 

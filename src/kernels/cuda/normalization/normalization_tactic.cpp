@@ -15,6 +15,14 @@ Operand channel_column(Operand operand, int rank) {
   return operand;
 }
 
+// x over its p-norm along an axis.
+Normalization p_norm_of(const Problem& problem) {
+  const auto& attrs = problem.attrs<LpNormalizationAttrs>();
+  return normalization_along(problem, attrs.axis, {fmt::format("Norm<{}>", attrs.p), "", 4});
+}
+
+}  // namespace
+
 Normalization normalization_of(const Problem& problem, const RowNormalization& rows) {
   const Operand& x = problem.inputs[0];
   Normalization normalization{IndexSpace(x), statistic_of(rows), problem.has_input(1), problem.has_input(2)};
@@ -30,14 +38,6 @@ Normalization normalization_of(const Problem& problem, const RowNormalization& r
   space.simplify();
   return normalization;
 }
-
-// x over its p-norm along an axis.
-Normalization p_norm_of(const Problem& problem) {
-  const auto& attrs = problem.attrs<LpNormalizationAttrs>();
-  return normalization_along(problem, attrs.axis, {fmt::format("Norm<{}>", attrs.p), "", 4});
-}
-
-}  // namespace
 
 RowStatistic statistic_of(const RowNormalization& rows) {
   if (rows.subtracts_mean) return {"Moments", hexadecimal(rows.epsilon), 12};

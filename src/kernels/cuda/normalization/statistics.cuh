@@ -35,6 +35,20 @@ struct Moments {
     into.mean += distance * weight;
     into.count = count;
   }
+  // Several at once, with one division and no chain of them.
+  template <int N>
+  LATHE_DEVICE_MEMBER State all(const State (&states)[N]) const {
+    State sum = start();
+    LATHE_UNROLL
+    for (const State& state : states) sum.count += state.count, sum.mean += state.count * state.mean;
+    sum.mean = sum.count > 0.0f ? sum.mean / sum.count : 0.0f;
+    LATHE_UNROLL
+    for (const State& state : states) {
+      const float distance = state.mean - sum.mean;
+      sum.squares += state.squares + state.count * distance * distance;
+    }
+    return sum;
+  }
   template <int N, int W>
   LATHE_DEVICE_MEMBER void add(State& state, const float (&v)[N][W]) const {
     bool inside[N];
