@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <array>
 
+#include "ops/rules.h"
+#include "passes/column_matmul.h"
 #include "passes/match.h"
-#include "passes/pins.h"
 #include "passes/rewrite.h"
-#include "passes/stays_packed.h"
 
 namespace lathe {
 namespace {
@@ -17,59 +17,11 @@ namespace {
 using ir::Node;
 using ir::Value;
 
-constexpr int64_t kVector = 8;  // elements that kernels read at once
-
-// x w + bias, of which the sum's elements are only moved afterwards; or x by matrices w of experts.
-struct BiasedMatmul {
-  Node* matmul;
-  size_t axis;                         // of w: its columns
-  const Node* packed;                  // what dequantises w, if it stays packed; null = w is constant
-  std::vector<const Tensor*> weights;  // w, or levels, scales and zero points
-  Value* bias;                         // null = none
-  Value* result;
-  int64_t columns;
-};
-
-// Of w, which nothing else reads, the constants that it is or is made of; empty = others.
-std::vector<const Tensor*> weights_of(const Value* w, const Node* packed) {
-  if (!w->has_single_use()) return {};
-  if (!packed) return w->constant() ? std::vector{w->constant()} : std::vector<const Tensor*>();
-  std::vector<const Tensor*> tensors;
-  for (const Value* input : packed->inputs())
-    if (input) tensors.push_back(input->constant());
-  return tensors;
-}
-
 // Whether what follows is no computation that the matmul's kernel could take in.
 bool is_only_moved(const Value* value) {
   return !value->is_graph_output() && !value->uses().empty() &&
          std::all_of(value->uses().begin(), value->uses().end(),
                      [](const ir::Use& use) { return use.node->has_trait(kView | kStrided); });
-}
-
-// Where w has its columns, if it is such a product.
-std::optional<size_t> columns_axis(const Node& node) {
-  if (node.is(OpKind::matmul) && node.input(1)->rank() == 2 && !node.attrs<MatmulAttrs>().transpose_a)
-    return node.attrs<MatmulAttrs>().transpose_b ? 0 : 1;
-  if (node.is(OpKind::expert_matmul)) return node.attrs<ExpertMatmulAttrs>().transpose_w ? 1 : 2;
-  return std::nullopt;
-}
-
-// By weights that are known, in whole vectors of columns. A weight that others read, too, would be in memory twice.
-std::optional<BiasedMatmul> constant_matmul_of(Node* node, const PassContext& context) {
-  const std::optional<size_t> axis = columns_axis(*node);
-  if (!axis) return std::nullopt;
-  const Value* w = node->input(1);
-  const Node* producer = w->producer();
-  const Node* packed = producer && stays_packed(*producer, context.arithmetic) ? producer : nullptr;
-  const std::vector<const Tensor*> weights = weights_of(w, packed);
-  if (weights.empty() || node->input(0)->constant() || node->input(0)->rank() < 2 || !is_floating(w->dtype()))
-    return std::nullopt;
-  const int64_t columns = weights[0]->dims()[*axis];
-  for (const Tensor* tensor : weights)  // a scale for all columns is none for those of another matrix
-    if (tensor->rank() != w->rank() || tensor->dims()[*axis] != columns) return std::nullopt;
-  if (columns % kVector != 0) return std::nullopt;
-  return BiasedMatmul{node, *axis, packed, weights, nullptr, node->output(), columns};
 }
 
 // The expression's nodes that compute with this value and constants alone, and the one behind them, which reads others.
@@ -113,7 +65,7 @@ std::optional<Halves> halves_of(const Value& y, int64_t columns) {
 }
 
 // Where they meet in an expression.
-std::optional<Halves> meeting_halves(const BiasedMatmul& both) {
+std::optional<Halves> meeting_halves(const ColumnMatmul& both) {
   const std::optional<Halves> halves = halves_of(*both.result, both.columns);
   const Node* meeting = halves ? meeting_point((*halves)[0]) : nullptr;
   return meeting && meeting_point((*halves)[1]) == meeting ? halves : std::nullopt;
@@ -128,48 +80,33 @@ bool alternates(const Value& y) {
   });
 }
 
-// With the constant row that is added, if there is one.
-std::optional<BiasedMatmul> biased_matmul_of(Node* node, const PassContext& context) {
-  std::optional<BiasedMatmul> found = constant_matmul_of(node, context);
-  if (!found || !node->is(OpKind::matmul) || !found->result->has_single_use()) return found;
-  const Node* add = found->result->uses()[0].node;
-  Value* bias = is(add, ElementwiseOp::add) ? add->input(1) : nullptr;
-  const bool is_row = bias && bias->constant() && bias->rank() == 1 && bias->constant()->volume() == found->columns;
-  if (is_row) found->bias = bias, found->result = add->output();
-  return found;
+// Whether constants and moves bring it to levels again, which the matmul's kernel could make.
+bool becomes_levels(const Value* value) {
+  return std::ranges::any_of(value->uses(), [](const ir::Use& use) {
+    const auto is_constant = [&](const Value* input) {
+      return !input || input->content() || input == use.node->input(use.index);
+    };
+    if (use.node->is(OpKind::quantize)) return true;
+    const bool follows = use.node->has_trait(kView | kStrided) ||
+                         (use.node->has_trait(kPointwise) && std::ranges::all_of(use.node->inputs(), is_constant));
+    return follows && use.node->num_outputs() == 1 && becomes_levels(use.node->output());
+  });
 }
 
-std::optional<BiasedMatmul> moved_matmul_of(Node* node, const PassContext& context) {
-  const std::optional<BiasedMatmul> found = biased_matmul_of(node, context);
+std::optional<ColumnMatmul> moved_matmul_of(Node* node, const PassContext& context) {
+  const std::optional<ColumnMatmul> found = changed_matmul_of(node, context);
   if (!found || !node->is(OpKind::matmul)) return std::nullopt;
-  const BiasedMatmul& biased = *found;
-  const bool is_for_pairs = context.arithmetic.paired_columns && (alternates(*biased.result) || meeting_halves(biased));
-  return is_only_moved(biased.result) && !is_for_pairs ? found : std::nullopt;
-}
-
-// Whether one matmul can be both. Each new node stands for all layers that go, so one precision must be pinned for all.
-bool are_alike(const BiasedMatmul& a, const BiasedMatmul& b, PassContext& context) {
-  const std::optional<DType> pin = pinned_precision(*a.matmul, context);
-  for (const Node* node : {a.result->producer(), b.matmul, b.result->producer()})
-    if (pinned_precision(*node, context) != pin) return false;
-  if (!equal(a.matmul->attributes(), b.matmul->attributes()) || a.weights.size() != b.weights.size() ||
-      !a.packed != !b.packed || !a.bias != !b.bias)
-    return false;
-  for (size_t i = 2; i < a.matmul->num_inputs(); ++i)
-    if (a.matmul->input(i) != b.matmul->input(i)) return false;
-  for (size_t i = 0; i < a.weights.size(); ++i) {
-    Dims dims = b.weights[i]->dims();
-    dims[a.axis] = a.columns;
-    if (a.weights[i]->dtype() != b.weights[i]->dtype() || a.weights[i]->dims() != dims) return false;
-  }
-  return !a.packed || equal(a.packed->attributes(), b.packed->attributes());
+  const bool is_for_pairs = context.arithmetic.paired_columns && !multiplies_levels(*node) &&
+                            (alternates(*found->result) || meeting_halves(*found));
+  const bool ends_in_levels = multiplies_levels(*node) && becomes_levels(found->result);
+  return is_only_moved(found->result) && !is_for_pairs && !ends_in_levels ? found : std::nullopt;
 }
 
 // Those of the same left operand, in the order of their uses.
-std::vector<BiasedMatmul> matmuls_like(const BiasedMatmul& first, PassContext& context) {
-  std::vector<BiasedMatmul> matmuls;
+std::vector<ColumnMatmul> matmuls_like(const ColumnMatmul& first, PassContext& context) {
+  std::vector<ColumnMatmul> matmuls;
   for (const ir::Use& use : first.matmul->input(0)->uses())
-    if (const std::optional<BiasedMatmul> other = use.index == 0 ? moved_matmul_of(use.node, context) : std::nullopt)
+    if (const std::optional<ColumnMatmul> other = use.index == 0 ? moved_matmul_of(use.node, context) : std::nullopt)
       if (are_alike(*other, first, context)) matmuls.push_back(*other);
   return matmuls;
 }
@@ -181,37 +118,62 @@ Result<Tensor> joined(const std::vector<Tensor>& tensors, size_t axis) {
   return results[0];
 }
 
-Value* merged(Rewrite& r, const std::vector<BiasedMatmul>& matmuls) {
+// Input `input` of the matmuls' change `change` for the columns of all.
+Result<Tensor> joined_constants(const std::vector<ColumnMatmul>& matmuls, size_t change, size_t input) {
+  const auto constant_of = [&](const ColumnMatmul& matmul) -> const Tensor& {
+    return *matmul.changes[change]->input(input)->constant();
+  };
+  const Tensor& first = constant_of(matmuls[0]);
+  const auto is_first = [&](const ColumnMatmul& matmul) { return identical(constant_of(matmul), first); };
+  if (first.volume() == 1 && std::ranges::all_of(matmuls, is_first)) return first;
+  std::vector<Tensor> rows;
+  for (const ColumnMatmul& matmul : matmuls) {
+    rows.push_back(constant_of(matmul));
+    if (first.volume() != 1) continue;
+    LATHE_ASSIGN(Tensor dims, Tensor::allocate(DType::i64, {1}));
+    from_ints({&matmul.columns, 1}, dims);
+    LATHE_ASSIGN(const std::vector<Tensor> copies, run_op(ExpandAttrs{}, std::array{rows.back(), dims}, 1));
+    rows.back() = copies[0];
+  }
+  return joined(rows, static_cast<size_t>(rows[0].rank() - 1));
+}
+
+Value* merged(Rewrite& r, const std::vector<ColumnMatmul>& matmuls) {
+  const ColumnMatmul& first = matmuls[0];
   std::vector<Value*> weights;
-  for (size_t i = 0; i < matmuls[0].weights.size(); ++i) {
+  for (size_t i = 0; i < first.weights.size(); ++i) {
     std::vector<Tensor> parts;
-    for (const BiasedMatmul& biased : matmuls) parts.push_back(*biased.weights[i]);
-    weights.push_back(r.constant(joined(parts, matmuls[0].axis)));
+    for (const ColumnMatmul& matmul : matmuls) parts.push_back(*matmul.weights[i]);
+    weights.push_back(r.constant(joined(parts, first.axis)));
   }
-  std::vector<Tensor> biases;
-  for (const BiasedMatmul& biased : matmuls) {
-    if (biased.bias) biases.push_back(*biased.bias->constant());
-    r.absorb(biased.matmul);
-    r.absorb(biased.result->producer());
+  for (const ColumnMatmul& matmul : matmuls) {
+    r.absorb(matmul.matmul);
+    for (const Node* change : matmul.changes) r.absorb(change);
   }
-  Value* w = matmuls[0].packed ? r.add(matmuls[0].packed->attributes(), std::move(weights)) : weights[0];
+  Value* w = first.packed ? r.add(first.packed->attributes(), std::move(weights)) : weights[0];
   Value* y = r.add(r.node->attributes(), {r.input(0), w});
-  return biases.empty() ? y : r.plus(y, r.constant(joined(biases, 0)));
+  for (size_t i = 0; i < first.changes.size(); ++i) {
+    std::vector<Value*> inputs{y};
+    for (size_t k = 1; k < first.changes[i]->num_inputs(); ++k)
+      inputs.push_back(r.constant(joined_constants(matmuls, i, k)));
+    y = r.add(first.changes[i]->attributes(), std::move(inputs));
+  }
+  return y;
 }
 
 // The first of them in the graph's order is the first that is asked, so that the new nodes come before all readers.
 Result<bool> merge(Rewrite& r) {
-  const std::optional<BiasedMatmul> first = moved_matmul_of(r.node, r.context);
+  const std::optional<ColumnMatmul> first = moved_matmul_of(r.node, r.context);
   if (!first) return false;
-  const std::vector<BiasedMatmul> matmuls = matmuls_like(*first, r.context);
+  const std::vector<ColumnMatmul> matmuls = matmuls_like(*first, r.context);
   if (matmuls.size() < 2) return false;
   Value* y = merged(r, matmuls);
   int64_t column = 0;
-  for (const BiasedMatmul& biased : matmuls) {
-    Value* part = r.slice(y, -1, column, column + biased.columns);
-    column += biased.columns;
+  for (const ColumnMatmul& matmul : matmuls) {
+    Value* part = r.slice(y, -1, column, column + matmul.columns);
+    column += matmul.columns;
     if (r.failed()) return false;
-    LATHE_TRY(r.graph().replace_uses(biased.result, part));
+    LATHE_TRY(r.graph().replace_uses(matmul.result, part));
   }
   return true;
 }
@@ -230,12 +192,12 @@ Result<Tensor> in_turns(const Tensor& halves, size_t axis) {
 }
 
 // The product by those columns in turn: `parts` are the matrices, of as many columns, or the one of both halves.
-Value* paired(Rewrite& r, const std::vector<BiasedMatmul>& parts) {
-  const BiasedMatmul& first = parts[0];
+Value* paired(Rewrite& r, const std::vector<ColumnMatmul>& parts) {
+  const ColumnMatmul& first = parts[0];
   std::vector<Value*> weights;
   for (size_t i = 0; i < first.weights.size(); ++i) {
     std::vector<Tensor> tensors;
-    for (const BiasedMatmul& part : parts) tensors.push_back(*part.weights[i]);
+    for (const ColumnMatmul& part : parts) tensors.push_back(*part.weights[i]);
     const Result<Tensor> halves = joined(tensors, first.axis);
     weights.push_back(r.constant(halves ? in_turns(*halves, first.axis) : halves));
   }
@@ -258,12 +220,12 @@ Result<bool> replace_by_turns(Rewrite& r, Value* y, const Halves& halves, std::s
 }
 
 Result<bool> pair(Rewrite& r) {
-  const std::optional<BiasedMatmul> a = constant_matmul_of(r.node, r.context);
-  const Node* meeting = a ? meeting_point(a->result) : nullptr;
+  const std::optional<ColumnMatmul> a = constant_matmul_of(r.node, r.context);
+  const Node* meeting = a && !multiplies_levels(*r.node) ? meeting_point(a->result) : nullptr;
   if (!meeting) return false;
   for (const ir::Use& use : r.input(0)->uses()) {
     if (use.index != 0 || use.node == r.node) continue;
-    const std::optional<BiasedMatmul> b = constant_matmul_of(use.node, r.context);
+    const std::optional<ColumnMatmul> b = constant_matmul_of(use.node, r.context);
     if (!b || b->columns != a->columns || !are_alike(*a, *b, r.context) || meeting_point(b->result) != meeting)
       continue;
     return replace_by_turns(r, paired(r, {*a, *b}), {a->result, b->result});
@@ -272,15 +234,15 @@ Result<bool> pair(Rewrite& r) {
 }
 
 Result<bool> pair_halves(Rewrite& r) {
-  const std::optional<BiasedMatmul> both = biased_matmul_of(r.node, r.context);
-  const std::optional<Halves> halves = both ? meeting_halves(*both) : std::nullopt;
+  const std::optional<ColumnMatmul> both = changed_matmul_of(r.node, r.context);
+  const std::optional<Halves> halves = both && !multiplies_levels(*r.node) ? meeting_halves(*both) : std::nullopt;
   if (!halves) return false;
   std::vector<Tensor> biases;
-  if (both->bias) {
+  if (!both->changes.empty()) {
     SplitAttrs in_halves;
     in_halves.axis = 0;
-    LATHE_ASSIGN(biases, run_op(in_halves, std::array{*both->bias->constant()}, 2));
-    r.absorb(both->result->producer());
+    LATHE_ASSIGN(biases, run_op(in_halves, std::array{*both->changes[0]->input(1)->constant()}, 2));
+    r.absorb(both->changes[0]);
   }
   return replace_by_turns(r, paired(r, {*both}), *halves, biases);
 }
