@@ -199,6 +199,7 @@ Extent extent_of(const Problem& problem, Major major_a, Major major_b) {
   e.target = problem.target;
   e.operands = whole_operands(problem);
   e.functions = dear_functions(problem.program);
+  e.instructions = static_cast<int64_t>(problem.program.code.size());
   return e;
 }
 

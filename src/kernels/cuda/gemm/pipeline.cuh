@@ -6,7 +6,7 @@
 
 #include "gemm/gemm.cuh"
 #include "gemm/pipeline_tile.cuh"
-#include "gemm/row_sink.cuh"
+#include "gemm/store_quads.cuh"
 
 namespace gemm {
 
@@ -93,6 +93,20 @@ LATHE_DEVICE Block work_of(unsigned work, long m, long n, long k, int splits) {
   return block;
 }
 
+// The works of a block, or cluster, in turn.
+template <class Tile>
+LATHE_DEVICE unsigned first_work() {
+  return static_cast<unsigned>(block_x()) / Tile::kPeers;
+}
+template <class Tile>
+LATHE_DEVICE unsigned works_at_once() {
+  return static_cast<unsigned>(grid_x()) / Tile::kPeers;
+}
+template <class Tile, class Product, class Each>
+LATHE_DEVICE void for_each_work(const Product& product, const Each& each) {
+  for (unsigned work = first_work<Tile>(); work < product.works; work += works_at_once<Tile>()) each(work);
+}
+
 // Asks for the elements [outer, outer + kOuter) of M or N of a panel. kNeighbours: the map has groups of 32 of them for
 // its last dimension.
 template <class Panel, bool kMnMajor, bool kNeighbours, int kOuter, int R>
@@ -134,10 +148,9 @@ LATHE_DEVICE void copy_b(const PipelineMemory<Tile>& memory, int slot, const Ten
 template <bool kWeightsFirst, class Tile, class Product>
 LATHE_DEVICE void produce(const PipelineMemory<Tile>& memory, const Product& product) {
   Slot<Tile> slot;
-  const unsigned step = static_cast<unsigned>(grid_x()) / Tile::kPeers,
-                 first = static_cast<unsigned>(block_x()) / Tile::kPeers;
+  const unsigned first = first_work<Tile>();
   if constexpr (!kWeightsFirst) dependency_wait();
-  for (unsigned work = first; work < product.works; work += step) {
+  for (unsigned work = first; work < product.works; work += works_at_once<Tile>()) {
     const Block block = product.work(work);
     const auto place_a = product.place_a(block.batch);
     const auto place_b = product.place_b(block.batch);
@@ -167,8 +180,8 @@ LATHE_DEVICE void release(uint64* empty) {
   }
 }
 
-// A turn is passed on when a group's last products, of a tile or of a panel, have begun, and not when they are done, so
-// that the matrix units do not wait.
+// A turn is passed on when a group's last products of a tile have begun, and not when they are done, so that the matrix
+// units do not wait.
 template <class Tile>
 LATHE_DEVICE void consume(Tile& tile, const PipelineMemory<Tile>& memory, Slot<Tile>& slot, Turn<Tile>& turn,
                           int blocks) {
@@ -177,10 +190,8 @@ LATHE_DEVICE void consume(Tile& tile, const PipelineMemory<Tile>& memory, Slot<T
   if constexpr (Tile::kTurns) turn.wait(memory);
   for (int i = 0; i < blocks; ++i) {
     phase_barrier_wait(memory.filled(slot.at), slot.parity);
-    if constexpr (Tile::kTurnsByPanel) turn.wait(memory);
     tile.multiply(memory.a(slot.at), memory.b(slot.at), first);
-    if constexpr (Tile::kTurnsByPanel) turn.pass(memory);
-    wait_for_panels<1>(tile);
+    wgmma_wait<1>();
     if (i > 0) release<Tile>(memory.empty(before));
     before = slot.at;
     slot.next();
@@ -190,99 +201,30 @@ LATHE_DEVICE void consume(Tile& tile, const PipelineMemory<Tile>& memory, Slot<T
   if (blocks > 0) release<Tile>(memory.empty(before));
 }
 
-// Gives vectors to the sink: v[2 * i] of row `row`, v[2 * i + 1] of the one eight below, `step` columns after each
-// other.
-template <bool kWhole, int W, int N, class Sum, class Sink>
-LATHE_DEVICE void sink_vectors(const Sink& sink, Sum (&v)[N][W], long row, long rows, long column, long columns,
-                               int step) {
-  long m[N], n[N];
-  int count[N];
-  bool wanted[N];
-  LATHE_UNROLL
-  for (int k = 0; k < N; ++k) {
-    m[k] = row + k % 2 * 8, n[k] = column + k / 2 * step;
-    wanted[k] = m[k] < rows && n[k] < columns;
-    if (m[k] >= rows) m[k] = rows - 1;
-    if (n[k] >= columns) n[k] = (columns - 1) / W * W;
-    count[k] = kWhole ? W : min_of(columns - n[k], W);
-  }
-  if constexpr (Sink::kSeveral) {
-    float values[N][W];
-    LATHE_UNROLL
-    for (int k = 0; k < N; ++k) LATHE_UNROLL
-    for (int i = 0; i < W; ++i) values[k][i] = static_cast<float>(v[k][i]);
-    if constexpr (kByRows<Sink>)
-      sink.put_rows_of_warp(values, m, n, count, row, rows, column, columns, step);
-    else
-      sink.put_several(values, m, n, count, wanted);
-  } else {
-    LATHE_UNROLL
-    for (int k = 0; k < N; ++k)
-      if (wanted[k]) sink.put(v[k], m[k], n[k], count[k]);
-  }
+// A part of the columns of a panel that is there, of a tile that sums it up apart. `meanwhile` runs while the matrix
+// units do.
+template <int kPart, class Tile, class Meanwhile>
+LATHE_DEVICE void consume_part(Tile& tile, const PipelineMemory<Tile>& memory, int slot, int group,
+                               const Meanwhile& meanwhile) {
+  tile.multiply(memory.a(slot), memory.b(slot), group * 64, kPart);
+  meanwhile(kPart);
+  if constexpr (kPart == 0) tile.prepare_panel();
+  wgmma_wait<0>();
+  if constexpr (kPart == Tile::kParts - 1) release<Tile>(memory.empty(slot));
+  tile.add_panel(kPart);
 }
-
-// Two threads, the `bit` of whose numbers differs, have a[0..C) and b[0..C) of different parts: afterwards the first
-// has both parts of a, and the second of b.
-template <int C, class Sum>
-LATHE_DEVICE void exchange(Sum* a, Sum* b, int bit) {
-  const bool second = (lane() & bit) != 0;
-  LATHE_UNROLL
-  for (int i = 0; i < C; ++i) {
-    const Sum other = shuffle_xor(second ? a[i] : b[i], bit);
-    if (second)
-      a[i] = other;
-    else
-      b[i] = other;
-  }
+template <class Tile, class Meanwhile>
+LATHE_DEVICE void consume_panel(Tile& tile, const PipelineMemory<Tile>& memory, Slot<Tile>& slot, int group,
+                                const Meanwhile& meanwhile) {
+  phase_barrier_wait(memory.filled(slot.at), slot.parity);
+  consume_part<0>(tile, memory, slot.at, group, meanwhile);
+  if constexpr (Tile::kParts == 2) consume_part<1>(tile, memory, slot.at, group, meanwhile);
+  slot.next();
 }
-
-// Parts of a tile's sums, kAtOnce from `first` on: W neighbouring columns of two rows each for a thread. Four
-// neighbouring threads have two columns of each 8 in a row, and exchange them, if they are no neighbours already.
-template <int W, bool kWhole, bool kNeighbours, int kAtOnce, class Tile, class Sink>
-LATHE_DEVICE void store_groups(const Tile& tile, int first, const Sink& sink, long row, long rows, long column,
-                               long columns) {
-  constexpr int kTiles = W / 2, kGroups = Tile::kN / 8 / kTiles;  // of 64 rows
-  typename Tile::Accumulator v[2 * kAtOnce][W];
-  LATHE_UNROLL
-  for (int i = 0; i < Tile::kRowTiles * kGroups; ++i) {  // registers have no index
-    if (i / kAtOnce * kAtOnce != first) continue;
-    LATHE_UNROLL
-    for (int t = 0; t < kTiles; ++t) LATHE_UNROLL
-    for (int e = 0; e < 4; ++e)
-      v[i % kAtOnce * 2 + e / 2][t * 2 + e % 2] = tile.acc[i / kGroups][i % kGroups * kTiles + t][e];
-  }
-  LATHE_UNROLL
-  for (int k = 0; !kNeighbours && k < 2 * kAtOnce; ++k) {
-    LATHE_UNROLL
-    for (int pair = 0; pair < W / 4; ++pair) exchange<2>(v[k] + pair * 4, v[k] + pair * 4 + 2, 1);
-    if constexpr (W == 8) exchange<4>(v[k], v[k] + 4, 2);
-  }
-  sink_vectors<kWhole>(sink, v, row + first / kGroups * 64, rows, column + first % kGroups * 8 * kTiles, columns,
-                       8 * kTiles);
-}
-
-// Gives the sums that a group has, from `row` on, to the sink. The program stands in the code for each part of them
-// when it is short; operands of several parts are on the way at the same time.
-template <int W, bool kWhole, bool kShort, bool kNeighbours = false, class Tile, class Sink>
-LATHE_DEVICE void store_quads(const Tile& tile, const Sink& sink, long row, long rows, long column, long columns) {
-  static_assert(W == 2 || W == 4 || W == 8, "what two, or four, threads have of a row");
-  static_assert(!kNeighbours || W == 8, "what a thread has of 32 columns");
-  constexpr int kGroups = Tile::kRowTiles * Tile::kN / 4 / W;
-  // Of two tiles of rows and narrow vectors, the places of as many need more registers than there are.
-  constexpr bool kFit = Tile::kRowTiles == 1 || W == 8;
-  constexpr int kAtOnce = Sink::kAtOnce >= 4 && kFit && Tile::kN / 4 / W % 2 == 0 ? 2 : 1;
-  row += Tile::warp_row() + lane() / 4;
-  column += column_of_four<W>();
-  if constexpr (kShort) {
-    LATHE_UNROLL
-    for (int group = 0; group < kGroups; group += kAtOnce)
-      store_groups<W, kWhole, kNeighbours, kAtOnce>(tile, group, sink, row, rows, column, columns);
-  } else {
-    LATHE_NO_UNROLL
-    for (int group = 0; group < kGroups; group += kAtOnce)
-      store_groups<W, kWhole, kNeighbours, kAtOnce>(tile, group, sink, row, rows, column, columns);
-  }
+template <class Tile>
+LATHE_DEVICE void consume_panels(Tile& tile, const PipelineMemory<Tile>& memory, Slot<Tile>& slot, int group,
+                                 int blocks) {
+  for (int i = 0; i < blocks; ++i) consume_panel(tile, memory, slot, group, [](int) {});
 }
 
 template <class Tile>
@@ -308,33 +250,103 @@ struct BeginsPlainly {
   LATHE_DEVICE_MEMBER void operator()(Tile&, const Block&) const {}
 };
 
-// `begin` and `finish` get each tile with its block, from the group's rows on. Registers go from the warps that ask for
-// panels to those that hold sums.
-template <class Tile, bool kWeightsFirst, class Product, class Finish, class Begin = BeginsPlainly>
+// The tiles of a group whose panels are summed up by the matrix units.
+template <class Tile, class Product, class Finish, class Begin>
+LATHE_DEVICE void run_tiles(const PipelineMemory<Tile>& memory, const Product& product, const Finish& finish,
+                            const Begin& begin) {
+  Slot<Tile> slot;
+  Turn<Tile> turn{warp() / 4};
+  Tile tile;
+  int taker = 0;
+  for_each_work<Tile>(product, [&](unsigned work) {
+    Block block = product.work(work);
+    const bool is_own = !Tile::kTurns || taker == turn.group;
+    taker ^= 1;
+    if (!is_own) return slot.skip(block.blocks);
+    if constexpr (!Tile::kTurns) block.row += turn.group * 64;
+    tile.clear();
+    begin(tile, block);
+    consume(tile, memory, slot, turn, block.blocks);
+    finish(tile.sums[0], block);
+  });
+}
+
+// Those of a group that adds up panels itself.
+template <class Tile, class Product, class Finish, class Begin>
+struct PromotedTiles {
+  const PipelineMemory<Tile>& memory;
+  const Product& product;
+  const Finish& finish;
+  const Begin& begin;
+  int group;
+  Slot<Tile> slot;
+  Tile tile;
+
+  LATHE_DEVICE_MEMBER void run() {
+    for_each_work<Tile>(product, [&](unsigned work) {
+      const Block block = start(work);
+      tile.clear();
+      consume_panels(tile, memory, slot, group, block.blocks);
+      finish_all(block);
+    });
+  }
+
+  // Finishes a part of a tile while the matrix units multiply that part of the next tile's first panel: each has one.
+  LATHE_DEVICE_MEMBER void run_ahead() {
+    const unsigned step = works_at_once<Tile>();
+    unsigned work = first_work<Tile>();
+    if (work >= product.works) return;
+    Block block = start(work);
+    tile.clear();
+    consume_panels(tile, memory, slot, group, block.blocks);
+    for (work += step; work < product.works; work += step) {
+      const Block before = block;
+      block = start(work);
+      consume_panel(tile, memory, slot, group, [&](int part) {
+        finish_part(before, part);
+        clear_sums(tile.sums[part].acc);
+        pin_sums(tile.sums[part].acc[0]);  // else registers change places, of which there are not enough
+      });
+      consume_panels(tile, memory, slot, group, block.blocks - 1);
+    }
+    finish_all(block);
+  }
+
+ private:
+  LATHE_DEVICE_MEMBER Block start(unsigned work) {
+    Block block = product.work(work);
+    block.row += group * 64;
+    begin(tile, block);
+    return block;
+  }
+  LATHE_DEVICE_MEMBER void finish_part(Block block, int part) {
+    block.column += part * Tile::kPartN;
+    finish(tile.sums[part], block);
+  }
+  LATHE_DEVICE_MEMBER void finish_all(const Block& block) {
+    LATHE_UNROLL
+    for (int part = 0; part < Tile::kParts; ++part) finish_part(block, part);
+  }
+};
+
+// `begin` gets each tile, and `finish` the sums of each part of its columns, with their block, from the group's rows
+// on. kAhead: as PromotedTiles::run_ahead(), whose sums begin with the first panel of K. Registers go from the warps
+// that ask for panels to those that hold sums.
+template <class Tile, bool kWeightsFirst, bool kAhead, class Product, class Finish, class Begin = BeginsPlainly>
 LATHE_DEVICE void run_pipeline(const Product& product, char* shared, const Finish& finish, const Begin& begin = {}) {
   const PipelineMemory<Tile> memory{shared};
   init_barriers(memory);
   if (warp() < Tile::kConsumers) {
     if constexpr (Tile::kGroups == 2) take_registers<232>();
-    const unsigned step = static_cast<unsigned>(grid_x()) / Tile::kPeers;
-    Slot<Tile> slot;
-    Turn<Tile> turn{warp() / 4};
-    Tile tile;
-    int taker = 0;
     dependency_wait();
-    for (unsigned work = static_cast<unsigned>(block_x()) / Tile::kPeers; work < product.works; work += step) {
-      Block block = product.work(work);
-      const bool is_own = !Tile::kTurns || taker == turn.group;
-      taker ^= 1;
-      if (!is_own) {
-        slot.skip(block.blocks);
-        continue;
-      }
-      if constexpr (!Tile::kTurns) block.row += turn.group * 64;
-      tile.clear();
-      begin(tile, block);
-      consume(tile, memory, slot, turn, block.blocks);
-      finish(tile, block);
+    if constexpr (kPromotes<typename Tile::Element>) {
+      PromotedTiles<Tile, Product, Finish, Begin> tiles{memory, product, finish, begin, warp() / 4};
+      if constexpr (kAhead)
+        tiles.run_ahead();
+      else
+        tiles.run();
+    } else {
+      run_tiles(memory, product, finish, begin);
     }
   } else {
     if constexpr (Tile::kGroups == 2) free_registers<40>();

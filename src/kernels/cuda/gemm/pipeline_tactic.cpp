@@ -98,17 +98,19 @@ void finish_pipeline(const Problem& problem, const Product& p, const TileShape& 
     begin = fmt::format(", [&](Tile& tile, const gemm::Block& block) {{ tile.begin(scales, block, shared + {}); }}",
                         scales_begin(tile, dtype));
   }
+  const std::optional<int64_t> known_k = p.k.as_constant();  // each tile has a panel
+  const bool ahead = known_k && *known_k > 0 && runs_ahead(tile, extent_of(e.problem));
   body += fmt::format(
       "const auto work = [&](unsigned i) {{ return gemm::work_of<Tile>(i, m, n, k, {}); }};\n"
       "  const auto product = gemm::pipeline_product(&map_a, &map_b, {}, work, place_a, place_b);\n"
       "  char* const shared = reinterpret_cast<char*>(dynamic_shared());\n"
-      "  gemm::run_pipeline<Tile, {}>(product, shared,\n"
-      "                               [&](const Tile& tile, const gemm::Block& block) {{\n"
+      "  gemm::run_pipeline<Tile, {}, {}>(product, shared,\n"
+      "                               [&](const Tile::Sums& sums, const gemm::Block& block) {{\n"
       "    const long batch = block.batch;\n"
-      "    gemm::store_quads<{}, {}, {}, {}>(tile, {}, block.row, m, block.column, n);\n"
+      "    gemm::store_quads<{}, {}, {}, {}, {}>(sums, {}, block.row, m, block.column, n);\n"
       "  }}{});",
-      tile.splits, source.number(works), e.weights_first, std::min(sink.vector, kWidest), sink.whole,
-      tile.splits == 1 ? "Fusion::kShort" : "true", tile.neighbours, sink.text, begin);
+      tile.splits, source.number(works), e.weights_first, ahead, std::min(sink.vector, kWidest), sink.whole,
+      tile.splits == 1 ? "Fusion::kShort" : "true", tile.neighbours, ahead ? 1 : 2, sink.text, begin);
   const Expr blocks = min(works, Expr(problem.target.cores / tile.peers)) * tile.peers;
   emission.launches.push_back(source.finish(body, {blocks, 1, 1}, static_cast<uint32_t>(threads(tile)),
                                             static_cast<uint32_t>(shared_bytes(tile, dtype))));

@@ -27,14 +27,13 @@ template <class T, int kM_, int kN_, int kStages_, int kPeers_, bool kMnMajorA_,
           bool kNeighbours_>
 struct PipelineTile {
   using Element = T;
-  using Accumulator = typename MatrixSum<T>::Type;
   static constexpr int kM = kM_, kN = kN_, kK = 128 / static_cast<int>(sizeof(T)), kStages = kStages_, kPeers = kPeers_;
   static constexpr bool kMnMajorA = kMnMajorA_, kMnMajorB = kMnMajorB_, kTurns = kTurns_, kNeighbours = kNeighbours_;
   static constexpr int kGroups = kTurns ? 2 : kM / 64, kConsumers = 4 * kGroups;  // warps that multiply
   static constexpr int kReaders = kTurns ? 4 : kConsumers;                        // warps that read a panel
   static constexpr int kRowTiles = kTurns ? kM / 64 : 1;
-  // Two groups that wait for each panel multiply it one after the other, so that one adds while the other multiplies.
-  static constexpr bool kTurnsByPanel = kPromotes<T> && kGroups == 2;
+  // A panel is multiplied in parts of its columns where sums of all of them would not fit registers twice.
+  static constexpr int kParts = kPromotes<T> && kN > 192 ? 2 : 1, kPartN = kN / kParts;
   using PanelA = CopiedPanel<T, kM, kMnMajorA>;
   using PanelB = CopiedPanel<T, kN, kMnMajorB>;
   static_assert(kM % 64 == 0 && kN % 32 == 0, "what the instruction takes");
@@ -43,16 +42,27 @@ struct PipelineTile {
   static_assert(!kNeighbours || (!kMnMajorB && kN / kPeers % 32 == 0), "whole groups of columns, along K");
   static_assert(!kTurns || !kPromotes<T>, "a group that waits for each panel does not keep the matrix units busy");
 
-  Accumulator acc[kRowTiles][kN / 8][4];
-  typename PanelSumsOf<T, kN>::Type panel;
+  // Of a part of the columns.
+  struct Sums {
+    using Accumulator = typename MatrixSum<T>::Type;
+    static constexpr int kN = kPartN, kRowTiles = PipelineTile::kRowTiles;
+    Accumulator acc[kRowTiles][kN / 8][4];
 
-  LATHE_DEVICE_MEMBER void clear() { clear_sums(acc); }
-  LATHE_DEVICE_MEMBER static int warp_row() { return row_of_warp<kGroups>(); }
+    LATHE_DEVICE_MEMBER static int warp_row() { return row_of_warp<kGroups>(); }
+  };
+  Sums sums[kParts];
+  typename PanelSumsOf<T, kPartN>::Type panel;
 
-  // Begins to add the panels' product, of the rows from `first` on: a group of work.
-  LATHE_DEVICE_MEMBER void multiply(const char* a, const char* b, int first) {
+  LATHE_DEVICE_MEMBER void clear() {
+    LATHE_UNROLL
+    for (int part = 0; part < kParts; ++part) clear_sums(sums[part].acc);
+  }
+
+  // Begins to add the product of the panels, or of a part of B's, of the rows from `first` on: a group of work.
+  LATHE_DEVICE_MEMBER void multiply(const char* a, const char* b, int first, int part = 0) {
     constexpr int kSteps = 4;
     a += first / 64 * PanelA::kGroupBytes;
+    b += part * kPartN * 128;
     wgmma_fence();
     LATHE_UNROLL
     for (int step = 0; step < kSteps; ++step) {
@@ -63,14 +73,14 @@ struct PipelineTile {
         LATHE_UNROLL
         for (int i = 0; i < kRowTiles; ++i)
           wgmma<kN, kMnMajorA, kMnMajorB, PanelA::kBlockBytes, PanelB::kBlockBytes>(
-              acc[i], from_a + i * PanelA::kGroupBytes, from_b, T{});
+              sums[0].acc[i], from_a + i * PanelA::kGroupBytes, from_b, T{});
       }
     }
     wgmma_commit();
   }
 
   LATHE_DEVICE_MEMBER void prepare_panel() {}  // while it is multiplied
-  LATHE_DEVICE_MEMBER void add_panel() { panel.add_to(acc[0]); }
+  LATHE_DEVICE_MEMBER void add_panel(int part) { panel.add_to(sums[part].acc[0]); }
 };
 
 }  // namespace gemm

@@ -102,11 +102,13 @@ double clocks(const TileShape& tile, const Extent& e) {
       static_cast<double>(ceil_div(each, std::max<int64_t>(resident, 1))) * clocks_alone(tile, e, panels, panel));
 }
 
-// Of a launch whose blocks stay, one on each multiprocessor: those of a cluster take tiles in turn. Fitted on a H100.
+// Of a launch whose blocks stay, one on each multiprocessor: those of a cluster take tiles in turn. Fitted on a H100;
+// what is of panels that are summed up apart, on a H200.
 double pipeline_clocks(const TileShape& tile, const Extent& e) {
+  constexpr double kApartShare = 0.72, kBehindShare = 0.5;  // of products, of a tile's end behind the next one's begin
   constexpr double kSumClocks = 25, kOperandClocks = 50, kClusterClocks = 1500, kFilledShare = 0.64;
   const auto k_bytes = static_cast<double>(tile.k * static_cast<int64_t>(size_of(e.dtype)));
-  const double products = warpgroup_products(e.dtype, e.target);
+  const double products = warpgroup_products(e.dtype, e.target) * (is_factor_float8(e.dtype) ? kApartShare : 1);
   const int64_t brought = tile.m + tile.n / tile.peers;  // rows of both operands
   const double filled = static_cast<double>(brought) * k_bytes;
   const double panel = std::max(static_cast<double>(tile.m * tile.n * tile.k) / products,
@@ -119,6 +121,7 @@ double pipeline_clocks(const TileShape& tile, const Extent& e) {
   const int64_t works = ceil_div(gemm::works(tile, e), std::max<int64_t>(clusters, 1));
   const auto each = static_cast<double>(works);
   const double start = kStartClocks + (tile.peers > 1 ? kClusterClocks : 0), multiply = panels * panel;
+  if (runs_ahead(tile, e)) return start + each * multiply + (1 + (each - 1) * kBehindShare) * finish;
   if (!tile.turns) return start + each * (multiply + finish);
   // The second group begins when the first has multiplied a tile; the slower of the matrix units and of a group counts.
   const double group = (works % 2 == 0 ? multiply : 0) + static_cast<double>(ceil_div(works, 2)) * (multiply + finish);

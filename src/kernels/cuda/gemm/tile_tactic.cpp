@@ -244,10 +244,9 @@ void add_pipelines(const Extent& e, std::vector<Config>& configs) {
     const int64_t room = e.target.limits.shared_bytes - kTurnBytes - staged_rows_bytes(t) - all_scales_bytes(t);
     t.stages = std::min(kMostStages, room / ((s.m + s.n) * kRowBytes + kSlotBarrierBytes));
     if (t.peers > e.target.limits.cluster || t.peers > e.target.cores) continue;
-    // Columns whose sums fit registers beside those of a panel, and beside a scale for each.
-    const int64_t most_twice = e.scaled_columns ? 128 : 192;
-    if (is_factor_float8(e.dtype) && (s.n > most_twice || s.turns)) continue;
-    constexpr int64_t kMostSums = 128;  // of a thread, beside the places of operands of narrow vectors
+    if (is_factor_float8(e.dtype) && s.turns) continue;
+    if (e.scaled_columns && s.n > 128) continue;  // a scale for each would not fit registers beside the sums
+    constexpr int64_t kMostSums = 128;            // of a thread, beside the places of operands of narrow vectors
     if (t.warp_m * t.warp_n / 32 > kMostSums && e.operands > 0 && size_of(e.output) > 2) continue;
     for (const int64_t splits : split_counts(t, e)) {
       t.splits = splits, t.by_rows = e.by_rows && splits == 1;
@@ -277,6 +276,13 @@ int64_t dear_functions(const Program& program) {
   return std::ranges::count_if(program.code, [](const Instruction& instruction) {
     return std::ranges::find(kDear, instruction.op) != kDear.end();
   });
+}
+
+bool runs_ahead(const TileShape& tile, const Extent& e) {
+  constexpr int64_t kShort = 8;  // instructions
+  const bool is_narrow = tile.n <= 128, is_short = e.instructions <= kShort && e.functions <= 1;
+  const int64_t most = is_narrow ? 4 : tile.n <= 192 ? 1 : 0;  // operands, with NVRTC 13.0
+  return is_factor_float8(e.dtype) && tile.splits == 1 && e.operands <= most && (is_narrow || is_short);
 }
 
 std::vector<Config> every_config(const Extent& e) {

@@ -47,14 +47,19 @@ struct Extent {
   int64_t scaled_block = 0;
   bool scaled_columns = false;
   Target target;
-  int64_t taps = 1;       // how often A's elements are read, as parts of different rows
-  int64_t operands = 0;   // of the program, that have an element for each of the output's
-  int64_t functions = 0;  // of the program, that take as long as an exponential does
+  int64_t taps = 1;          // how often A's elements are read, as parts of different rows
+  int64_t operands = 0;      // of the program, that have an element for each of the output's
+  int64_t functions = 0;     // of the program, that take as long as an exponential does
+  int64_t instructions = 0;  // of the program
   int64_t m = 1, n = 1, k = 1, batch = 1;
 };
 
 int64_t whole_operands(const Problem& problem);  // Extent::operands
 int64_t dear_functions(const Program& program);  // Extent::functions
+
+// Whether the sums of a pipeline's tile are finished while the matrix units multiply the next tile's first panel, where
+// panels are summed up apart, and those of both, with the program's operands, fit registers.
+bool runs_ahead(const TileShape& tile, const Extent& extent);
 
 // Whose choice is a TileShape. Best first by the cost model; never empty.
 std::vector<Config> configs(const Extent& extent);

@@ -188,37 +188,40 @@ struct PanelScales {
 // A tile of a pipeline, whose panels are of one block each.
 template <class Base, class Scales>
 struct ScaledPanelTile : Base {
-  static constexpr int kColumnTiles = Base::kN / 8, kWhole = Base::kN;
+  static constexpr int kColumnTiles = Base::kPartN / 8, kWhole = Base::kN;
   PanelScales<Scales, Base::kN, Base::kK> scales;
   int split;  // columns of the tile that are of its first block of columns
-  static_assert(Scales::kColumns <= 1 || (Scales::kColumns % 128 == 0 && (128 % kWhole == 0 || kWhole == 192)),
+  static_assert(Scales::kColumns <= 1 ||
+                    (Scales::kColumns % 128 == 0 && (128 % kWhole == 0 || kWhole == 192 || kWhole == 256)),
                 "add_panel() knows the splits");
 
   // `block.row` is that of the group of warps.
   LATHE_DEVICE_MEMBER void begin(const Scales& all, const Block& block, char* shared) {
-    scales.start(all, block, Base::warp_row(), shared);
+    scales.start(all, block, Base::Sums::warp_row(), shared);
     split = kWhole;
     if constexpr (Scales::kColumns > 1) split = Scales::kColumns - static_cast<int>(block.column % Scales::kColumns);
   }
 
   LATHE_DEVICE_MEMBER void prepare_panel() { scales.take(); }
 
-  LATHE_DEVICE_MEMBER void add_panel() {
+  LATHE_DEVICE_MEMBER void add_panel(int part) {
     pin_sums(Base::panel.part);
     if (kWhole <= 128 || split >= kWhole)
-      add<kWhole>();
+      add<kWhole>(part);
     else if (split == 64)
-      add<64>();
+      add<64>(part);
     else
-      add<128>();
+      add<128>(part);
   }
 
  private:
   template <int kSplit>
-  LATHE_DEVICE_MEMBER void add() {
+  LATHE_DEVICE_MEMBER void add(int part) {
+    const int first = part * kColumnTiles;
     LATHE_UNROLL
     for (int j = 0; j < kColumnTiles; ++j) LATHE_UNROLL
-    for (int e = 0; e < 4; ++e) Base::acc[0][j][e] += Base::panel.part[j][e] * scales.of(e / 2, j, e % 2, kSplit);
+    for (int e = 0; e < 4; ++e)
+      Base::sums[part].acc[0][j][e] += Base::panel.part[j][e] * scales.of(e / 2, first + j, e % 2, kSplit);
   }
 };
 
