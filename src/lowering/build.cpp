@@ -96,6 +96,7 @@ Result<> optimize(ir::Graph& graph, const BuildOptions& options, PassContext& co
   LATHE_ASSIGN(const std::vector<PassReport> passes, run_passes(graph, context));
   if (report.passes.empty()) report.passes = passes;
   LATHE_TRY(duplicate_dequantization(graph, options.traits));
+  if (options.traits.fuses_narrow_types && options.traits.fuses_prologues) LATHE_TRY(duplicate_widening(graph));
   if (options.traits.fuses_movement) LATHE_TRY(duplicate_movement(graph));
   const std::string dumps = std::exchange(context.dump_directory, {});  // show the network as a whole
   for (const auto& node : graph.nodes()) {

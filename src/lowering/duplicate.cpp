@@ -40,6 +40,45 @@ bool is_for_expressions(const Value* value) {
   });
 }
 
+bool widens(const Node& node) {
+  return node.is(OpKind::cast) && is_floating(node.input(0)->dtype()) &&
+         size_of(node.input(0)->dtype()) < size_of(node.output()->dtype());
+}
+
+// Whether what the node makes of it is for a reduction alone.
+bool is_for_reduction(const Node& reader) {
+  if (reader.has_trait(kReduction)) return true;
+  const bool is_read_through = (reader.has_trait(kView) || reader.has_trait(kPointwise)) && reader.num_outputs() == 1;
+  return is_read_through && !reader.output()->is_graph_output() && reader.output()->has_single_use() &&
+         is_for_reduction(*reader.output()->uses()[0].node);
+}
+
+// What reads it through views alone: the last of them, or the value itself.
+const Value* behind_views(const Value* value) {
+  while (value->has_single_use() && value->uses()[0].node->has_trait(kView)) value = value->uses()[0].node->output();
+  return value;
+}
+
+// A view of the node's input as `value` is one of its output.
+Result<Value*> narrow_view(ir::Graph& graph, const Node& widening, const Value* value, Node* before) {
+  if (value == widening.output()) return widening.input(0);
+  const Node& view = *value->producer();
+  std::vector<Value*> inputs = view.inputs();
+  LATHE_ASSIGN(inputs[0], narrow_view(graph, widening, view.input(0), before));
+  return graph.add_value(view.attributes(), inputs, {view.name(), view.origin(), {}}, before);
+}
+
+// Gives the reader of `value`, which the node widens, a node of its own behind the views that it reads through.
+Result<> widen_again(ir::Graph& graph, const Node& widening, const Value* value, Node* reader) {
+  while (reader->has_trait(kView)) value = reader->output(), reader = value->uses()[0].node;
+  LATHE_ASSIGN(Value * narrow, narrow_view(graph, widening, value, reader));
+  LATHE_ASSIGN(Value * wide,
+               graph.add_value(widening.attributes(), {narrow}, {widening.name(), widening.origin(), {}}, reader));
+  for (const ir::Use& use : std::vector<ir::Use>(value->uses()))
+    if (use.node == reader) LATHE_TRY(graph.set_input(reader, use.index, wide));
+  return {};
+}
+
 }  // namespace
 
 Result<> duplicate_dequantization(ir::Graph& graph, const BackendTraits& traits) {
@@ -50,6 +89,22 @@ Result<> duplicate_dequantization(ir::Graph& graph, const BackendTraits& traits)
       nodes.push_back(node.get());
   }
   for (const Node* node : nodes) LATHE_TRY(duplicate(graph, *node));
+  return {};
+}
+
+Result<> duplicate_widening(ir::Graph& graph) {
+  std::vector<const Node*> nodes;
+  for (const auto& node : graph.nodes())
+    if (widens(*node)) nodes.push_back(node.get());
+  for (const Node* node : nodes) {
+    const Value* value = behind_views(node->output());
+    const std::vector<ir::Use> uses = value->uses();
+    const auto reduced = std::ranges::find_if(uses, [](const ir::Use& use) { return is_for_reduction(*use.node); });
+    const auto is_other = [&](const ir::Use& use) { return use.node != reduced->node; };
+    if (reduced != uses.end() && std::ranges::any_of(uses, is_other))
+      LATHE_TRY(widen_again(graph, *node, value, reduced->node));
+  }
+  graph.erase_dead_nodes();  // views that nothing reads any more
   return {};
 }
 

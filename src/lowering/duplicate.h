@@ -10,6 +10,10 @@ namespace lathe {
 // Dequantised values: integers are read instead of floats. Those of weights that stay packed, or of all bytes.
 Result<> duplicate_dequantization(ir::Graph& graph, const BackendTraits& traits);
 
+// Floats that are widened for a reduction and for other expressions: both read the narrow ones. Example: the largest
+// magnitude of each block of activations, and their levels.
+Result<> duplicate_widening(ir::Graph& graph);
+
 // Transposed values and views of slices that expressions alone read: memory is read in another order, and nothing
 // copied. Example: rotary positions read the heads of a product forwards and backwards.
 Result<> duplicate_movement(ir::Graph& graph);
