@@ -7,6 +7,7 @@
 #include "passes/attention_shapes.h"
 #include "passes/magnitude.h"
 #include "passes/match.h"
+#include "passes/window_masks.h"
 
 namespace lathe {
 namespace {
@@ -55,7 +56,8 @@ Value* AttentionMask::find(const AttentionScores& scores) {
     if (changes[i].hidden > kLow) lower_hidden(changes, i, scores.sinks);
   Value* mask = nullptr;
   for (const ScoreChange& change : changes) {
-    Value* value = aligned(change.value, change.scores);
+    Value* value = change.kind == Kind::add ? with_repeated_last(r_, change.value) : change.value;
+    value = aligned(value, change.scores);
     if (!value) return nullptr;
     mask = change.kind == Kind::add ? plus(mask, r_.scaled(value, change.factor)) : hiding(mask, value, change);
     if (!mask) return nullptr;
