@@ -15,7 +15,7 @@ using ir::Node;
 using ir::Value;
 
 constexpr int64_t kColumns = 128;  // that share a scale in kernels, where more than one do
-constexpr int64_t kFewRows = 64;   // fewer are multiplied as floats by weights that stream (decision 0115)
+constexpr int64_t kFewRows = 64;   // fewer are multiplied as floats of 16 bits by weights that stream (decision 0115)
 
 bool has_blocks(const Node& dequantize) { return !dequantize.attrs<DequantizeAttrs>().blocks.empty(); }
 
@@ -114,9 +114,9 @@ std::string find_product(const Node& matmul, std::span<const Range> ranges, cons
     if (std::string why = refusal_of_factor(*factor); !why.empty()) return why;
   if (!context.arithmetic.float8_block) return "the target multiplies no 8-bit floats in blocks";
   if (std::string why = refusal_of_factors(matmul, *p.x, *p.w); !why.empty()) return why;
-  if (p.w->input(0)->constant() && has_few_rows(*p.x, ranges))
-    return fmt::format("it has fewer than {} rows, for which packed weights are streamed and multiplied as floats",
-                       kFewRows);
+  if (p.w->input(0)->constant() && matmul.output()->dtype() != DType::f32 && has_few_rows(*p.x, ranges))
+    return fmt::format("it has fewer than {} rows of {}, for which packed weights are streamed and multiplied as such",
+                       kFewRows, name_of(matmul.output()->dtype()));
   p.scales_x = has_blocks(*p.x), p.scales_w = has_blocks(*p.w);
   p.k_dim = matmul.attrs<MatmulAttrs>().transpose_b ? 1 : 0;
   if (std::string why = find_block(context, p); !why.empty()) return why;
