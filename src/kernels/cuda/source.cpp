@@ -272,10 +272,11 @@ void Source::declare_fusion(const Problem& problem, const Operand& output, const
   const auto all_are = [&](auto is) {
     return std::ranges::all_of(problem.outputs, [&](const Operand& o) { return is(o.dtype); });
   };
-  const Exactness exactness = all_are([](DType dtype) { return dtype == DType::f16; }) ? Exactness::half
-                              : all_are([](DType dtype) { return is_floating(dtype) && size_of(dtype) <= 2; })
-                                  ? Exactness::bits16
-                                  : Exactness::full;
+  const Exactness exactness =
+      all_are([](DType dtype) { return dtype == DType::f16; }) ? Exactness::half
+      : all_are([](DType dtype) { return (is_floating(dtype) && size_of(dtype) <= 2) || is_factor_float8(dtype); })
+          ? Exactness::bits16
+          : Exactness::full;
   declare_program({"Fusion", "fusion_", "Op"}, {program, problem.accumulators(), levels, exactness}, output.dims.size(),
                   operands, first_input);
 }

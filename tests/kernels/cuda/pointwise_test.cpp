@@ -228,6 +228,33 @@ TEST_F(Pointwise, GelusOf16Bits) {
   }
 }
 
+// Those that are rounded to 8 bits are of 16 before: numbers near the middle of two go either way.
+TEST_F(Pointwise, GelusOf8Bits) {
+  constexpr int kMantissa = 3, kLeastExponent = -6;  // of e4m3
+  constexpr double kLargest = 448, kUlps = 0.501;
+  std::vector<double> values = {0, std::numeric_limits<double>::quiet_NaN()};
+  for (double a = std::ldexp(1.0, -14); a <= 2 * kLargest; a += std::ldexp(1.0, std::ilogb(a) - 10))
+    for (const int sign : {1, -1}) values.push_back(sign * a);
+  const Dims dims = {static_cast<int64_t>(values.size())};
+  const Problem problem = pointwise_problem("in=1; r1=gelu_erf r0; r2=round_e4m3 r1; out r2",
+                                            {operand(DType::f16, dims)}, {operand(DType::f8e4m3fn, dims)});
+  Tensor in = *Tensor::allocate(DType::f16, dims);
+  from_doubles(values, in);
+  const auto got = run_kernel(test_backend(), pointwise_tactic(), problem,
+                              configs_of(pointwise_tactic(), problem).at(0), {}, {in}, {});
+  ASSERT_TRUE(got) << got.error().to_string();
+  const std::vector<double> results = to_doubles((*got)[0]);
+  EXPECT_EQ(results[0], 0);
+  EXPECT_TRUE(std::isnan(results[1]));
+  double worst = 0;
+  for (size_t i = 2; i < values.size(); ++i) {
+    const double a = values[i], want = std::min(a / 2 * std::erfc(-a / std::sqrt(2.0)), kLargest);
+    const int exponent = want == 0 ? kLeastExponent : std::max(std::ilogb(want), kLeastExponent);
+    worst = std::max(worst, std::abs(results[i] - want) / std::ldexp(1.0, exponent - kMantissa));
+  }
+  EXPECT_LE(worst, kUlps);
+}
+
 TEST_F(Pointwise, RefusesWhatF32CannotHold) {
   const auto refusal = [](DType in, DType out) {
     return refusal_of(pointwise_tactic(),
