@@ -41,8 +41,8 @@ bool is_for_expressions(const Value* value) {
 }
 
 bool widens(const Node& node) {
-  return node.is(OpKind::cast) && is_floating(node.input(0)->dtype()) &&
-         size_of(node.input(0)->dtype()) < size_of(node.output()->dtype());
+  return node.is(OpKind::cast) && node.output()->dtype() == DType::f32 && is_floating(node.input(0)->dtype()) &&
+         size_of(node.input(0)->dtype()) == 2;
 }
 
 // Whether what the node makes of it is for a reduction alone.
