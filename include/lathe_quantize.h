@@ -16,8 +16,8 @@ namespace lathe {
 //   {"method": "entropy",     values that are kept: those that tell most ("entropy"), all ("minmax"), or a percentile
 //                             ("percentile") of the magnitudes. Unless given, minmax of f8e4m3fn, which has no entropy
 //    "percentile": 99.99,     in (0, 100]
-//    "activations": "i8",     or "u8"; or "f8e4m3fn", of both: MatMul and Gemm alone, from operator set 19 on
-//    "weights": "i8",
+//    "activations": "i8",     or "u8", or "f8e4m3fn" where weights are that: MatMul and Gemm alone, operator set 19
+//    "weights": "i8",         or "u8", or "f8e4m3fn" where activations are that
 //    "symmetric": true,       activations have the zero point 0, of u8 128; else one that suits their range
 //    "perChannel": true,      a scale for each output channel of the weights, rather than one
 //    "exclude": ["head*"]}    layers that stay in floats: names or operators, with one * each at most

@@ -26,6 +26,11 @@ void CacheLevels::read(const ir::Value* cache, size_t scale, int64_t heads) {
                           name_of(type_));
   ir::Value* given = c_.input(scale);
   if (given->dtype() != DType::f32) return c_.invalid("{}_scale is {}, expected f32", side_, name_of(given->dtype()));
+  const auto count = volume(given->shape()).as_constant(),
+             wanted = is_single ? 1 : (Expr(heads) * cache->shape().back()).as_constant();
+  if (count && wanted && *count != *wanted)
+    return c_.invalid("{}_scale has {} numbers, expected {} for {}_quant_type '{}'", side_, *count, *wanted, side_,
+                      kind);
   scale_ = c_.reshape(given, is_single ? Ints{} : Ints{heads, 1, -1});
 }
 

@@ -76,6 +76,8 @@ class GroupQueryAttention {
   void refuse() {
     if (const int64_t bits = c_.integer("kv_cache_bit_width", 0); bits != 8 && bits != 0)
       c_.unsupported("kv_cache_bit_width {} is not supported; give a cache of 8 bits or of floats", bits);
+    if (c_.string("k_quant_type", "NONE") == "NONE" && c_.string("v_quant_type", "NONE") == "NONE")
+      c_.ignore({"kv_cache_bit_width"});
     if (c_.flag("sliding_window_cache", false))
       c_.unsupported("sliding_window_cache is not supported; give a cache of all tokens with local_window_size");
     if (c_.integer("qk_output", 0) != 0 || c_.wants(3))

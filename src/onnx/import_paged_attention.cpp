@@ -174,6 +174,8 @@ class PagedAttention {
   // [tokens, 2], of numbers that count through all blocks. Tokens whose number is below 0 are not written: each repeats
   // what the first of the others writes, or, where there are none, what is in the pool at the beginning of a block.
   ir::Value* given_slots() {
+    if (!is_integer(c_.input(kSlots)->dtype()))
+      c_.invalid("slot_mapping is {}, expected integers", name_of(c_.input(kSlots)->dtype()));
     ir::Value *tokens = c_.shape_of(c_.input(kQuery), 0, 1), *numbers = c_.cast(c_.input(kSlots), DType::i64);
     numbers = c_.require_shape("slot_mapping", numbers, tokens, "one for each token");
     ir::Value* is_written = c_.binary(Op::greater_equal, numbers, c_.integer_scalar(0));

@@ -15,7 +15,7 @@ struct ColumnMatmul {
   size_t axis;                         // of w: its columns
   const ir::Node* packed;              // what dequantises w, if it stays packed; null = w is constant
   std::vector<const Tensor*> weights;  // w, or levels, scales and zero points
-  std::vector<ir::Node*> changes;      // of the columns: of floats an added row, of levels scales, casts and rows
+  std::vector<ir::Node*> changes;      // to columns: a row that is added; after levels scales and casts, too
   ir::Value* result;
   int64_t columns;
 };
@@ -25,7 +25,7 @@ std::optional<ColumnMatmul> constant_matmul_of(ir::Node* node, const PassContext
 // With what is done to its columns.
 std::optional<ColumnMatmul> changed_matmul_of(ir::Node* node, const PassContext& context);
 
-// Of 8 bits, which sums of i32 or f32 come of.
+// Whether its factors have 8 bits: sums are i32 or f32.
 bool multiplies_levels(const ir::Node& matmul);
 
 // Whether one matmul can be both. Each new node stands for all layers that go, so one precision must be pinned for all.

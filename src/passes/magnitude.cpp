@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <unordered_map>
 
 #include "ops/rules.h"
 #include "passes/match.h"
@@ -13,7 +14,7 @@ namespace {
 using ir::Value;
 using Op = ElementwiseOp;
 
-constexpr int kMostSteps = 24;
+constexpr size_t kMostValues = 64;
 constexpr int64_t kMostElements = 1 << 20;  // of a constant that is looked through
 
 double largest_of(const Tensor& constant) {
@@ -22,8 +23,6 @@ double largest_of(const Tensor& constant) {
   for (const double x : to_doubles(constant)) largest = std::isnan(x) ? HUGE_VAL : std::max(largest, std::fabs(x));
   return largest;
 }
-
-double largest_within(const Value* value, int steps);
 
 // What is so far from 0 wraps in integers that do not reach so far, and is infinite in floats.
 double within(DType dtype, double largest) {
@@ -37,28 +36,38 @@ double within(DType dtype, double largest) {
   return is_wide || (dtype == DType::f16 && largest <= 65504) ? largest : HUGE_VAL;
 }
 
-double largest_of_result(const ir::Node& node, int steps) {
-  const auto of = [&](size_t input) { return largest_within(node.input(input), steps); };
-  if (node.is(OpKind::fill)) return std::fabs(node.attrs<FillAttrs>().value.at_double(0));
-  if (node.is(OpKind::cast) || is(&node, UnaryOp::neg) || is(&node, UnaryOp::abs)) return of(0);
-  if (is(&node, Op::add) || is(&node, Op::sub)) return of(0) + of(1);
-  if (is(&node, Op::mul)) return of(0) * of(1);
-  if (is(&node, Op::min) || is(&node, Op::max)) return std::max(of(0), of(1));
-  const std::vector<const Value*> operands = unchanged_operands(node);
-  if (operands.empty()) return HUGE_VAL;
-  double largest = 0;
-  for (const Value* operand : operands) largest = std::max(largest, largest_within(operand, steps));
-  return largest;
-}
+// Each value is looked at once, of what may be a graph of any form.
+class Magnitudes {
+ public:
+  double of(const Value* value) {
+    if (value->constant()) return largest_of(*value->constant());
+    if (const auto seen = seen_.find(value); seen != seen_.end()) return seen->second;
+    const bool is_looked_at = value->producer() && seen_.size() < kMostValues;
+    seen_.emplace(value, HUGE_VAL);
+    const double largest = is_looked_at ? of_result(*value->producer()) : HUGE_VAL;
+    return seen_[value] = within(value->dtype(), std::isnan(largest) ? HUGE_VAL : largest);  // 0 x infinity
+  }
 
-double largest_within(const Value* value, int steps) {
-  if (value->constant()) return largest_of(*value->constant());
-  const double largest = value->producer() && steps > 0 ? largest_of_result(*value->producer(), steps - 1) : HUGE_VAL;
-  return within(value->dtype(), std::isnan(largest) ? HUGE_VAL : largest);  // 0 x infinity
-}
+ private:
+  double of_result(const ir::Node& node) {
+    const auto of_input = [&](size_t input) { return of(node.input(input)); };
+    if (node.is(OpKind::fill)) return std::fabs(node.attrs<FillAttrs>().value.at_double(0));
+    if (node.is(OpKind::cast) || is(&node, UnaryOp::neg) || is(&node, UnaryOp::abs)) return of_input(0);
+    if (is(&node, Op::add) || is(&node, Op::sub)) return of_input(0) + of_input(1);
+    if (is(&node, Op::mul)) return of_input(0) * of_input(1);
+    if (is(&node, Op::min) || is(&node, Op::max)) return std::max(of_input(0), of_input(1));
+    const std::vector<const Value*> operands = unchanged_operands(node);
+    if (operands.empty()) return HUGE_VAL;
+    double largest = 0;
+    for (const Value* operand : operands) largest = std::max(largest, of(operand));
+    return largest;
+  }
+
+  std::unordered_map<const Value*, double> seen_;
+};
 
 }  // namespace
 
-double largest_magnitude(const Value* value) { return largest_within(value, kMostSteps); }
+double largest_magnitude(const Value* value) { return Magnitudes().of(value); }
 
 }  // namespace lathe

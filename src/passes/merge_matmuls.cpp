@@ -80,26 +80,33 @@ bool alternates(const Value& y) {
   });
 }
 
+// Whether the node moves the value, or computes with it and constants alone.
+bool continues(const Node& node, const Value* value) {
+  const auto is_constant = [&](const Value* input) { return !input || input->content() || input == value; };
+  return node.num_outputs() == 1 && (node.has_trait(kView | kStrided) || node.has_trait(kPointwise)) &&
+         std::ranges::all_of(node.inputs(), is_constant);
+}
+
 // Whether constants and moves bring it to levels again, which the matmul's kernel could make.
 bool becomes_levels(const Value* value) {
-  return std::ranges::any_of(value->uses(), [](const ir::Use& use) {
-    const auto is_constant = [&](const Value* input) {
-      return !input || input->content() || input == use.node->input(use.index);
-    };
-    if (use.node->is(OpKind::quantize)) return true;
-    const bool follows = use.node->has_trait(kView | kStrided) ||
-                         (use.node->has_trait(kPointwise) && std::ranges::all_of(use.node->inputs(), is_constant));
-    return follows && use.node->num_outputs() == 1 && becomes_levels(use.node->output());
-  });
+  constexpr size_t kMostValues = 64;
+  std::vector<const Value*> values{value};
+  for (size_t i = 0; i < values.size() && values.size() <= kMostValues; ++i)
+    for (const ir::Use& use : values[i]->uses()) {
+      if (use.node->is(OpKind::quantize)) return true;
+      if (continues(*use.node, values[i]) && std::ranges::count(values, use.node->output()) == 0)
+        values.push_back(use.node->output());
+    }
+  return false;
 }
 
 std::optional<ColumnMatmul> moved_matmul_of(Node* node, const PassContext& context) {
   const std::optional<ColumnMatmul> found = changed_matmul_of(node, context);
   if (!found || !node->is(OpKind::matmul)) return std::nullopt;
-  const bool is_for_pairs = context.arithmetic.paired_columns && !multiplies_levels(*node) &&
-                            (alternates(*found->result) || meeting_halves(*found));
-  const bool ends_in_levels = multiplies_levels(*node) && becomes_levels(found->result);
-  return is_only_moved(found->result) && !is_for_pairs && !ends_in_levels ? found : std::nullopt;
+  if (!is_only_moved(found->result)) return std::nullopt;
+  if (multiplies_levels(*node)) return becomes_levels(found->result) ? std::nullopt : found;
+  const bool is_for_pairs = context.arithmetic.paired_columns && (alternates(*found->result) || meeting_halves(*found));
+  return is_for_pairs ? std::nullopt : found;
 }
 
 // Those of the same left operand, in the order of their uses.

@@ -30,17 +30,21 @@ double threshold_of(const Histogram& histogram, const ActivationLevels& how) {
 double largest_level(DType type) { return type == DType::f8e4m3fn ? 448 : kLargestLevel; }
 
 LevelScale scale_of(const Histogram& histogram, const ActivationLevels& how) {
-  const IntegerRange range = quantized_range(how.type).value_or(IntegerRange{0, -1});  // so that a float's middle is 0
   const double threshold = threshold_of(histogram, how);
   LevelScale found;
   found.low = std::max(histogram.lowest(), -threshold), found.high = std::min(histogram.highest(), threshold);
-  const double step =
-      how.symmetric ? threshold / largest_level(how.type) : (found.high - found.low) / (range.high - range.low);
-  if (const auto narrow = static_cast<float>(step); narrow > 0) found.scale = static_cast<double>(narrow);
-  const double zero = how.symmetric
-                          ? (range.low + range.high + 1) / 2
-                          : std::clamp(range.low - std::nearbyint(found.low / found.scale), range.low, range.high);
-  found.zero_point = static_cast<int64_t>(zero);
+  const auto set_scale = [&](double step) {
+    if (const auto narrow = static_cast<float>(step); narrow > 0) found.scale = static_cast<double>(narrow);
+  };
+  if (how.symmetric) {
+    set_scale(threshold / largest_level(how.type));
+    found.zero_point = how.type == DType::u8 ? 128 : 0;
+    return found;
+  }
+  const IntegerRange range = *quantized_range(how.type);
+  set_scale((found.high - found.low) / (range.high - range.low));
+  found.zero_point =
+      static_cast<int64_t>(std::clamp(range.low - std::nearbyint(found.low / found.scale), range.low, range.high));
   return found;
 }
 

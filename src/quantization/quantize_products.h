@@ -29,8 +29,8 @@ Result<std::vector<const ir::Node*>> quantizable_products(const ir::Graph& graph
 // The dimension of such a product's weights that is its output channels.
 size_t channels_of_weights(const ir::Node& product);
 
-// Symmetric levels of weights: -127 to 127, for u8 about 128, or f8e4m3fn. A scale for each position of the axis, or one, which
-// their largest magnitude says; `scales` has the weights' rank, so that it broadcasts.
+// Symmetric levels of weights: -127 to 127, for u8 about 128, or f8e4m3fn. A scale for each position of the axis, or
+// one, which their largest magnitude says; `scales` has the weights' rank, so that it broadcasts.
 struct WeightLevels {
   Tensor levels, scales;
 };

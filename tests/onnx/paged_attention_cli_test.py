@@ -266,6 +266,10 @@ class PagedAttention(RuntimeNodes):
         refuse("v_quant_type is 'PER_HEAD', expected NONE, PER_TENSOR or PER_CHANNEL", v_quant_type="PER_HEAD")
         refuse("a quantised k cache of f32 is not supported; give one of int8 or float8e4m3fn", others=dict(k_scale=weights(1)),
                k_quant_type="PER_TENSOR")
+        refuse("k_scale has 4 numbers, expected 32 for k_quant_type 'PER_CHANNEL'", cache=np.int8,
+               others=dict(k_scale=weights(4)), k_quant_type="PER_CHANNEL")
+        refuse("k_scale has 2 numbers, expected 1 for k_quant_type 'PER_TENSOR'", cache=np.int8,
+               others=dict(k_scale=weights(2)), k_quant_type="PER_TENSOR")
         refuse("v_cache_dtype 'int4' is not supported for a cache of f32", v_cache_dtype="int4")
         refuse("kv_cache_layout 'LATENT' is not supported", kv_cache_layout="LATENT")
         refuse("rotary_offset 8 is not supported", rotary_offset=8)
@@ -273,6 +277,7 @@ class PagedAttention(RuntimeNodes):
         refuse("local_window_size is 0, expected a size, or -1 for none", local_window_size=0)
         refuse("a k cache of f16 beside a query of f32 is not supported without k_quant_type", cache=np.float16)
         refuse("slot_mapping", others=dict(slots=Operand("tokens", 1, dtype=np.int32)))
+        refuse("slot_mapping is f32, expected integers", others=dict(slots=Operand("tokens", dtype=np.float32)))
         refuse("at most half of 16", others=dict(cosines=angles(48, 16), sines=angles(48, 16)), do_rotary=1)
         refuse("the query has rows of 64, which are not those of 6 heads", num_heads=6)
 

@@ -17,10 +17,10 @@ void add_quantize(CLI::App& app, std::function<int()>& chosen) {
       ->required();
   command->add_option("-o,--output", options->output, "Where the quantised model goes")->required();
   command
-      ->add_option("--method", options->method,
-                   "Which values are kept: entropy (those that tell most; unless given, of integers), minmax (all; "
-                   "unless given, "
-                   "of floats), percentile")
+      ->add_option(
+          "--method", options->method,
+          "Which values are kept: entropy (those that tell most), minmax (all) or percentile; unless given, entropy "
+          "for integers and minmax for floats")
       ->check(CLI::IsMember({"entropy", "minmax", "percentile"}));
   command->add_option("--percentile", options->percentile, "Of --method=percentile; 99.99 unless given")
       ->check(CLI::Range(1e-6, 100.0));

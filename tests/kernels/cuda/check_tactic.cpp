@@ -19,7 +19,7 @@ Result<> check_configs(const Backend& backend, const Tactic& tactic, const Probl
                        const CheckOptions& options, size_t count) {
   if (const std::optional<std::string> refusal = refusal_of(tactic, problem))
     return fail(ErrorCode::invalid_argument, "{} refuses: {}", tactic.name(), *refusal);
-  Result<> last;
+  Result<> last = fail(ErrorCode::invalid_argument, "{} has no configuration", tactic.name());
   size_t agree = 0;
   for (const Config& config : configs_of(tactic, problem)) {
     last = check_named(backend, tactic, problem, config, options);
@@ -31,9 +31,7 @@ Result<> check_configs(const Backend& backend, const Tactic& tactic, const Probl
 
 }  // namespace
 
-bool spills_registers(const Result<>& checked) {
-  return !checked && checked.error().code == ErrorCode::kernel_spills;
-}
+bool spills_registers(const Result<>& checked) { return !checked && checked.error().code == ErrorCode::kernel_spills; }
 
 Result<> check_first(const Backend& backend, const Tactic& tactic, const Problem& problem,
                      const CheckOptions& options) {

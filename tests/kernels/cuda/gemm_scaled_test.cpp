@@ -70,11 +70,14 @@ class GemmScaled : public testing::Test {
     return scales;
   }
 
-  static void check(const Problem& problem, const Config& config, const CheckOptions& options) {
+  void check(const Problem& problem, const Config& config, const CheckOptions& options) {
     const Result<> result = check_kernel(test_backend(), gemm_scaled_tactic(), problem, config, options);
-    EXPECT_TRUE(result || spills_registers(result)) << config.text << ", " << to_text(problem) << ": " << result.error().to_string();
+    ++(result ? agree_ : spilled_);
+    EXPECT_TRUE(result || spills_registers(result))
+        << config.text << ", " << to_text(problem) << ": " << result.error().to_string();
   }
-  static void check(const Problem& problem, const Config& config) { check(problem, config, exact(problem)); }
+  void TearDown() override { EXPECT_TRUE(agree_ > 0 || spilled_ == 0) << "all kernels spill registers"; }
+  void check(const Problem& problem, const Config& config) { check(problem, config, exact(problem)); }
 
   std::vector<Config> every_config(const Sizes& s, DType type = DType::f8e4m3fn) const {
     gemm::Extent extent;
@@ -93,6 +96,7 @@ class GemmScaled : public testing::Test {
   }
 
   ScaledMatmulAttrs attrs_;
+  int agree_ = 0, spilled_ = 0;  // kernels
 };
 
 // A matrix's rows, columns and K end within a tile and a block.

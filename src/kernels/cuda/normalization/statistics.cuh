@@ -39,9 +39,10 @@ struct Moments {
   template <int N>
   LATHE_DEVICE_MEMBER State all(const State (&states)[N]) const {
     State sum = start();
+    const float near = states[0].mean;  // products of counts and means themselves might be infinite
     LATHE_UNROLL
-    for (const State& state : states) sum.count += state.count, sum.mean += state.count * state.mean;
-    sum.mean = sum.count > 0.0f ? sum.mean / sum.count : 0.0f;
+    for (const State& state : states) sum.count += state.count, sum.mean += state.count * (state.mean - near);
+    sum.mean = sum.count > 0.0f ? near + sum.mean / sum.count : 0.0f;
     LATHE_UNROLL
     for (const State& state : states) {
       const float distance = state.mean - sum.mean;
