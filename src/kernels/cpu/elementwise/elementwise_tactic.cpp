@@ -60,9 +60,10 @@ std::optional<ElementwiseParams> params_of(const Problem& problem) {
     case OpKind::select:
       return record(Function::select);
     case OpKind::quantize: {
-      if (!problem.attrs<QuantizeAttrs>().blocks.empty()) return std::nullopt;
-      const IntegerRange range = *quantized_range(problem.attrs<QuantizeAttrs>().to);
-      return record(Function::quantize, static_cast<int64_t>(range.low), static_cast<int64_t>(range.high));
+      const auto& attrs = problem.attrs<QuantizeAttrs>();
+      const std::optional<IntegerRange> range = quantized_range(attrs.to);
+      if (!range || !attrs.blocks.empty()) return std::nullopt;
+      return record(Function::quantize, static_cast<int64_t>(range->low), static_cast<int64_t>(range->high));
     }
     case OpKind::dequantize:
       if (!problem.attrs<DequantizeAttrs>().blocks.empty()) return std::nullopt;
