@@ -18,15 +18,14 @@ using gemm::SplitTile;
 // last term is exact either way, and is not rounded, so that it is no number where the float is none.
 template <bool kRounds>
 LATHE_INLINE void store_terms(Vec first, Vec second, float* to, int64_t block) {
-  constexpr auto kUpper = static_cast<int32_t>(0xffff0000u);
   LATHE_UNROLL
   for (int term = 0; term < kTerms; ++term) {
-    const int32_t half = kRounds && term + 1 < kTerms ? 0x8000 : 0;
-    const IntVec low = (as_int(first) + half) & kUpper, high = (as_int(second) + half) & kUpper;
-    store(to + term * block,
-          reinterpret_cast<Vec>(reinterpret_cast<UintVec>(low) >> 16 | reinterpret_cast<UintVec>(high)));
-    first -= as_float(low);
-    second -= as_float(high);
+    const uint32_t half = kRounds && term + 1 < kTerms ? 0x8000 : 0;
+    const auto term_of = [half](Vec x) { return (UintVec(as_int(x)) + half) & 0xffff0000u; };
+    const UintVec low = term_of(first), high = term_of(second);
+    store(to + term * block, as_float(IntVec(low >> 16 | high)));
+    first -= as_float(IntVec(low));
+    second -= as_float(IntVec(high));
   }
 }
 
