@@ -61,6 +61,7 @@ LATHE_DEVICE unsigned char* dynamic_shared() { return lathe_emulated_self()->sha
 LATHE_DEVICE unsigned shared_address(const void* shared) {
   return static_cast<unsigned>(static_cast<const unsigned char*>(shared) - dynamic_shared());
 }
+LATHE_DEVICE unsigned hold(unsigned number) { return number; }
 LATHE_DEVICE long clock_now() { return lathe_emulated_clock(); }
 
 LATHE_DEVICE void barrier() { lathe_emulated_barrier(); }
@@ -185,9 +186,27 @@ template <int kPending>
 LATHE_DEVICE void wgmma_wait() {
   lathe_emulated_wgmma_wait(kPending);
 }
+template <bool kMnMajor, int kPanelBytes>
+struct PanelPlace {
+  const unsigned char* at;
+  LATHE_DEVICE_MEMBER explicit PanelPlace(unsigned shared) : at(dynamic_shared() + shared) {}
+  LATHE_DEVICE_MEMBER PanelPlace operator+(int bytes) const {
+    PanelPlace moved = *this;
+    moved.at += bytes;
+    return moved;
+  }
+};
+template <bool kMnMajor, int kPanelBytes>
+LATHE_DEVICE lathe_emulated_panel emulated_panel(const void* at) {
+  return {at, kMnMajor, kPanelBytes};
+}
+template <bool kMnMajor, int kPanelBytes>
+LATHE_DEVICE lathe_emulated_panel emulated_panel(PanelPlace<kMnMajor, kPanelBytes> place) {
+  return {place.at, kMnMajor, kPanelBytes};
+}
 template <int N, bool kMnMajorA, bool kMnMajorB, int kPanelBytesA, int kPanelBytesB, bool kKeep = true, class Sum,
-          class T>
-LATHE_DEVICE void wgmma(Sum (&d)[N / 8][4], const void* a, const void* b, T) {
+          class PanelA, class PanelB, class T>
+LATHE_DEVICE void wgmma(Sum (&d)[N / 8][4], PanelA a, PanelB b, T) {
   static_assert(is_same<T, f16> || is_same<T, bf16> || (!kMnMajorA && !kMnMajorB), "what the matrix units read");
   static_assert(is_same<Sum, typename MatrixSum<T>::Type>, "what the matrix units sum up in");
   static_assert(!is_same<T, int8> || N % 16 == 0 || N == 8 || N == 24, "what the instruction takes");
@@ -197,13 +216,14 @@ LATHE_DEVICE void wgmma(Sum (&d)[N / 8][4], const void* a, const void* b, T) {
                                 : is_same<T, f8e4m3> ? "e4m3"
                                 : is_same<T, f8e5m2> ? "e5m2"
                                                      : "tf32";
-  lathe_emulated_wgmma(kType, N, kKeep, d, nullptr, {a, kMnMajorA, kPanelBytesA}, {b, kMnMajorB, kPanelBytesB});
+  lathe_emulated_wgmma(kType, N, kKeep, d, nullptr, emulated_panel<kMnMajorA, kPanelBytesA>(a),
+                       emulated_panel<kMnMajorB, kPanelBytesB>(b));
 }
-template <int N, bool kMnMajorB, int kPanelBytesB, bool kKeep = true, class T>
-LATHE_DEVICE void wgmma_registers(float (&d)[N / 8][4], const unsigned (&a)[4], const void* b, T) {
+template <int N, bool kMnMajorB, int kPanelBytesB, bool kKeep = true, class PanelB, class T>
+LATHE_DEVICE void wgmma_registers(float (&d)[N / 8][4], const unsigned (&a)[4], PanelB b, T) {
   static_assert(!is_float8<T> || !kMnMajorB, "what the matrix units read");
   constexpr const char* kType = is_same<T, f16> ? "f16" : is_same<T, bf16> ? "bf16" : "e4m3";
-  lathe_emulated_wgmma(kType, N, kKeep, d, a, {nullptr, 0, 0}, {b, kMnMajorB, kPanelBytesB});
+  lathe_emulated_wgmma(kType, N, kKeep, d, a, {nullptr, 0, 0}, emulated_panel<kMnMajorB, kPanelBytesB>(b));
 }
 template <int N>
 LATHE_DEVICE void pin_sums(float (&)[N][4]) {}
@@ -247,23 +267,29 @@ struct alignas(64) TensorMap {
   uint64 opaque[16];
 };
 #define LATHE_TENSOR_MAP const TensorMap&
-LATHE_DEVICE void phase_barrier_init(uint64* barrier, int arrivals) {
-  lathe_emulated_phase_barrier_init(barrier, arrivals);
+struct PhaseBarrier {
+  void* at;
+  LATHE_DEVICE_MEMBER PhaseBarrier(uint64* barrier) : at(barrier) {}
+  LATHE_DEVICE_MEMBER explicit PhaseBarrier(unsigned shared) : at(dynamic_shared() + shared) {}
+};
+LATHE_DEVICE void phase_barrier_init(PhaseBarrier barrier, int arrivals) {
+  lathe_emulated_phase_barrier_init(barrier.at, arrivals);
 }
 LATHE_DEVICE void phase_barrier_fence() {}
-LATHE_DEVICE void phase_barrier_arrive(uint64* barrier) { lathe_emulated_phase_barrier_arrive(barrier, -1); }
-LATHE_DEVICE void phase_barrier_arrive(uint64* barrier, int rank) {
-  lathe_emulated_phase_barrier_arrive(barrier, rank);
+LATHE_DEVICE void phase_barrier_arrive(PhaseBarrier barrier) { lathe_emulated_phase_barrier_arrive(barrier.at, -1); }
+LATHE_DEVICE void phase_barrier_arrive(PhaseBarrier barrier, int rank) {
+  lathe_emulated_phase_barrier_arrive(barrier.at, rank);
 }
-LATHE_DEVICE void phase_barrier_expect(uint64* barrier, int bytes) {
-  lathe_emulated_phase_barrier_expect(barrier, bytes);
+LATHE_DEVICE void phase_barrier_expect(PhaseBarrier barrier, int bytes) {
+  lathe_emulated_phase_barrier_expect(barrier.at, bytes);
 }
-LATHE_DEVICE void phase_barrier_wait(uint64* barrier, uint32 parity) {
-  lathe_emulated_phase_barrier_wait(barrier, parity);
+LATHE_DEVICE void phase_barrier_wait(PhaseBarrier barrier, uint32 parity) {
+  lathe_emulated_phase_barrier_wait(barrier.at, parity);
 }
 template <int R>
-LATHE_DEVICE void copy_tensor(void* shared, const TensorMap* map, const int (&at)[R], uint64* barrier, uint16 peers) {
-  lathe_emulated_copy_tensor(shared, map, R, at, barrier, peers);
+LATHE_DEVICE void copy_tensor(void* shared, const TensorMap* map, const int (&at)[R], PhaseBarrier barrier,
+                              uint16 peers) {
+  lathe_emulated_copy_tensor(shared, map, R, at, barrier.at, peers);
 }
 
 // Fibers of a launch share one host thread.

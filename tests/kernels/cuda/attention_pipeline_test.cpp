@@ -62,10 +62,41 @@ TEST_F(AttentionPipeline, EveryTileOfCausalAttention) {
   check_all(problem(attrs, DType::f16, {1, 2, 1, 200, 200, 64, 64}));
 }
 
+// Weights are relative to a logit that was the largest once, and tiles come from the last key to the first: logits rise
+// by so much that it is looked for again, in some rows and not in others, or all of them are far below those of keys
+// that a mask hides.
+TEST_F(AttentionPipeline, LogitsThatRiseAndKeysThatAreHidden) {
+  const Sizes sizes{1, 2, 1, 70, 300};
+  const AttentionAttrs attrs = attention_attributes(1.0);
+  const auto check_logits = [&](float first, float slope, bool hides_last) {
+    std::vector<Operand> mask;
+    if (hides_last) mask.push_back(operand(DType::boolean, {1, 1, 1, sizes.keys}));
+    const Problem made = problem(attrs, DType::f16, sizes, mask);
+    CheckOptions options;
+    std::mt19937 random(5);
+    for (size_t i = 0; i < 3; ++i) {
+      options.inputs.push_back(
+          random_tensor(DType::f16, made.inputs[i].opt_dims, random, {Content::between, -0.1, 0.1}));
+      if (i == 2) break;
+      Tensor& tensor = options.inputs.back();
+      for (int64_t row = 0; row < tensor.volume() / sizes.size; ++row)  // the first element is the logit's
+        tensor.mutable_as<_Float16>()[row * sizes.size] =
+            _Float16(i == 0 ? static_cast<float>(row % 5) : first + slope * static_cast<float>(row % sizes.keys));
+    }
+    if (hides_last) {
+      options.inputs.push_back(*Tensor::allocate(DType::boolean, {1, 1, 1, sizes.keys}));
+      for (int64_t key = 0; key < sizes.keys; ++key) options.inputs[3].mutable_as<bool>()[key] = key < 20;
+    }
+    check_all(made, options);
+  };
+  check_logits(40.0f, -0.1f, false);
+  check_logits(-60.0f, 0.1f, true);
+}
+
 TEST_F(AttentionPipeline, HeadsOfEverySize) {
   const AttentionAttrs attrs = attention_attributes(0.1);
   for (const auto& [size, value_size] :
-       {std::pair{32, 32}, {40, 40}, {80, 96}, {96, 80}, {128, 128}, {256, 256}, {8, 192}})
+       {std::pair{32, 32}, {40, 40}, {80, 80}, {96, 80}, {128, 128}, {256, 256}, {8, 192}})
     check_one(problem(attrs, DType::bf16, {1, 2, 1, 70, 100, size, value_size}));
 }
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention by blocks that stay: one warp asks the copy engine for queries, keys and values, groups of four warps have
-// 64 queries each. A group multiplies a tile of keys by its queries and, at the same time, the values of the tile
-// before by their weights; while it makes weights of the scores, another group has the matrix units. This is the
-// schedule of FlashAttention-3 (Shah and others, 2024).
+// 64 queries each. While a group makes weights of scores, others have the matrix units, as in FlashAttention-3 (Shah
+// and others, 2024); of small heads there are four groups, for it is weights that take most of the time.
 #pragma once
 
 #include "attention/logits.cuh"
@@ -54,7 +53,7 @@ LATHE_DEVICE Copied<Place> copied(const TensorMap* map, const Place& place) {
 
 // Asks for kRows rows from `row` on, in panels of kPanel elements.
 template <int kRows, int kPanels, int kPanel, class Place>
-LATHE_DEVICE void copy_rows(char* to, const Copied<Place>& from, int batch, int head, int row, uint64* filled) {
+LATHE_DEVICE void copy_rows(char* to, const Copied<Place>& from, int batch, int head, int row, PhaseBarrier filled) {
   constexpr uint16 kThisBlock = 0;
   auto place = from.place(batch, head);
   place.at[1] = row;
@@ -94,38 +93,88 @@ LATHE_DEVICE void produce(const Memory<Shape>& memory, unsigned works, const Wor
   }
 }
 
-// A group's part of one work. The next keys are waited for before the products that are still on their way. The
-// compiler does not move the wait for products ahead of that one, which is a loop, and so not ahead of the weights
-// before it: these are made while the matrix units work.
+// A group's part of one work: values of a tile by their weights together with the next tile's scores, which come first
+// where groups begin in turns: each was the faster. While weights are made, other groups have the matrix units.
 template <bool kLinear, class Shape, class Logits>
 LATHE_DEVICE void attend(Group<Shape>& group, const Memory<Shape>& memory, Ring<Shape>& ring, Turns<Shape>& turns,
                          const Logits& logits, const Work& work) {
+  float s[Shape::kKeys / 8][4];
+  long key = static_cast<long>(work.end - 1) * Shape::kKeys;
+  const auto weigh = [&] {
+    bool is_shown = true;
+    if constexpr (kLinear) is_shown = logits.template shows_all<Shape::kKeys>(work.batch, work.head, key);
+    release(memory.keys_empty(ring.at));
+    const float unit = group.template to_logits<kLinear>(s, logits, work.batch, work.head, work.query, key, is_shown);
+    group.make_weights(s, unit);
+  };
+  phase_barrier_wait(memory.keys_filled(ring.at), ring.parity);
+  group.multiply_keys(s, ring.at);
+  wgmma_wait<0>();
+  pin_sums(s);
+  weigh();
+  LATHE_NO_UNROLL
+  for (int left = work.tiles() - 1; left > 0; --left) {
+    key -= Shape::kKeys;
+    const Ring<Shape> before = ring;
+    ring.next();
+    phase_barrier_wait(memory.values_filled(before.at), before.parity);
+    phase_barrier_wait(memory.keys_filled(ring.at), ring.parity);
+    turns.wait(memory);
+    if constexpr (!Turns<Shape>::kAre) group.multiply_values(before.at);
+    group.multiply_keys(s, ring.at);
+    if constexpr (Turns<Shape>::kAre) group.multiply_values(before.at);
+    turns.pass(memory);
+    wgmma_wait<0>();
+    pin_sums(s);
+    pin_sums(group.acc[0]);
+    release(memory.values_empty(before.at));
+    weigh();
+  }
+  release(memory.queries_empty());
+  phase_barrier_wait(memory.values_filled(ring.at), ring.parity);
+  group.multiply_values(ring.at);
+  wgmma_wait<0>();
+  pin_sums(group.acc[0]);
+  release(memory.values_empty(ring.at));
+  ring.next();
+}
+
+// The same of 8-bit floats: scores are begun before the products of the values of the tile before, which go on while
+// weights are made of the scores. The next keys are waited for before those products. The compiler does not move the
+// wait for products ahead of that one, which is a loop, and so not ahead of the weights before it.
+template <bool kLinear, class Shape, class Logits>
+LATHE_DEVICE void attend_float8(Group<Shape>& group, const Memory<Shape>& memory, Ring<Shape>& ring,
+                                Turns<Shape>& turns, const Logits& logits, const Work& work) {
   float s[Shape::kKeys / 8][4], factors[2];
   long key = static_cast<long>(work.end - 1) * Shape::kKeys;
+  const auto weigh = [&](bool is_shown) {
+    const float unit = group.template to_logits<kLinear>(s, logits, work.batch, work.head, work.query, key, is_shown);
+    group.exponentiate_float8(logits, s, factors, unit);
+  };
   bool is_shown = !kLinear || logits.template shows_all<Shape::kKeys>(work.batch, work.head, key);
   Ring<Shape> before = ring;
   phase_barrier_wait(memory.keys_filled(ring.at), ring.parity);
-  group.multiply_keys(s, memory, ring.at);
+  group.multiply_keys(s, ring.at);
   wgmma_wait<0>();
   pin_sums(s);
   release(memory.keys_empty(ring.at));
-  group.template weigh<kLinear>(s, factors, logits, work.batch, work.head, work.query, key, is_shown);
-  group.keep_weights(s);
+  weigh(is_shown);
+  group.keep_float8_weights(s);
   ring.next();
   if (work.tiles() > 1) phase_barrier_wait(memory.keys_filled(ring.at), ring.parity);
   for (int left = work.tiles() - 1; left > 0; --left) {
     key -= Shape::kKeys;
     const int at = ring.at;
     turns.wait(memory);
-    group.multiply_keys(s, memory, at);
+    group.multiply_keys(s, at);
     phase_barrier_wait(memory.factors_filled(before.at), before.parity);
-    group.multiply_values(memory, before.at);
+    group.multiply_values(before.at);
     turns.pass(memory);
     if constexpr (kLinear) is_shown = logits.template shows_all<Shape::kKeys>(work.batch, work.head, key);
     wgmma_wait<1>();
     pin_sums(s);
     release(memory.keys_empty(at));
-    group.template weigh<kLinear>(s, factors, logits, work.batch, work.head, work.query, key, is_shown);
+    weigh(is_shown);
     const int used = before.at;
     before = ring;
     ring.next();
@@ -133,11 +182,11 @@ LATHE_DEVICE void attend(Group<Shape>& group, const Memory<Shape>& memory, Ring<
     wgmma_wait<0>();
     release(memory.factors_empty(used));
     group.take_products(factors);
-    group.keep_weights(s);
+    group.keep_float8_weights(s);
   }
   release(memory.queries_empty());
   phase_barrier_wait(memory.factors_filled(before.at), before.parity);
-  group.multiply_values(memory, before.at);
+  group.multiply_values(before.at);
   wgmma_wait<0>();
   release(memory.factors_empty(before.at));
   group.take_products({1.0f, 1.0f});
@@ -165,11 +214,12 @@ template <class Shape>
 LATHE_DEVICE void take_share() {
   if constexpr (Shape::kGroups == 2) take_registers<232>();
   if constexpr (Shape::kGroups == 3) take_registers<160>();
+  if constexpr (Shape::kGroups == 4) take_registers<112>();
 }
 template <class Shape>
 LATHE_DEVICE void free_share() {
   if constexpr (Shape::kGroups == 2) free_registers<40>();
-  if constexpr (Shape::kGroups == 3) free_registers<32>();
+  if constexpr (Shape::kGroups >= 3) free_registers<32>();
 }
 
 // kLinear: logits are products times a positive number and what is added by distance or by key, but for those of hidden
@@ -178,14 +228,15 @@ template <class Shape, bool kLinear, class Works, class Queries, class Keys, cla
           class Logits, class Fusion>
 LATHE_DEVICE void run(long works, const Works& work_at, int shared_heads, const Queries& queries, const Keys& keys,
                       const Values& values, const V& v, const Out& y, const Logits& logits, const Fusion& fusion) {
-  const Memory<Shape> memory{reinterpret_cast<char*>(dynamic_shared())};
+  const Memory<Shape> memory(dynamic_shared());
   if constexpr (Shape::kFloat8) write_ones(memory);
   init_barriers(memory);
   if (warp() < Shape::kWarps) {
     take_share<Shape>();
     Ring<Shape> ring;
-    Turns<Shape> turns(warp() / 4);
-    Group<Shape> group;
+    const int number = shuffle_idx(warp() / 4, 0);
+    Turns<Shape> turns(number);
+    Group<Shape> group(memory, number);
     uint32 parity = 0;
     dependency_wait();
     for (unsigned number = static_cast<unsigned>(block_x()); number < static_cast<unsigned>(works);
@@ -195,7 +246,10 @@ LATHE_DEVICE void run(long works, const Works& work_at, int shared_heads, const 
       if (work.tiles() > 0) {
         phase_barrier_wait(memory.queries_filled(), parity);
         parity ^= 1;
-        attend<kLinear>(group, memory, ring, turns, logits, work);
+        if constexpr (Shape::kFloat8)
+          attend_float8<kLinear>(group, memory, ring, turns, logits, work);
+        else
+          attend<kLinear>(group, memory, ring, turns, logits, work);
       }
       group.finish(logits, work.head, v, {work.batch, work.head / shared_heads, 0, 0});
       const long row = work.query + (Shape::kGroups > 1 ? warp() / 4 * 64 : 0);
@@ -203,7 +257,8 @@ LATHE_DEVICE void run(long works, const Works& work_at, int shared_heads, const 
       if constexpr (Shape::kFloat8)
         store_turned(group, sink, row, y.dim(2), y.dim(3));
       else
-        gemm::store_quads<8, true, Fusion::kShort>(group, sink, row, y.dim(2), 0, y.dim(3));
+        gemm::store_quads<Shape::kValueColumns % 32 == 0 ? 8 : 4, true, Fusion::kShort>(group, sink, row, y.dim(2), 0,
+                                                                                        y.dim(3));
     }
   } else {
     free_share<Shape>();

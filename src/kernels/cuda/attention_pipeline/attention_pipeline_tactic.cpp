@@ -12,9 +12,9 @@
 namespace lathe::cuda {
 namespace {
 
-constexpr int64_t kInstructionColumns[] = {32, 64, 96, 128, 192, 256};  // that values may have
-constexpr int64_t kFloat8Columns[] = {64, 128};                         // of 8-bit floats, beside their sums'
-constexpr int64_t kTileKeys[] = {64, 96, 128, 160, 176, 192};
+constexpr int64_t kInstructionColumns[] = {32, 48, 64, 80, 96, 128, 192, 256};  // that values may have
+constexpr int64_t kFloat8Columns[] = {64, 128};                                 // of 8-bit floats, beside their sums'
+constexpr int64_t kTileKeys[] = {48, 64, 80, 96, 128, 160, 176, 192};
 constexpr int64_t kMostFloat8Keys = 128;  // that a row of turned values has
 
 int64_t bytes_of(DType dtype) { return static_cast<int64_t>(size_of(dtype)); }
@@ -59,13 +59,17 @@ int64_t registers(const Heads& heads, int64_t keys) {
   const int64_t sums = heads.is_float8() ? heads.value_columns + 8 : heads.value_columns / 2;
   return sums + keys / 2 + keys * bytes_of(heads.dtype) / 8 + (heads.has_sinks ? 48 : 32);
 }
-int64_t most_registers(int64_t groups) { return groups == 1 ? 255 : groups == 2 ? 232 : 160; }
+int64_t most_registers(int64_t groups) {
+  constexpr int64_t kMost[] = {255, 232, 160, 116};  // four groups have 112, which suffice
+  return kMost[groups - 1];
+}
 
 std::optional<Tiles> tiles_of(const Problem& problem, const Heads& heads, int64_t groups, int64_t keys) {
-  constexpr int64_t kMostStages = 4, kRegistersOfTwo = 128;
+  constexpr int64_t kMostStages = 4, kRegistersOfTwo = 128, kLargestOfFour = 64;  // larger heads spill registers
   const Target::Limits& limits = problem.target.limits;
   if (registers(heads, keys) > most_registers(groups)) return std::nullopt;
-  if (heads.is_float8() && keys > kMostFloat8Keys) return std::nullopt;
+  if (heads.is_float8() && (keys > kMostFloat8Keys || keys % 32 != 0 || groups > 3)) return std::nullopt;
+  if (groups > 3 && std::max(heads.size, heads.value_columns) > kLargestOfFour) return std::nullopt;
   Tiles tiles{groups, keys, 2, 1, true};
   if (shared_bytes(heads, tiles) > limits.shared_bytes) return std::nullopt;
   constexpr int64_t kReserved = 1024;  // of each block
@@ -80,12 +84,14 @@ std::optional<Tiles> tiles_of(const Problem& problem, const Heads& heads, int64_
 
 // Clocks of a tile of keys: of the matrix units, of what makes weights of scores, and what they wait for each other.
 double tile_clocks(const Problem& problem, const Heads& heads, const Tiles& tiles) {
-  constexpr double kMatrixShare = 0.7, kScoreClocks = 0.105, kMaskedClocks = 0.15, kWait = 1.15, kTurnClocks = 120;
+  constexpr double kMatrixShare = 0.7, kMaskedClocks = 0.15, kWait = 1.15, kTurnClocks = 120;
+  constexpr double kScoreClocks[] = {0.105, 0.105, 0.105, 0.085};  // by groups
   const auto scores = static_cast<double>(tiles.queries() * tiles.keys);
   const int64_t halves = (heads.size + heads.value_columns) * bytes_of(heads.dtype) / 2;
   const double multiply =
       scores * static_cast<double>(halves) / (kMatrixShare * problem.target.products.warpgroup_matrix);
-  const double weigh = scores * (heads.linear ? kScoreClocks : kMaskedClocks);
+  const double plain = kScoreClocks[tiles.groups - 1];
+  const double weigh = scores * (heads.linear ? plain : plain * kMaskedClocks / kScoreClocks[0]);
   if (tiles.groups == 1 && tiles.resident == 1) return multiply + weigh + kTurnClocks;
   return kWait * std::max(multiply, weigh) + kTurnClocks;
 }
@@ -116,7 +122,7 @@ std::vector<Config> configs(const Problem& problem, const Heads& heads) {
   constexpr size_t kMost = 8;
   std::vector<Tiles> choices;
   const Dims& q = problem.inputs[0].opt_dims;
-  for (const int64_t groups : {1, 2, 3})
+  for (const int64_t groups : {1, 2, 3, 4})
     for (const int64_t keys : kTileKeys) {
       std::optional<Tiles> tiles = tiles_of(problem, heads, groups, keys);
       if (!tiles) continue;

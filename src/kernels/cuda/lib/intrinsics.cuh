@@ -25,6 +25,11 @@ LATHE_DEVICE unsigned char* dynamic_shared() { return lathe_dynamic_shared; }
 LATHE_DEVICE unsigned shared_address(const void* shared) {
   return static_cast<unsigned>(__cvta_generic_to_shared(shared));
 }
+// A number that stays in a register: the compiler does not compute it again where it is used.
+LATHE_DEVICE unsigned hold(unsigned number) {
+  asm volatile("" : "+r"(number));
+  return number;
+}
 LATHE_DEVICE long clock_now() { return clock64(); }
 
 // Blocks of a cluster (sm_90) run at the same time and may read each other's shared memory, as long as its block runs.

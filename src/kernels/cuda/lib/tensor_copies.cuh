@@ -13,41 +13,47 @@ struct alignas(64) TensorMap {
 };
 #define LATHE_TENSOR_MAP const __grid_constant__ TensorMap
 
+// A barrier in shared memory: a pointer to it, or its address there, which is computed once.
+struct PhaseBarrier {
+  unsigned address;
+  LATHE_DEVICE_MEMBER PhaseBarrier(uint64* barrier) : address(shared_address(barrier)) {}
+  LATHE_DEVICE_MEMBER explicit PhaseBarrier(unsigned shared) : address(shared) {}
+};
+
 #if __CUDA_ARCH__ >= 900
 
-// A barrier in shared memory. A phase ends when it was arrived at as often as init says and all bytes are there that
+// A phase ends when it was arrived at as often as init says and all bytes are there that
 // arrivals announced; phases alternate in parity, from 0 on.
-LATHE_DEVICE void phase_barrier_init(uint64* barrier, int arrivals) {
-  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)), "r"(arrivals) : "memory");
+LATHE_DEVICE void phase_barrier_init(PhaseBarrier barrier, int arrivals) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier.address), "r"(arrivals) : "memory");
 }
 // After the inits: other blocks of the cluster, and the copy engine, see them after the next barrier.
 LATHE_DEVICE void phase_barrier_fence() { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
-LATHE_DEVICE void phase_barrier_arrive(uint64* barrier) {
-  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier)) : "memory");
+LATHE_DEVICE void phase_barrier_arrive(PhaseBarrier barrier) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier.address) : "memory");
 }
 // At the same place in another block of the cluster.
-LATHE_DEVICE void phase_barrier_arrive(uint64* barrier, int rank) {
+LATHE_DEVICE void phase_barrier_arrive(PhaseBarrier barrier, int rank) {
   asm volatile(
       "{\n.reg .b32 remote;\n"
       "mapa.shared::cluster.u32 remote, %0, %1;\n"
-      "mbarrier.arrive.shared::cluster.b64 _, [remote];\n}" ::"r"(shared_address(barrier)),
+      "mbarrier.arrive.shared::cluster.b64 _, [remote];\n}" ::"r"(barrier.address),
       "r"(rank)
       : "memory");
 }
 // Arrives, and announces bytes that copies will bring.
-LATHE_DEVICE void phase_barrier_expect(uint64* barrier, int bytes) {
-  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)), "r"(bytes)
-               : "memory");
+LATHE_DEVICE void phase_barrier_expect(PhaseBarrier barrier, int bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier.address), "r"(bytes) : "memory");
 }
 // Until the phase of that parity has ended; the one before the first has parity 1.
-LATHE_DEVICE void phase_barrier_wait(uint64* barrier, uint32 parity) {
+LATHE_DEVICE void phase_barrier_wait(PhaseBarrier barrier, uint32 parity) {
   asm volatile(
       "{\n.reg .pred ended;\n"
       "again:\n"
       "mbarrier.try_wait.parity.shared::cta.b64 ended, [%0], %1;\n"
       "@ended bra done;\n"
       "bra again;\n"
-      "done:\n}" ::"r"(shared_address(barrier)),
+      "done:\n}" ::"r"(barrier.address),
       "r"(parity)
       : "memory");
 }
@@ -68,9 +74,10 @@ LATHE_DEVICE void phase_barrier_wait(uint64* barrier, uint32 parity) {
                  "l"(map), "r"(arrived), "h"(peers), __VA_ARGS__                                                   \
                  : "memory")
 template <int R>
-LATHE_DEVICE void copy_tensor(void* shared, const TensorMap* map, const int (&c)[R], uint64* barrier, uint16 peers) {
+LATHE_DEVICE void copy_tensor(void* shared, const TensorMap* map, const int (&c)[R], PhaseBarrier barrier,
+                              uint16 peers) {
   static_assert(R >= 2 && R <= 5, "ranks of tensor maps");
-  const unsigned to = shared_address(shared), arrived = shared_address(barrier);
+  const unsigned to = shared_address(shared), arrived = barrier.address;
   if constexpr (R == 2) LATHE_COPY_TENSOR("2d", "%4, %5", "r"(c[0]), "r"(c[1]));
   if constexpr (R == 3) LATHE_COPY_TENSOR("3d", "%4, %5, %6", "r"(c[0]), "r"(c[1]), "r"(c[2]));
   if constexpr (R == 4) LATHE_COPY_TENSOR("4d", "%4, %5, %6, %7", "r"(c[0]), "r"(c[1]), "r"(c[2]), "r"(c[3]));
@@ -81,14 +88,14 @@ LATHE_DEVICE void copy_tensor(void* shared, const TensorMap* map, const int (&c)
 
 #else  // tactics do not choose them for other architectures
 
-LATHE_DEVICE void phase_barrier_init(uint64*, int) {}
+LATHE_DEVICE void phase_barrier_init(PhaseBarrier, int) {}
 LATHE_DEVICE void phase_barrier_fence() {}
-LATHE_DEVICE void phase_barrier_arrive(uint64*) {}
-LATHE_DEVICE void phase_barrier_arrive(uint64*, int) {}
-LATHE_DEVICE void phase_barrier_expect(uint64*, int) {}
-LATHE_DEVICE void phase_barrier_wait(uint64*, uint32) {}
+LATHE_DEVICE void phase_barrier_arrive(PhaseBarrier) {}
+LATHE_DEVICE void phase_barrier_arrive(PhaseBarrier, int) {}
+LATHE_DEVICE void phase_barrier_expect(PhaseBarrier, int) {}
+LATHE_DEVICE void phase_barrier_wait(PhaseBarrier, uint32) {}
 template <int R>
-LATHE_DEVICE void copy_tensor(void*, const TensorMap*, const int (&)[R], uint64*, uint16) {
+LATHE_DEVICE void copy_tensor(void*, const TensorMap*, const int (&)[R], PhaseBarrier, uint16) {
   asm volatile("trap;");
 }
 

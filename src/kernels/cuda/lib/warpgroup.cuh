@@ -21,6 +21,33 @@ LATHE_DEVICE void matrix_units_fence() {
 #endif
 }
 
+// How an operand lies in shared memory: in rows of 128 bytes whose chunks of 16 are permuted by XOR with the row's
+// number, as Panel does; eight rows are 1024 bytes, and begin at a multiple of that. Rows run along K or, MN-major,
+// along M or N: what is longer than a row goes on kPanelBytes behind it. A place is computed once, of an address in
+// shared memory; others are some bytes, a multiple of 16, behind it.
+template <bool kMnMajor, int kPanelBytes>
+struct PanelPlace {
+  static constexpr unsigned kAddresses = (1 << 18) - 1;  // within a block: above it says which of a cluster
+  static constexpr unsigned kNextPanel = kMnMajor ? kPanelBytes >> 4 : 1;
+  unsigned low;  // of the descriptor
+
+  LATHE_DEVICE_MEMBER explicit PanelPlace(unsigned shared) : low((shared & kAddresses) >> 4 | kNextPanel << 16) {}
+  LATHE_DEVICE_MEMBER PanelPlace operator+(int bytes) const {
+    PanelPlace moved = *this;
+    moved.low += static_cast<unsigned>(bytes) >> 4;
+    return moved;
+  }
+};
+template <bool kMnMajor, int kPanelBytes>
+LATHE_DEVICE uint64 panel_descriptor(PanelPlace<kMnMajor, kPanelBytes> place) {
+  constexpr uint64 kEightRows = 1024 >> 4, kPermuted128 = 1;
+  return place.low | kEightRows << 32 | kPermuted128 << 62;
+}
+template <bool kMnMajor, int kPanelBytes>
+LATHE_DEVICE uint64 panel_descriptor(const void* shared) {
+  return panel_descriptor(PanelPlace<kMnMajor, kPanelBytes>(shared_address(shared)));
+}
+
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 
 // Before the first product, and after other code has touched the sums.
@@ -31,22 +58,13 @@ LATHE_DEVICE void wgmma_wait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kPending) : "memory");
 }
 
-// How an operand lies in shared memory: in rows of 128 bytes whose chunks of 16 are permuted by XOR with the row's
-// number, as Panel does; eight rows are 1024 bytes, and begin at a multiple of that. Rows run along K or, MN-major,
-// along M or N: what is longer than a row goes on kPanelBytes behind it.
-template <bool kMnMajor, int kPanelBytes>
-LATHE_DEVICE uint64 panel_descriptor(const void* shared) {
-  constexpr unsigned kAddresses = (1 << 18) - 1;  // within a block: above it says which of a cluster
-  constexpr uint64 kEightRows = 1024 >> 4, kPermuted128 = 1, kNextPanel = kMnMajor ? kPanelBytes >> 4 : 1;
-  return static_cast<uint64>((shared_address(shared) & kAddresses) >> 4) | kNextPanel << 16 | kEightRows << 32 |
-         kPermuted128 << 62;
-}
-
 // The registers of N columns, and the sums that they stand for; then, as P0 to P6, what follows them in the
 // instruction.
 #define LATHE_REGISTERS_32 "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15"
+#define LATHE_REGISTERS_48 LATHE_REGISTERS_32 ",%16,%17,%18,%19,%20,%21,%22,%23"
 #define LATHE_REGISTERS_64 LATHE_REGISTERS_32 ",%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31"
 #define LATHE_REGISTERS_72 LATHE_REGISTERS_64 ",%32,%33,%34,%35"
+#define LATHE_REGISTERS_80 LATHE_REGISTERS_64 ",%32,%33,%34,%35,%36,%37,%38,%39"
 #define LATHE_REGISTERS_96 LATHE_REGISTERS_64 ",%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47"
 #define LATHE_REGISTERS_128 LATHE_REGISTERS_96 ",%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63"
 #define LATHE_REGISTERS_136 LATHE_REGISTERS_128 ",%64,%65,%66,%67"
@@ -60,8 +78,10 @@ LATHE_DEVICE uint64 panel_descriptor(const void* shared) {
 // c: "+f" for floats, "+r" for integers.
 #define LATHE_SUM(c, j) c(d[j][0]), c(d[j][1]), c(d[j][2]), c(d[j][3])
 #define LATHE_SUMS_32(c) LATHE_SUM(c, 0), LATHE_SUM(c, 1), LATHE_SUM(c, 2), LATHE_SUM(c, 3)
+#define LATHE_SUMS_48(c) LATHE_SUMS_32(c), LATHE_SUM(c, 4), LATHE_SUM(c, 5)
 #define LATHE_SUMS_64(c) LATHE_SUMS_32(c), LATHE_SUM(c, 4), LATHE_SUM(c, 5), LATHE_SUM(c, 6), LATHE_SUM(c, 7)
 #define LATHE_SUMS_72(c) LATHE_SUMS_64(c), LATHE_SUM(c, 8)
+#define LATHE_SUMS_80(c) LATHE_SUMS_64(c), LATHE_SUM(c, 8), LATHE_SUM(c, 9)
 #define LATHE_SUMS_96(c) LATHE_SUMS_64(c), LATHE_SUM(c, 8), LATHE_SUM(c, 9), LATHE_SUM(c, 10), LATHE_SUM(c, 11)
 #define LATHE_SUMS_128(c) LATHE_SUMS_96(c), LATHE_SUM(c, 12), LATHE_SUM(c, 13), LATHE_SUM(c, 14), LATHE_SUM(c, 15)
 #define LATHE_SUMS_136(c) LATHE_SUMS_128(c), LATHE_SUM(c, 16)
@@ -72,8 +92,10 @@ LATHE_DEVICE uint64 panel_descriptor(const void* shared) {
   LATHE_SUMS_192(c), LATHE_SUM(c, 24), LATHE_SUM(c, 25), LATHE_SUM(c, 26), LATHE_SUM(c, 27), LATHE_SUM(c, 28), \
       LATHE_SUM(c, 29), LATHE_SUM(c, 30), LATHE_SUM(c, 31)
 #define LATHE_PLACES_32(text) text("%16", "%17", "%18", "%19", "%20", "%21", "%22")
+#define LATHE_PLACES_48(text) text("%24", "%25", "%26", "%27", "%28", "%29", "%30")
 #define LATHE_PLACES_64(text) text("%32", "%33", "%34", "%35", "%36", "%37", "%38")
 #define LATHE_PLACES_72(text) text("%36", "%37", "%38", "%39", "%40", "%41", "%42")
+#define LATHE_PLACES_80(text) text("%40", "%41", "%42", "%43", "%44", "%45", "%46")
 #define LATHE_PLACES_96(text) text("%48", "%49", "%50", "%51", "%52", "%53", "%54")
 #define LATHE_PLACES_128(text) text("%64", "%65", "%66", "%67", "%68", "%69", "%70")
 #define LATHE_PLACES_136(text) text("%68", "%69", "%70", "%71", "%72", "%73", "%74")
@@ -98,7 +120,9 @@ LATHE_DEVICE uint64 panel_descriptor(const void* shared) {
                : __VA_ARGS__)
 #define LATHE_WGMMA_SIZES(columns) \
   columns(32);                     \
+  columns(48);                     \
   columns(64);                     \
+  columns(80);                     \
   columns(96);                     \
   columns(128);                    \
   columns(160);                    \
@@ -109,9 +133,10 @@ LATHE_DEVICE uint64 panel_descriptor(const void* shared) {
 // d += a * b, or without kKeep d = a * b: 64 rows of a, N of b, 32 bytes of K of each; f32 is read as TF32, its last 13
 // bits ignored. A thread's sums are those of mma_m16n8k16 for its warp's 16 rows and each 8 columns. Every thread of
 // the four warps comes here. Only of 16-bit elements may rows run along M or N; of i8, N is 8, 24 or a multiple of 16.
+// Panels are pointers or places.
 template <int N, bool kMnMajorA, bool kMnMajorB, int kPanelBytesA, int kPanelBytesB, bool kKeep = true, class Sum,
-          class T>
-LATHE_DEVICE void wgmma(Sum (&d)[N / 8][4], const void* panel_a, const void* panel_b, T) {
+          class PanelA, class PanelB, class T>
+LATHE_DEVICE void wgmma(Sum (&d)[N / 8][4], PanelA panel_a, PanelB panel_b, T) {
   static_assert(is_same<T, f16> || is_same<T, bf16> || (!kMnMajorA && !kMnMajorB), "what the matrix units read");
   static_assert(is_same<Sum, typename MatrixSum<T>::Type>, "what the matrix units sum up in");
   constexpr int kKept = kKeep, kMajorA = kMnMajorA, kMajorB = kMnMajorB;
@@ -136,8 +161,8 @@ LATHE_DEVICE void wgmma(Sum (&d)[N / 8][4], const void* panel_a, const void* pan
 
 // d += a * b, or without kKeep d = a * b, with the 64 rows of a in registers: of each warp 16, as mma_m16n8k16 has
 // them, or of 8-bit floats mma_m16n8k32. They must stay what they are until the product has been waited for.
-template <int N, bool kMnMajorB, int kPanelBytesB, bool kKeep = true, class T>
-LATHE_DEVICE void wgmma_registers(float (&d)[N / 8][4], const unsigned (&a)[4], const void* panel_b, T) {
+template <int N, bool kMnMajorB, int kPanelBytesB, bool kKeep = true, class PanelB, class T>
+LATHE_DEVICE void wgmma_registers(float (&d)[N / 8][4], const unsigned (&a)[4], PanelB panel_b, T) {
   static_assert(is_same<T, f16> || is_same<T, bf16> || (is_same<T, f8e4m3> && !kMnMajorB),
                 "what the matrix units read");
   constexpr int kKept = kKeep, kMajorB = kMnMajorB;
@@ -177,8 +202,10 @@ LATHE_DEVICE void pin_sums(float (&d)[N][4]) {
 #undef LATHE_TERMS_REGISTERS
 #undef LATHE_TERMS_REGISTERS_ALONG_K
 #undef LATHE_REGISTERS_32
+#undef LATHE_REGISTERS_48
 #undef LATHE_REGISTERS_64
 #undef LATHE_REGISTERS_72
+#undef LATHE_REGISTERS_80
 #undef LATHE_REGISTERS_96
 #undef LATHE_REGISTERS_128
 #undef LATHE_REGISTERS_136
@@ -187,8 +214,10 @@ LATHE_DEVICE void pin_sums(float (&d)[N][4]) {
 #undef LATHE_REGISTERS_192
 #undef LATHE_REGISTERS_256
 #undef LATHE_PLACES_32
+#undef LATHE_PLACES_48
 #undef LATHE_PLACES_64
 #undef LATHE_PLACES_72
+#undef LATHE_PLACES_80
 #undef LATHE_PLACES_96
 #undef LATHE_PLACES_128
 #undef LATHE_PLACES_136
@@ -197,8 +226,10 @@ LATHE_DEVICE void pin_sums(float (&d)[N][4]) {
 #undef LATHE_PLACES_192
 #undef LATHE_PLACES_256
 #undef LATHE_SUMS_32
+#undef LATHE_SUMS_48
 #undef LATHE_SUMS_64
 #undef LATHE_SUMS_72
+#undef LATHE_SUMS_80
 #undef LATHE_SUMS_96
 #undef LATHE_SUMS_128
 #undef LATHE_SUMS_136
@@ -225,12 +256,12 @@ LATHE_DEVICE void wgmma_commit() {}
 template <int kPending>
 LATHE_DEVICE void wgmma_wait() {}
 template <int N, bool kMnMajorA, bool kMnMajorB, int kPanelBytesA, int kPanelBytesB, bool kKeep = true, class Sum,
-          class T>
-LATHE_DEVICE void wgmma(Sum (&)[N / 8][4], const void*, const void*, T) {
+          class PanelA, class PanelB, class T>
+LATHE_DEVICE void wgmma(Sum (&)[N / 8][4], PanelA, PanelB, T) {
   asm volatile("trap;");
 }
-template <int N, bool kMnMajorB, int kPanelBytesB, bool kKeep = true, class T>
-LATHE_DEVICE void wgmma_registers(float (&)[N / 8][4], const unsigned (&)[4], const void*, T) {
+template <int N, bool kMnMajorB, int kPanelBytesB, bool kKeep = true, class PanelB, class T>
+LATHE_DEVICE void wgmma_registers(float (&)[N / 8][4], const unsigned (&)[4], PanelB, T) {
   asm volatile("trap;");
 }
 template <int N>
