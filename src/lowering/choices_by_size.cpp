@@ -77,8 +77,7 @@ bool are_equal(const Packed& a, const Packed& b) {
 std::optional<uint32_t> place_of(const StepInput& input, const Emission& emission, const Emission& first) {
   for (uint32_t i = 0; i < first.inputs.size(); ++i) {
     const StepInput& other = first.inputs[i];
-    if (input.kind != other.kind || input.transposed != other.transposed || input.of_program != other.of_program ||
-        input.inlined != other.inlined)
+    if (input.kind != other.kind || input.transposed != other.transposed || input.of_program != other.of_program)
       continue;
     if (input.kind == StepInput::packed ? are_equal(emission.packed[input.index], first.packed[other.index])
                                         : input.index == other.index)
