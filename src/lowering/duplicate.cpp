@@ -2,6 +2,7 @@
 #include "lowering/duplicate.h"
 
 #include <algorithm>
+#include <set>
 
 #include "passes/stays_packed.h"
 
@@ -74,6 +75,7 @@ Result<> widen_again(ir::Graph& graph, const Node& widening, const Value* value,
   LATHE_ASSIGN(Value * narrow, narrow_view(graph, widening, value, reader));
   LATHE_ASSIGN(Value * wide,
                graph.add_value(widening.attributes(), {narrow}, {widening.name(), widening.origin(), {}}, reader));
+  if (wide->shape() != value->shape()) return {};  // a view whose sizes data tell has others each time
   for (const ir::Use& use : std::vector<ir::Use>(value->uses()))
     if (use.node == reader) LATHE_TRY(graph.set_input(reader, use.index, wide));
   return {};
@@ -98,11 +100,14 @@ Result<> duplicate_widening(ir::Graph& graph) {
     if (widens(*node)) nodes.push_back(node.get());
   for (const Node* node : nodes) {
     const Value* value = behind_views(node->output());
-    const std::vector<ir::Use> uses = value->uses();
-    const auto reduced = std::ranges::find_if(uses, [](const ir::Use& use) { return is_for_reduction(*use.node); });
-    const auto is_other = [&](const ir::Use& use) { return use.node != reduced->node; };
-    if (reduced != uses.end() && std::ranges::any_of(uses, is_other))
-      LATHE_TRY(widen_again(graph, *node, value, reduced->node));
+    std::set<Node*> readers;
+    for (const ir::Use& use : value->uses()) readers.insert(use.node);
+    size_t left = readers.size();
+    for (const ir::Use& use : std::vector<ir::Use>(value->uses()))
+      if (left > 1 && readers.erase(use.node) > 0 && is_for_reduction(*use.node)) {
+        LATHE_TRY(widen_again(graph, *node, value, use.node));
+        --left;
+      }
   }
   graph.erase_dead_nodes();  // views that nothing reads any more
   return {};

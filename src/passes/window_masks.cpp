@@ -36,7 +36,9 @@ Value* with_repeated_last(Rewrite& r, Value* sum) {
   const Value* repeated = *found;
   const ir::Node* expand = repetition_of(repeated);
   terms.erase(found);
-  const auto is_of_all = [&](const Value* term) { return term->rank() < repeated->rank() || is_one(term->shape()[0]); };
+  const auto is_of_all = [&](const Value* term) {
+    return term->rank() < repeated->rank() || (term->rank() == repeated->rank() && is_one(term->shape()[0]));
+  };
   if (!std::ranges::all_of(terms, is_of_all)) return sum;
   Value* one = expand->input(0);
   for (Value* term : terms) one = r.plus(one, term);
