@@ -100,18 +100,20 @@ LATHE_DEVICE void attend(Group<Shape>& group, const Memory<Shape>& memory, Ring<
                          const Logits& logits, const Work& work) {
   float s[Shape::kKeys / 8][4];
   long key = static_cast<long>(work.end - 1) * Shape::kKeys;
-  const auto weigh = [&] {
-    bool is_shown = true;
+  bool is_shown = true;
+  const auto look = [&] {  // while products are on their way
     if constexpr (kLinear) is_shown = logits.template shows_all<Shape::kKeys>(work.batch, work.head, key);
+  };
+  const auto to_logits = [&] {
     release(memory.keys_empty(ring.at));
-    const float unit = group.template to_logits<kLinear>(s, logits, work.batch, work.head, work.query, key, is_shown);
-    group.make_weights(s, unit);
+    return group.template to_logits<kLinear>(s, logits, work.batch, work.head, work.query, key, is_shown);
   };
   phase_barrier_wait(memory.keys_filled(ring.at), ring.parity);
   group.multiply_keys(s, ring.at);
+  look();
   wgmma_wait<0>();
   pin_sums(s);
-  weigh();
+  group.template make_weights<true>(s, to_logits());
   LATHE_NO_UNROLL
   for (int left = work.tiles() - 1; left > 0; --left) {
     key -= Shape::kKeys;
@@ -124,11 +126,12 @@ LATHE_DEVICE void attend(Group<Shape>& group, const Memory<Shape>& memory, Ring<
     group.multiply_keys(s, ring.at);
     if constexpr (Turns<Shape>::kAre) group.multiply_values(before.at);
     turns.pass(memory);
+    look();
     wgmma_wait<0>();
     pin_sums(s);
     pin_sums(group.acc[0]);
     release(memory.values_empty(before.at));
-    weigh();
+    group.template make_weights<false>(s, to_logits());
   }
   release(memory.queries_empty());
   phase_barrier_wait(memory.values_filled(ring.at), ring.parity);

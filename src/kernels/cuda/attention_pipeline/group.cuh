@@ -189,14 +189,19 @@ struct Group {
 
   // Logits, s * unit, to weights. Weights are relative to what was the row's largest logit when it was last looked for:
   // that is when weights have become so large that T may not hold them, or there was none. This leaves out the search,
-  // which all others would wait for, of nearly all tiles. Rows do not depend on their neighbours.
+  // which all others would wait for, of nearly all tiles. Rows do not depend on their neighbours. kFirst: no row has had
+  // a tile before.
+  template <bool kFirst>
   LATHE_DEVICE_MEMBER void make_weights(const float (&s)[kKeys / 8][4], float unit) {
     constexpr float kMost = 0x1p15f;
     float bases[2] = {rows[0].largest, rows[1].largest}, sums[2];  // of a row without: sums that are no number
-    exponentiate(s, unit, bases, sums);
-    const bool large[2] = {!(sums[0] <= kMost), !(sums[1] <= kMost)};
-    if (ballot(large[0] || large[1]) != 0) {
-      wgmma_wait<0>();  // for the compiler, which sees sums change here
+    bool large[2] = {true, true};
+    if constexpr (!kFirst) {
+      exponentiate(s, unit, bases, sums);
+      large[0] = !(sums[0] <= kMost), large[1] = !(sums[1] <= kMost);
+    }
+    wgmma_wait<0>();  // nothing is on its way: for the compiler, as sums change; all warps of a group have to come by
+    if (kFirst || ballot(large[0] || large[1]) != 0) {
       pin_sums(acc[0]);
       LATHE_UNROLL
       for (int half = 0; half < 2; ++half) {
