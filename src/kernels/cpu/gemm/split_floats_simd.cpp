@@ -21,8 +21,8 @@ LATHE_INLINE void store_terms(Vec first, Vec second, float* to, int64_t block) {
   LATHE_UNROLL
   for (int term = 0; term < kTerms; ++term) {
     const uint32_t half = kRounds && term + 1 < kTerms ? 0x8000 : 0;
-    const auto term_of = [half](Vec x) { return (UintVec(as_int(x)) + half) & 0xffff0000u; };
-    const UintVec low = term_of(first), high = term_of(second);
+    const auto term_of = [](Vec x, uint32_t half) { return (UintVec(as_int(x)) + half) & 0xffff0000u; };
+    const UintVec low = term_of(first, half), high = term_of(second, half);
     store(to + term * block, as_float(IntVec(low >> 16 | high)));
     first -= as_float(IntVec(low));
     second -= as_float(IntVec(high));

@@ -189,8 +189,8 @@ struct Group {
 
   // Logits, s * unit, to weights. Weights are relative to what was the row's largest logit when it was last looked for:
   // that is when weights have become so large that T may not hold them, or there was none. This leaves out the search,
-  // which all others would wait for, of nearly all tiles. Rows do not depend on their neighbours. kFirst: no row has had
-  // a tile before.
+  // which all others would wait for, of nearly all tiles. Rows do not depend on their neighbours. kFirst: no row has
+  // had a tile before.
   template <bool kFirst>
   LATHE_DEVICE_MEMBER void make_weights(const float (&s)[kKeys / 8][4], float unit) {
     constexpr float kMost = 0x1p15f;
