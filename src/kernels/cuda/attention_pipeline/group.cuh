@@ -195,7 +195,7 @@ struct Group {
   LATHE_DEVICE_MEMBER void make_weights(const float (&s)[kKeys / 8][4], float unit) {
     constexpr float kMost = 0x1p15f;
     float bases[2] = {rows[0].largest, rows[1].largest}, sums[2];  // of a row without: sums that are no number
-    bool large[2] = {true, true};
+    bool large[2] = {kFirst, kFirst};
     if constexpr (!kFirst) {
       exponentiate(s, unit, bases, sums);
       large[0] = !(sums[0] <= kMost), large[1] = !(sums[1] <= kMost);
