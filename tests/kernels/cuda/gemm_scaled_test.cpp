@@ -76,7 +76,7 @@ class GemmScaled : public testing::Test {
     EXPECT_TRUE(result || spills_registers(result))
         << config.text << ", " << to_text(problem) << ": " << result.error().to_string();
   }
-  void TearDown() override { EXPECT_TRUE(agree_ > 0 || spilled_ == 0) << "all kernels spill registers"; }
+  void TearDown() override { EXPECT_GT(agree_, 0) << "of " << spilled_ << " kernels that spill registers"; }
   void check(const Problem& problem, const Config& config) { check(problem, config, exact(problem)); }
 
   std::vector<Config> every_config(const Sizes& s, DType type = DType::f8e4m3fn) const {
@@ -198,7 +198,12 @@ TEST_F(GemmScaled, RowsOfSeveralDimensionsAndOpenNumbers) {
   for (const Config& config : configs_of(gemm_scaled_tactic(), problem)) check(problem, config, options);
 }
 
-TEST_F(GemmScaled, Refusals) {
+class GemmScaledRefusals : public GemmScaled {
+ protected:
+  void TearDown() override {}  // nothing is run
+};
+
+TEST_F(GemmScaledRefusals, Say) {
   const Tactic& tactic = gemm_scaled_tactic();
   EXPECT_EQ(refusal_of(tactic, product({70, 200, 272})), std::nullopt);
   attrs_.block = 16;
