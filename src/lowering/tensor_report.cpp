@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "ops/attention_inputs.h"
 #include "ops/seen_keys_of.h"
 
 namespace lathe {
@@ -26,8 +27,7 @@ std::string layout_of(const Value& value, const Shape& strides) {
 
 // What an attention knows by the places of queries and keys; empty = nothing.
 std::string places_text(const Node& attention) {
-  constexpr size_t kDistances = 5;
-  const bool has_distances = attention.num_inputs() > kDistances;
+  const bool has_distances = attention.num_inputs() > attention_input::kDistances;
   std::string added =
       has_distances ? "what is added by a key's distance from a query is read by that: there is one number of each\n"
                     : "";

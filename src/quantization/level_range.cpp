@@ -12,12 +12,13 @@ namespace {
 
 // A magnitude that is at most the largest one.
 double threshold_of(const Histogram& histogram, const ActivationLevels& how) {
-  switch (how.method) {
-    case CalibrationMethod::min_max:
+  using Method = CalibrationMethod;
+  switch (how.method.value_or(is_factor_float8(how.type) ? Method::min_max : Method::entropy)) {
+    case Method::min_max:
       return histogram.largest();
-    case CalibrationMethod::percentile:
+    case Method::percentile:
       return quantile_threshold(histogram, how.percentile / 100);
-    case CalibrationMethod::entropy:
+    case Method::entropy:
       break;
   }
   // All levels are for magnitudes where the values are of one sign.
@@ -28,6 +29,7 @@ double threshold_of(const Histogram& histogram, const ActivationLevels& how) {
 }  // namespace
 
 double largest_level(DType type) { return type == DType::f8e4m3fn ? 448 : kLargestLevel; }
+int64_t middle_level(DType type) { return type == DType::u8 ? 128 : 0; }
 
 LevelScale scale_of(const Histogram& histogram, const ActivationLevels& how) {
   const double threshold = threshold_of(histogram, how);
@@ -38,7 +40,7 @@ LevelScale scale_of(const Histogram& histogram, const ActivationLevels& how) {
   };
   if (how.symmetric) {
     set_scale(threshold / largest_level(how.type));
-    found.zero_point = how.type == DType::u8 ? 128 : 0;
+    found.zero_point = middle_level(how.type);
     return found;
   }
   const IntegerRange range = *quantized_range(how.type);

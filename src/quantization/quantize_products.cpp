@@ -118,7 +118,6 @@ size_t channels_of_weights(const ir::Node& product) {
 }
 
 Result<WeightLevels> levels_of_weights(const Tensor& weights, std::optional<size_t> axis, DType type) {
-  constexpr double kMiddle = 128;  // of u8
   std::vector<double> steps = largest_magnitudes(weights, axis);
   for (double& each : steps) each = each > 0 ? each / largest_level(type) : 1;
   Dims broadcast(weights.dims().size(), 1);
@@ -131,7 +130,8 @@ Result<WeightLevels> levels_of_weights(const Tensor& weights, std::optional<size
   std::vector<Tensor> operands{weights, quantized.scales};
   if (type == DType::u8) {
     LATHE_ASSIGN(Tensor zero_point, Tensor::allocate(type, {}));
-    from_doubles({&kMiddle, 1}, zero_point);
+    const auto middle = static_cast<double>(middle_level(type));
+    from_doubles({&middle, 1}, zero_point);
     operands.push_back(std::move(zero_point));
   }
   LATHE_ASSIGN(std::vector<Tensor> levels, run_op(attrs, operands, 1));

@@ -53,12 +53,9 @@ void add_quantize(CLI::App& app, std::function<int()>& chosen) {
   add_threads(*command, options->settings);
   add_build_options(*command, options->settings, false);
   command->footer(
-      "Conv (of integers alone), MatMul and Gemm with constant weights are quantised: weights by their largest "
-      "magnitudes, the tensors "
-      "that\n"
-      "they multiply by what these hold when the model runs on the data. All names of the model stay. What --target "
-      "and\n"
-      "the like say is of the engines that --accuracyBudget builds.\n\n"
+      "Conv (of integers alone), MatMul and Gemm with constant weights are quantised: weights by their largest\n"
+      "magnitudes, the tensors that they multiply by what these hold when the model runs on the data. All names\n"
+      "of the model stay. What --target and the like say is of the engines that --accuracyBudget builds.\n\n"
       "Examples:\n"
       "  lathe quantize model.onnx --data samples.npz -o model-int8.onnx\n"
       "  lathe quantize model.onnx --data pictures -o model-int8.onnx --method=percentile --exclude=head*\n"

@@ -62,7 +62,7 @@ LATHE_INLINE IntVec max_int(IntVec a, IntVec b) {
 #endif
 }
 
-// a * b + c and c - a * b, rounded once where the level can, also where compilers contract nothing (g++ -O1).
+// a * b + c, rounded once where the level can, also where compilers contract nothing (g++ -O1).
 LATHE_INLINE Vec fused_add(Vec a, Vec b, Vec c) {
 #if defined(LATHE_ISA_LEVEL_avx512)
   return _mm512_fmadd_ps(a, b, c);
@@ -72,15 +72,6 @@ LATHE_INLINE Vec fused_add(Vec a, Vec b, Vec c) {
   return a * b + c;
 #endif
 }
-LATHE_INLINE Vec fused_subtract(Vec a, Vec b, Vec c) {
-#if defined(LATHE_ISA_LEVEL_avx512)
-  return _mm512_fnmadd_ps(a, b, c);
-#elif defined(LATHE_ISA_LEVEL_avx2)
-  return _mm256_fnmadd_ps(a, b, c);
-#else
-  return c - a * b;
-#endif
-}
 
 // x / scale of an x that was clamped to what a few levels are worth. It is a true quotient: its rounding error is
 // computed and added.
@@ -88,7 +79,7 @@ struct Quotient {
   explicit LATHE_INLINE Quotient(float scale) : scale(broadcast(scale)), factor(broadcast(1 / scale)) {}
   LATHE_INLINE Vec operator()(Vec x) const {
     const Vec quotient = x * factor;
-    return fused_add(fused_subtract(quotient, scale, x), factor, quotient);
+    return fused_add(fused_add(-quotient, scale, x), factor, quotient);
   }
   Vec scale, factor;
 };

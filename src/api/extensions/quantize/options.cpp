@@ -57,7 +57,7 @@ const std::map<std::string_view, Option>& known_options() {
                                               {{"entropy", CalibrationMethod::entropy},
                                                {"minmax", CalibrationMethod::min_max},
                                                {"percentile", CalibrationMethod::percentile}},
-                                              options.method.emplace());
+                                              options.activations.method.emplace());
         }}},
       {"percentile",
        {"above 0 and at most 100",
@@ -84,14 +84,12 @@ const std::map<std::string_view, Option>& known_options() {
 }
 
 // Entropy compares levels that are equally far from each other, as those of floats are not; nor have these zero points.
-Result<> settle_levels(QuantizeOptions& options) {
+Result<> check_levels(const QuantizeOptions& options) {
   const bool is_float = is_factor_float8(options.activations.type);
-  using Method = CalibrationMethod;
-  options.activations.method = options.method.value_or(is_float ? Method::min_max : Method::entropy);
   if (is_float != is_factor_float8(options.weights))
     return fail(ErrorCode::invalid_argument, "activations of {} and weights of {}: both are integers, or both {}",
                 name_of(options.activations.type), name_of(options.weights), name_of(DType::f8e4m3fn));
-  if (is_float && options.activations.method == Method::entropy)
+  if (is_float && options.activations.method == CalibrationMethod::entropy)
     return fail(ErrorCode::invalid_argument,
                 "method entropy is for levels of integers; of {} it must be minmax or percentile",
                 name_of(options.activations.type));
@@ -114,7 +112,7 @@ Result<QuantizeOptions> parse_options(const char* text) {
       return fail(ErrorCode::invalid_argument, "option '{}' is {}; it must be {}", key, value.json().text(),
                   known->second.values);
   }
-  LATHE_TRY(settle_levels(options));
+  LATHE_TRY(check_levels(options));
   return options;
 }
 

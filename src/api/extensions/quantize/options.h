@@ -2,7 +2,6 @@
 // Options of IQuantizer.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,7 +12,6 @@ namespace lathe::api::quantize {
 
 struct QuantizeOptions {
   ActivationLevels activations;
-  std::optional<CalibrationMethod> method;  // unless given, all values of floats and entropy of integers
   DType weights = DType::i8;
   bool per_channel = true;
   std::vector<std::string> exclude;

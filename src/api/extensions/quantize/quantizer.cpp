@@ -239,7 +239,7 @@ Result<> Quantizer::quantize_layer(onnx::QdqWriter& writer, const Decision& deci
   std::optional<size_t> channels;
   if (options.per_channel) channels = layer.channels;
   LATHE_ASSIGN(const WeightLevels weights, levels_of_weights(layer.weights, channels, options.weights));
-  const double zero = options.weights == DType::u8 ? 128 : 0;
+  const auto zero = static_cast<double>(middle_level(options.weights));
   const auto axis = channels ? std::optional<int64_t>(*channels) : std::nullopt;
   LATHE_TRY(writer.replace(layer.node, 1, weights.levels, weights.scales, zero, axis));
   if (!layer.bias || is_factor_float8(options.weights)) return {};  // sums of floats are floats
