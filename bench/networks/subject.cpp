@@ -159,13 +159,14 @@ Result<Timings> Subject::time(double seconds) {
   Timings timings{times[times.size() / 2], times[0], times[times.size() / 2], times.size()};
   if (device_->is_host()) return timings;
   std::vector<double> streams;
-  constexpr int kRuns = 50;
+  constexpr double kRoundMs = 50;
+  const int runs = std::max(1, static_cast<int>(kRoundMs / timings.median_ms));
   for (int round = 0; round < 11; ++round) {
     LATHE_TRY(context_->run());
     start = Clock::now();
-    for (int i = 0; i < kRuns; ++i) LATHE_TRY(context_->enqueue(nullptr));
+    for (int i = 0; i < runs; ++i) LATHE_TRY(context_->enqueue(nullptr));
     LATHE_TRY(context_->run());
-    streams.push_back(milliseconds_since(start) / (kRuns + 1));
+    streams.push_back(milliseconds_since(start) / (runs + 1));
   }
   std::sort(streams.begin(), streams.end());
   timings.stream_ms = streams[streams.size() / 2];
