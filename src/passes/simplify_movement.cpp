@@ -252,6 +252,16 @@ Result<bool> gather_to_slice(Rewrite& r) {
   return finish_as_reshape(r, r.slice(x, axis, at, at + 1));
 }
 
+// A table is converted once, and holds less.
+Result<bool> narrow_table(Rewrite& r) {
+  const ir::Node* gather = made_by(r.input(0), OpKind::gather);
+  if (!gather || !r.input(0)->has_single_use() || !gather->input(0)->content()) return false;
+  if (size_of(r.output()->dtype()) >= size_of(r.input(0)->dtype())) return false;
+  ir::Value* table = r.add(r.node->attributes(), {gather->input(0)});
+  r.absorb(gather);
+  return r.finish(r.add(gather->attributes(), {table, gather->input(1)}));
+}
+
 // How many copies of each element a list of indices makes of that many: (0, 0, 1, 1) makes 2 of each; 1 = it does
 // otherwise.
 int64_t copies_of_each(const Ints& indices, int64_t extent) {
@@ -350,6 +360,7 @@ Result<bool> simplify_movement(ir::Graph& graph, PassContext& context) {
       {"unary(view(kernel(x))) = view(unary(kernel(x)))", OpKind::unary, sink_view_through_one},
       {"activation(view(kernel(x))) = view(activation(kernel(x)))", OpKind::activation, sink_view_through_one},
       {"f(view(kernel(x)), c) = view(f(kernel(x), c))", OpKind::elementwise, sink_view_through_constant},
+      {"cast(gather(table)) = gather(cast(table)) where that is narrower", OpKind::cast, narrow_table},
       {"cast(transpose(x)) = transpose(cast(x))", OpKind::cast, sink_through_one},
       {"f(transpose(x), transpose(y) or c) = transpose(f(x, y or c))", OpKind::elementwise, sink_through_two},
   };
