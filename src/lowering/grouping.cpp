@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "lowering/boxes.h"
+#include "lowering/epilogue_roots.h"
 #include "lowering/expression_builder.h"
 #include "lowering/level_nodes.h"
 #include "lowering/moved_epilogue.h"
@@ -37,8 +38,6 @@ bool all_broadcast(const Node& node) {
                      [&](const Value* input) { return broadcasts_to(input->shape(), node.output()->shape()); });
 }
 
-bool is_heavy(const Node& node) { return node.has_trait(kHeavy | kReduction | kPixels); }
-
 Value* bias_of(const Node& node) { return is_convolution(node.info()) ? node.input(2) : nullptr; }
 
 RegionKind kind_alone(const Node& node) {
@@ -61,6 +60,7 @@ class Grouper {
       : graph_(graph),
         order_(graph),
         refused_(refused),
+        traits_(options.traits),
         fuse_(options.fuse),
         prologues_(options.fuse && options.traits.fuses_prologues),
         movement_(options.fuse && options.traits.fuses_movement),
@@ -73,7 +73,7 @@ class Grouper {
 
   std::vector<Region> run() {
     for (auto it = graph_.nodes().rbegin(); it != graph_.nodes().rend(); ++it)
-      if (takes_epilogue(**it) && !owner_.contains(it->get())) take_epilogue(it->get());
+      if (!owner_.contains(it->get()) && !stands_alone(**it) && takes_epilogue(**it, traits_)) take_epilogue(it->get());
     if (fuse_) join_packed_weights();
     join_levels();
     if (movement_) join_movement();
@@ -91,18 +91,6 @@ class Grouper {
     if (stands_alone(node)) return false;
     if (node.is(OpKind::concat)) return movement_;
     return reorders_elements(node) ? movement_ : is_expressible(node);
-  }
-
-  bool takes_epilogue(const Node& node) const {
-    if (!is_heavy(node) || node.num_outputs() != 1 || stands_alone(node)) return false;
-    const DType from = node.input(0)->dtype(), to = node.output()->dtype();
-    if (to == DType::f32) return from == to || (narrow_types_ && is_factor_float8(from));
-    const bool sums = node.has_trait(kContraction);  // of 8-bit integers: i32
-    if (integer_products_ && sums && to == DType::i32 && is_byte_integer(from)) return true;
-    if (integer_products_ && node.is(OpKind::pooling) && to == from && is_byte_integer(from)) return true;
-    if (!narrow_types_) return false;
-    if (size_of(from) == 1) return is_integer(from) && (to == from || (sums && to == DType::i32));
-    return from == to && (to == DType::f16 || to == DType::bf16);
   }
 
   // The chain of pointwise nodes after a heavy op, as far as each result has one reader of the same shape.
@@ -365,6 +353,7 @@ class Grouper {
   const NodeOrder order_;
   const RefusedFusions& refused_;
   const MayJoin may_join_ = [this](const Node& node) { return may_join(node); };
+  const BackendTraits traits_;
   bool fuse_, prologues_, movement_;
   int64_t most_normalized_;
   bool narrow_types_, integer_products_;

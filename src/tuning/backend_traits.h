@@ -13,6 +13,7 @@ struct BackendTraits {
   bool fuses_narrow_types = false;   // f16, bf16 and small integers are operands and results of regions, as f32 is
   bool fuses_prologues = false;      // kernels may compute their input as they read it
   bool fuses_movement = false;       // expressions may read and write in another order, and concatenations in parts
+  bool fuses_gathers = false;        // gathers compute what follows them
   bool narrows_precision = false;    // it pays to compute in f16, bf16 or TF32 where the application allows that
   bool windows_keep_layout = false;  // pooling and resizing write row-major images as fast as they read them
   // Images of fewer channels are copied with pixels that have room for so many, which kernels read at once; 0 = read as

@@ -11,6 +11,7 @@ inline constexpr BackendTraits kTraits = {
     .fuses_narrow_types = true,
     .fuses_prologues = true,
     .fuses_movement = true,
+    .fuses_gathers = true,
     .narrows_precision = true,
     .least_pixel = 4,
     .most_normalized_rows = 16};

@@ -1,17 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gathers and scatters. Negative indices count from the end. Device code cannot report an index that lies outside: it
-// reads as 0, and an update to it is dropped. Repeated indices act in their order.
+// Gathers and scatters. An index that lies outside (lib/indices.cuh) reads as 0, and an update to it is dropped.
+// Repeated indices act in their order.
 #pragma once
 
 #include "generic/element.cuh"
-
-// -1 when it lies outside.
-template <class T>
-LATHE_DEVICE long wrapped_index(T value, long extent) {
-  long index = static_cast<long>(value);
-  if (index < 0) index += extent;
-  return index >= 0 && index < extent ? index : -1;
-}
+#include "lib/indices.cuh"
 
 template <int kAxis, class Data, class Indices, class Out>
 LATHE_DEVICE void gather(const Data& data, const Indices& indices, const Out& out) {
