@@ -239,12 +239,15 @@ Result<bool> hoist(ir::Graph& graph, PassContext& context, Node* node) {
   if (pick->index && pick->index->rank() == 0) return x->has_single_use() ? keep_dimension(r, *pick) : false;
   if (!is_sole_pick(*x, *pick, node)) return false;
   LATHE_ASSIGN(Value * result, on_rows(r, *x->producer(), *movable(*x->producer(), *pick)));
-  for (size_t left = x->uses().size(); left > 1; --left) {  // copies of the pick
-    Node* copy = x->uses()[0].node == node ? x->uses()[1].node : x->uses()[0].node;
-    LATHE_TRY(graph.replace_uses(copy->output(), result));
+  const bool has_copies = x->uses().size() > 1;
+  while (x->uses().size() > 1) {
+    Node* copy = x->uses()[x->uses()[0].node == node ? 1 : 0].node;
+    graph.redirect_uses(copy->output(), result);
     graph.erase(copy);
   }
-  return r.finish(result);
+  LATHE_ASSIGN(const bool done, r.finish(result));
+  if (has_copies) LATHE_TRY(graph.sort());  // they may have stood before this one
+  return done;
 }
 
 }  // namespace
