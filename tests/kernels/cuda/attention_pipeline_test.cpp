@@ -67,16 +67,18 @@ TEST_F(AttentionPipeline, EveryTileOfCausalAttention) {
 // that a mask hides.
 TEST_F(AttentionPipeline, LogitsThatRiseAndKeysThatAreHidden) {
   const Sizes sizes{1, 2, 1, 70, 300};
-  const AttentionAttrs attrs = attention_attributes(1.0);
-  const auto check_logits = [&](float first, float slope, bool hides_last) {
+  const auto check_logits = [&](float first, float slope, bool hides_last, DType factors = DType::f32) {
+    AttentionAttrs attrs = attention_attributes(1.0);
+    attrs.factors = factors;
     std::vector<Operand> mask;
     if (hides_last) mask.push_back(operand(DType::boolean, {1, 1, 1, sizes.keys}));
     const Problem made = problem(attrs, DType::f16, sizes, mask);
     CheckOptions options;
     std::mt19937 random(5);
     for (size_t i = 0; i < 3; ++i) {
+      const double most = i == 2 ? 1 : 0.1;
       options.inputs.push_back(
-          random_tensor(DType::f16, made.inputs[i].opt_dims, random, {Content::between, -0.1, 0.1}));
+          random_tensor(DType::f16, made.inputs[i].opt_dims, random, {Content::between, -most, most}));
       if (i == 2) break;
       Tensor& tensor = options.inputs.back();
       for (int64_t row = 0; row < tensor.volume() / sizes.size; ++row)  // the first element is the logit's
@@ -91,6 +93,15 @@ TEST_F(AttentionPipeline, LogitsThatRiseAndKeysThatAreHidden) {
   };
   check_logits(40.0f, -0.1f, false);
   check_logits(-60.0f, 0.1f, true);
+  check_logits(40.0f, -0.1f, false, DType::f8e4m3fn);
+  check_logits(-60.0f, 0.1f, true, DType::f8e4m3fn);
+}
+
+TEST_F(AttentionPipeline, WeightsOfEightBitFloatsOfOtherKeys) {
+  AttentionAttrs attrs = attention_attributes(0.25, true);
+  attrs.factors = DType::f8e4m3fn;
+  check_all(problem(attrs, DType::f16, {1, 2, 1, 70, 210, 64, 64}));
+  check_one(problem(attrs, DType::bf16, {1, 2, 1, 70, 100, 64, 64}));
 }
 
 TEST_F(AttentionPipeline, HeadsOfEverySize) {

@@ -78,9 +78,10 @@ struct Logits {
 
   // What weights are relative to where that is the largest logit.
   LATHE_DEVICE_MEMBER static float reference(float largest) { return Float8 ? ceilf(largest) - 8.0f : largest; }
-  // A weight as the values are multiplied by it, and as it counts in the sum.
+  // A weight as the values are multiplied by it, and as it counts in the sum. Those of a reference that has yet to be
+  // raised may be infinite, of which no multiples are near: they stay beyond what f16 holds.
   LATHE_DEVICE_MEMBER static float rounded(float weight) {
-    return Float8 ? math::nearest_multiple(weight, 0x1p-3f, 0x1p-9f) : weight;
+    return Float8 ? math::nearest_multiple(math::at_most(weight, 0x1p16f), 0x1p-3f, 0x1p-9f) : weight;
   }
 
   // Products of the query c[2] with the keys c[3], c[3] + 1, ...

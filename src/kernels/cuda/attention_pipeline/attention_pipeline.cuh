@@ -113,7 +113,7 @@ LATHE_DEVICE void attend(Group<Shape>& group, const Memory<Shape>& memory, Ring<
   look();
   wgmma_wait<0>();
   pin_sums(s);
-  group.template make_weights<true>(s, to_logits());
+  group.template make_weights<true>(logits, s, to_logits());
   LATHE_NO_UNROLL
   for (int left = work.tiles() - 1; left > 0; --left) {
     key -= Shape::kKeys;
@@ -131,7 +131,7 @@ LATHE_DEVICE void attend(Group<Shape>& group, const Memory<Shape>& memory, Ring<
     pin_sums(s);
     pin_sums(group.acc[0]);
     release(memory.values_empty(before.at));
-    group.template make_weights<false>(s, to_logits());
+    group.template make_weights<false>(logits, s, to_logits());
   }
   release(memory.queries_empty());
   phase_barrier_wait(memory.values_filled(ring.at), ring.parity);

@@ -191,13 +191,13 @@ struct Group {
   // that is when weights have become so large that T may not hold them, or there was none. This leaves out the search,
   // which all others would wait for, of nearly all tiles. Rows do not depend on their neighbours. kFirst: no row has
   // had a tile before.
-  template <bool kFirst>
-  LATHE_DEVICE_MEMBER void make_weights(const float (&s)[kKeys / 8][4], float unit) {
+  template <bool kFirst, class Logits>
+  LATHE_DEVICE_MEMBER void make_weights(const Logits& logits, const float (&s)[kKeys / 8][4], float unit) {
     constexpr float kMost = 0x1p15f;
     float bases[2] = {rows[0].largest, rows[1].largest}, sums[2];  // of a row without: sums that are no number
     bool large[2] = {kFirst, kFirst};
     if constexpr (!kFirst) {
-      exponentiate(s, unit, bases, sums);
+      exponentiate(logits, s, unit, bases, sums);
       large[0] = !(sums[0] <= kMost), large[1] = !(sums[1] <= kMost);
     }
     wgmma_wait<0>();  // nothing is on its way: for the compiler, as sums change; all warps of a group have to come by
@@ -205,7 +205,7 @@ struct Group {
       pin_sums(acc[0]);
       LATHE_UNROLL
       for (int half = 0; half < 2; ++half) {
-        const float largest = largest_of(s, half) * unit;
+        const float largest = logits.reference(largest_of(s, half) * unit);
         const bool is_raised = (ballot(large[half]) >> (lane() & 28) & 15) != 0;
         const float factor = rows[half].raise(is_raised ? largest : rows[half].largest);
         bases[half] = rows[half].base();
@@ -213,7 +213,7 @@ struct Group {
         for (int n = 0; n < kN / 8; ++n) LATHE_UNROLL
         for (int e = 2 * half; e < 2 * half + 2; ++e) acc[0][n][e] *= factor;
       }
-      exponentiate(s, unit, bases, sums);
+      exponentiate(logits, s, unit, bases, sums);
     }
     LATHE_UNROLL
     for (int half = 0; half < 2; ++half) rows[half].sum += sums[half];
@@ -221,18 +221,19 @@ struct Group {
 
   // Weights, as the left operand of a product, and the sums of those that the thread has of its rows, in two chains
   // each.
-  LATHE_DEVICE_MEMBER void exponentiate(const float (&s)[kKeys / 8][4], float unit, const float (&bases)[2],
-                                        float (&sums)[2]) {
+  template <class Logits>
+  LATHE_DEVICE_MEMBER void exponentiate(const Logits& logits, const float (&s)[kKeys / 8][4], float unit,
+                                        const float (&bases)[2], float (&sums)[2]) {
     float chains[2][2] = {};
     LATHE_UNROLL
     for (int k = 0; k < kKeys / kStep; ++k) LATHE_UNROLL
     for (int i = 0; i < 4; ++i) {
-      const float(&logits)[4] = s[2 * k + i / 2];
+      const float(&scores)[4] = s[2 * k + i / 2];
       const int half = i % 2;
       float pair[2];
       LATHE_UNROLL
       for (int e = 0; e < 2; ++e) {
-        pair[e] = exp2_fast(fmaf(logits[2 * half + e], unit, -bases[half]));
+        pair[e] = logits.rounded(exp2_fast(fmaf(scores[2 * half + e], unit, -bases[half])));
         chains[half][e] += pair[e];
       }
       weights[k][i] = pack_floats<T>(pair[0], pair[1]);
