@@ -10,13 +10,12 @@ activations of f16 are quantised in blocks by the network. Each is built on the 
 """
 import argparse
 import pathlib
-import re
-import subprocess
 
 import ml_dtypes
 import numpy as np
-import onnx
 from onnx import TensorProto, helper, numpy_helper
+
+from timed_model import milliseconds
 
 SHAPES = ("4096x4096x4096", "512x2048x7168", "4096x2048x7168", "1x2048x7168", "16x2048x7168", "64x2048x7168")
 VARIANTS = ("f16", "blocks", "columns", "quantised")
@@ -75,26 +74,6 @@ def model(m, n, k, variant):
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 23)], ir_version=11)
 
 
-def run(command):
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    return done.stdout + done.stderr
-
-
-def measure(lathe, m, n, k, variant, out, budget):
-    path = out / f"{variant}-{m}x{n}x{k}.onnx"
-    onnx.save(model(m, n, k, variant), path)
-    engine = path.with_suffix(".engine")
-    log = run([lathe, "build", path, "-o", engine, "--target=cuda", f"--buildBudget={budget}"])
-    steps = run([lathe, "inspect", engine])
-    (out / f"{path.stem}.txt").write_text(log + steps)
-    text = run([lathe, "trtexec", f"--loadEngine={engine}", "--useCudaGraph", "--noDataTransfers", "--duration=0.3"])
-    found = re.search(r"GPU Compute Time:.*?median = ([\d.]+) ms", text)
-    if not found:
-        return None, log + text
-    path.unlink(), engine.unlink()
-    return 1000 * float(found[1]), steps
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", default="build")
@@ -107,12 +86,11 @@ def main():
     for shape in arguments.shapes:
         m, n, k = (int(size) for size in shape.split("x"))
         for variant in arguments.variants:
-            microseconds, text = measure(f"{arguments.build}/bin/lathe", m, n, k, variant, arguments.out,
-                                         arguments.budget)
-            if microseconds is None:
-                print(f"{shape} {variant}: failed\n{text[-1500:]}", flush=True)
+            path = arguments.out / f"{variant}-{shape}.onnx"
+            time = milliseconds(arguments.build, model(m, n, k, variant), path, arguments.budget, 0.3)
+            if time is None:
                 continue
-            print(f"{shape:>16} {variant:>10} {microseconds:8.1f} us {2e-6 * m * n * k / microseconds:6.0f} TFLOP/s", flush=True)
+            print(f"{shape:>16} {variant:>10} {1e3 * time:8.1f} us {2e-9 * m * n * k / time:6.0f} TFLOP/s", flush=True)
 
 
 if __name__ == "__main__":

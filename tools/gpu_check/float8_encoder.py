@@ -10,13 +10,12 @@ Each is built on the GPU and timed by `lathe trtexec`; OUT/VARIANT.txt has the s
 """
 import argparse
 import pathlib
-import re
-import subprocess
 
 import ml_dtypes
 import numpy as np
-import onnx
 from onnx import TensorProto, helper, numpy_helper
+
+from timed_model import milliseconds
 
 WIDTH, HEADS, HIDDEN, LENGTH = 1024, 16, 4096, 384
 VARIANTS = ("f16", "products", "attention")
@@ -99,25 +98,6 @@ class Encoder:
         return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
 
 
-def run(command):
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    return done.stdout + done.stderr
-
-
-def measure(options, variant):
-    path = options.out / f"{variant}.onnx"
-    onnx.save(Encoder(variant).model(options.layers, options.batch), path)
-    engine, lathe = path.with_suffix(".engine"), f"{options.build}/bin/lathe"
-    log = run([lathe, "build", path, "-o", engine, "--target=cuda", f"--buildBudget={options.budget}"])
-    path.with_suffix(".txt").write_text(log + run([lathe, "inspect", engine, "--profile"]))
-    text = run([lathe, "trtexec", f"--loadEngine={engine}", "--useCudaGraph", "--noDataTransfers", "--duration=1"])
-    path.unlink(), engine.unlink(missing_ok=True)
-    found = re.search(r"GPU Compute Time:.*?median = ([\d.]+) ms", text)
-    if not found:
-        print(f"{variant}: failed\n{(log + text)[-1500:]}", flush=True)
-    return float(found[1]) if found else None
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", default="build")
@@ -130,10 +110,11 @@ def main():
     options.out.mkdir(parents=True, exist_ok=True)
     first = None
     for variant in options.variants:
-        milliseconds = measure(options, variant)
-        if milliseconds:
-            first = first or milliseconds
-            print(f"{variant:>10} {milliseconds:8.3f} ms {first / milliseconds:5.2f}x", flush=True)
+        model = Encoder(variant).model(options.layers, options.batch)
+        time = milliseconds(options.build, model, options.out / f"{variant}.onnx", options.budget, 1)
+        if time:
+            first = first or time
+            print(f"{variant:>10} {time:8.3f} ms {first / time:5.2f}x", flush=True)
 
 
 if __name__ == "__main__":
