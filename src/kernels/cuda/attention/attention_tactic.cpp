@@ -106,9 +106,11 @@ void add(const Problem& problem, const Heads& heads, const Blocking& shape, std:
   constexpr double kTileClocks = 850, kMergeClocks = 2500;
   const double tiles = std::ceil(seen / splits);
   const double flops = 4.0 * static_cast<double>(shape.rows() * shape.keys * size);
-  // Of 8-bit floats what is beside the products takes longer than these.
+  // Instructions of one warp reach half of what Hopper's of four do (bench/results/2026-11-30-hoisted-cuda.md). Of
+  // 8-bit floats what is beside the products takes longer than these.
+  const double share = target.limits.warpgroups && heads.dtype != DType::f32 ? 0.5 : 1;
   const double products = heads.dtype == DType::f8e4m3fn ? target.products.matrix : target.matrix_products(heads.dtype);
-  const double rate = shape.tensor_cores ? 2.01 * products * std::min(1.0, static_cast<double>(shape.warps) / 4)
+  const double rate = shape.tensor_cores ? 2.01 * share * products * std::min(1.0, static_cast<double>(shape.warps) / 4)
                                          : 0.46 * target.products.f32;
   const double resident =
       std::floor(0.97 * static_cast<double>(target.limits.core_shared_bytes) / static_cast<double>(shared_bytes));
