@@ -252,11 +252,20 @@ Result<bool> gather_to_slice(Rewrite& r) {
   return finish_as_reshape(r, r.slice(x, axis, at, at + 1));
 }
 
-// A table is converted once, and holds less.
+// A table is converted once, and holds less, unless something reads it as it is.
 Result<bool> narrow_table(Rewrite& r) {
   const ir::Node* gather = made_by(r.input(0), OpKind::gather);
-  if (!gather || !r.input(0)->has_single_use() || !gather->input(0)->content()) return false;
+  if (!gather || !gather->input(0)->content()) return false;
   if (size_of(r.output()->dtype()) >= size_of(r.input(0)->dtype())) return false;
+  const auto becomes_narrow = [&](const ir::Use& use) {
+    return use.node->is(OpKind::cast) && equal(use.node->attributes(), r.node->attributes());
+  };
+  const auto reads_narrow = [&](const ir::Use& use) {
+    const ir::Value& rows = *use.node->output();
+    return becomes_narrow(use) || (use.node->is(OpKind::gather) && use.index == 0 && !rows.is_graph_output() &&
+                                   std::ranges::all_of(rows.uses(), becomes_narrow));
+  };
+  if (!std::ranges::all_of(gather->input(0)->uses(), reads_narrow)) return false;
   ir::Value* table = r.add(r.node->attributes(), {gather->input(0)});
   r.absorb(gather);
   return r.finish(r.add(gather->attributes(), {table, gather->input(1)}));
