@@ -7,6 +7,7 @@
 // turn rows that it hides wholly into NaN where softmax subtracts their largest, and PyTorch's own f16 models mask with
 // f16's lowest. A floor that keeps a divisor from 0 does not become 0: 1e-12 of a clip, a maximum or a sum becomes
 // f16's least number, or rows of zeros would be divided by 0.
+#include <algorithm>
 #include <bit>
 #include <limits>
 #include <map>
@@ -31,6 +32,16 @@ bool is_conversion(const Node& node) {
 
 // Single numbers cost nothing in f32, and shapes may hang on them.
 bool is_single(const Value& value) { return volume(value.shape()) == Expr(1); }
+
+// Whether it multiplies sums of 8-bit floats, by their scales. These are as small as the sums are large, and f16 has
+// the range of neither.
+bool scales_sums(const Node& node) {
+  if (!is(&node, ElementwiseOp::mul)) return false;
+  return std::ranges::any_of(node.inputs(), [](const Value* input) {
+    const Node* product = input->producer();
+    return product && product->has_trait(kFloat8) && is_factor_float8(product->input(0)->dtype());
+  });
+}
 
 constexpr float kLargestHalf = 65504;
 constexpr float kLeastHalf = 0x1p-24f;  // above 0
@@ -106,6 +117,7 @@ class PrecisionLowering {
     if (rule == PrecisionRule::keep) return is_conversion(node) ? "" : "there is no kernel of that type";
     if (!context_.arithmetic.narrow_floats) return "the target computes in f32";
     if (!pinned && is_single(*node.output())) return "a single number";
+    if (scales_sums(node)) return "it scales sums of 8-bit floats";
     for (size_t i = 0; i < node.num_inputs(); ++i) {
       const Value* input = node.input(i);
       if (!input || !is_computed_with(node, i) || lowered_.contains(input)) continue;
