@@ -95,12 +95,23 @@ std::optional<Levels> integers_of(const Program& program, DType output) {
   return levels_before(end, levels);
 }
 
-std::optional<Levels> floats_of(const Program& program, Opcode rounding, float largest) {
+// Whether the bounds of levels are those of the type, and x is a GELU of whose results none is so small that what
+// math::gelu_erf_8 leaves out of them shows. `least`: the type's least positive number.
+bool ends_in_gelu(const Program& program, const Levels& levels, float largest, float least) {
+  constexpr float kLeast = 0x1p-21f;
+  const float scale = levels.scale.value_or(1);
+  return levels.x >= program.num_inputs && program.code[levels.x - program.num_inputs].op == Opcode::gelu_erf &&
+         levels.low == -largest * scale && levels.high == largest * scale && least * scale >= kLeast;
+}
+
+std::optional<Levels> floats_of(const Program& program, Opcode rounding, float largest, float least) {
   End end(program);
   if (!end.take(rounding)) return std::nullopt;
-  Levels levels;
-  levels.low = -largest, levels.high = largest;
-  return levels_before(end, levels);
+  Levels wanted;
+  wanted.low = -largest, wanted.high = largest;
+  std::optional<Levels> levels = levels_before(end, wanted);
+  if (levels) levels->is_gelu = ends_in_gelu(program, *levels, largest, least);
+  return levels;
 }
 
 }  // namespace
@@ -114,15 +125,17 @@ std::optional<Levels> levels_of(const Program& program, DType output) {
     case DType::u8:
       return integers_of(program, output);
     case DType::f8e4m3fn:
-      return floats_of(program, Opcode::round_e4m3, 448);
+      return floats_of(program, Opcode::round_e4m3, 448, 0x1p-9f);
     case DType::f8e5m2:
-      return floats_of(program, Opcode::round_e5m2, 57344);
+      return floats_of(program, Opcode::round_e5m2, 57344, 0x1p-16f);
     default:
       return std::nullopt;
   }
 }
 
 std::string unrounded(const Levels& levels) {
+  if (levels.is_gelu)
+    return levels.scale ? fmt::format("r{} * {}", levels.x, literal(1 / *levels.scale)) : fmt::format("r{}", levels.x);
   const std::string x = fmt::format("math::within(r{}, {}, {})", levels.x, literal(levels.low), literal(levels.high));
   return levels.scale
              ? fmt::format("math::quotient_within({}, {}, {})", x, literal(*levels.scale), literal(1 / *levels.scale))

@@ -81,8 +81,8 @@ std::string program_function(const Program& program, size_t accumulators, const 
   for (size_t k = 0; k < operands.size(); ++k)
     text += fmt::format("      const float r{} = o{}[i];\n", k + accumulators, k);
   Program before = program;
-  if (levels) before.code.resize(levels->instructions);
-  text += program_lines(before, "float", "      ", exactness);
+  if (levels) before.code.resize(levels->instructions), before.outputs = {static_cast<uint16_t>(levels->x)};
+  text += program_lines(before, "float", "      ", levels && levels->is_gelu ? Exactness::float8 : exactness);
   for (size_t k = 0; k < program.outputs.size(); ++k)
     text += levels             ? fmt::format("      v[i] = {};\n", unrounded(*levels))
             : accumulators > 0 ? fmt::format("      v[i] = r{};\n", program.outputs[k])

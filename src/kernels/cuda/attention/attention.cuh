@@ -19,7 +19,7 @@ LATHE_DEVICE void weights_of(unsigned (&a)[4], const float (&s)[Blocks][4], int 
     LATHE_UNROLL
     for (int e = 0; e < 4; ++e) {
       const float(&even)[4] = s[4 * k + e / 2 * 2], (&odd)[4] = s[4 * k + e / 2 * 2 + 1];
-      a[e] = pack_e4m3(even[e % 2 * 2], even[e % 2 * 2 + 1], odd[e % 2 * 2], odd[e % 2 * 2 + 1]);
+      a[e] = pack_float8<T>(even[e % 2 * 2], even[e % 2 * 2 + 1], odd[e % 2 * 2], odd[e % 2 * 2 + 1]);
     }
   } else {
     a[0] = pack_floats<T>(s[2 * k][0], s[2 * k][1]), a[1] = pack_floats<T>(s[2 * k][2], s[2 * k][3]);

@@ -261,7 +261,7 @@ struct Group {
     for (int k = 0; k < kKeys / kStep; ++k) LATHE_UNROLL
     for (int e = 0; e < 4; ++e) {
       const float(&even)[4] = s[4 * k + e / 2 * 2], (&odd)[4] = s[4 * k + e / 2 * 2 + 1];
-      weights[k][e] = pack_e4m3(even[e % 2 * 2], even[e % 2 * 2 + 1], odd[e % 2 * 2], odd[e % 2 * 2 + 1]);
+      weights[k][e] = pack_float8<T>(even[e % 2 * 2], even[e % 2 * 2 + 1], odd[e % 2 * 2], odd[e % 2 * 2 + 1]);
     }
   }
 

@@ -40,8 +40,7 @@ struct RowSink {
     const int own_row = lane() / 4, own_column = column_of_four<W>();
     LATHE_UNROLL
     for (int k = 0; k < N; ++k) {
-      Vec<Type, W> part;
-      from_floats<W>(v[k], part.at);
+      const auto part = from_floats<Type, W>(v[k]);
       warp_barrier();  // what was there has been read
       *reinterpret_cast<Vec<Type, W>*>(staged + own_row * kColumns + own_column) = part;
       warp_barrier();

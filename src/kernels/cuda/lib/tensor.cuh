@@ -110,25 +110,21 @@ LATHE_DEVICE void load(const Padded<Tensor>& padded, const long (&c)[N], float (
   }
 }
 
-// Several. Of 8-bit floats an instruction makes two.
-template <int kCount, class T>
-LATHE_DEVICE void from_floats(const float* from, T* to) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
-  if constexpr (is_float8<T> && kCount % 2 == 0) {
+// Several. Four 8-bit floats are made in a register.
+template <class T, int kCount>
+LATHE_DEVICE Vec<T, kCount> from_floats(const float* from) {
+  if constexpr (is_float8<T> && kCount % 4 == 0) {
+    Vec<uint32, kCount / 4> words;
     LATHE_UNROLL
-    for (int i = 0; i < kCount; i += 2) {
-      uint16 pair;
-      if constexpr (is_same<T, f8e4m3>)
-        asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(from[i + 1]), "f"(from[i]));
-      else
-        asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(from[i + 1]), "f"(from[i]));
-      to[i] = T{static_cast<uint8>(pair)}, to[i + 1] = T{static_cast<uint8>(pair >> 8)};
-    }
-    return;
+    for (int i = 0; i < kCount; i += 4)
+      words.at[i / 4] = pack_float8<T>(from[i], from[i + 1], from[i + 2], from[i + 3]);
+    return bit_cast<Vec<T, kCount>>(words);
+  } else {
+    Vec<T, kCount> to;
+    LATHE_UNROLL
+    for (int i = 0; i < kCount; ++i) to.at[i] = from_float<T>(from[i]);
+    return to;
   }
-#endif
-  LATHE_UNROLL
-  for (int i = 0; i < kCount; ++i) to[i] = from_float<T>(from[i]);
 }
 template <int kCount, int kZero, class T>
 LATHE_DEVICE void levels_of(const float* from, T* to) {
@@ -150,7 +146,7 @@ LATHE_DEVICE void store_converted(const Tensor& tensor, const long (&c)[N], cons
       if constexpr (kRounds)
         levels_of<kWidth, kZero>(v + i, part.at);
       else
-        from_floats<kWidth>(v + i, part.at);
+        part = from_floats<T, kWidth>(v + i);
       store_vector(to + i * step, part);
     }
     return;
