@@ -77,7 +77,7 @@ void ClusterRun::start_cluster(const int (&first)[3]) {
   tensor_copies_.clear();
   for (size_t i = 0; i < launch_->cluster; ++i) {
     blocks_[i]->shared.spoil();
-    blocks_[i]->arrived = blocks_[i]->done = 0;
+    blocks_[i]->arrived = blocks_[i]->done = blocks_[i]->unfenced = 0;
   }
   for (auto& warp : warps_) {
     warp->arrived = 0;
@@ -99,7 +99,7 @@ void ClusterRun::start_thread(size_t index, const int (&first)[3]) {
   states_[index] = State::ready;
   thread.waits_for = nullptr;
   thread.arrived = 0;
-  thread.uncommitted.clear();
+  thread.copies.clear();
   thread.groups.clear();
   thread.unfenced.clear();
   thread.products.clear();
@@ -214,53 +214,6 @@ WarpExchange& ClusterRun::collect(const char* what, const void* value, size_t by
   ++warp.generation;
   for (size_t i = 0; i < kWarpSize; ++i) states_[first + i] = State::ready;
   return exchange;
-}
-
-// The destination is spoilt at once and written at the wait: whoever reads too early, and whoever still needed what
-// was there, sees NaN.
-void ClusterRun::copy_async(void* shared, const void* global, int bytes, int bytes_valid) {
-  if (!is_shared(shared, static_cast<size_t>(bytes))) fail("asynchronous copy to outside of shared memory");
-  if (reinterpret_cast<uintptr_t>(shared) % static_cast<size_t>(bytes) != 0 ||
-      (bytes_valid > 0 && reinterpret_cast<uintptr_t>(global) % static_cast<size_t>(bytes) != 0))
-    fail("asynchronous copy of misaligned addresses");
-  if (bytes_valid < 0 || bytes_valid > bytes) fail("asynchronous copy of less than no or more than all bytes");
-  std::memset(shared, kPoison, static_cast<size_t>(bytes));
-  threads_[current_]->uncommitted.push_back({shared, global, bytes, bytes_valid});
-}
-
-void ClusterRun::copy_async_commit() {
-  Thread& thread = *threads_[current_];
-  thread.groups.push_back(std::exchange(thread.uncommitted, {}));
-}
-
-void ClusterRun::copy_async_wait(int pending) {
-  Thread& thread = *threads_[current_];
-  for (; thread.groups.size() > static_cast<size_t>(pending); thread.groups.pop_front())
-    for (const Copy& copy : thread.groups.front()) {
-      size_t& bytes = thread.unfenced[static_cast<unsigned char*>(copy.to)];
-      bytes = std::max(bytes, static_cast<size_t>(copy.bytes));
-      std::memset(copy.to, 0, static_cast<size_t>(copy.bytes));
-      if (copy.valid) std::memcpy(copy.to, copy.from, static_cast<size_t>(copy.valid));
-    }
-}
-
-// Whole atoms of 1024 bytes.
-ClusterRun::Bytes ClusterRun::panel_bytes(const PanelView& panel, int outer) {
-  constexpr size_t kRowBytes = 128, kAtom = 1024;
-  const auto* start = static_cast<const unsigned char*>(panel.start);
-  const auto rows = static_cast<size_t>(outer);
-  if (!panel.mn_major) return {start - reinterpret_cast<uintptr_t>(start) % kAtom, rows * kRowBytes};
-  const size_t last = (rows - 1) / 64 * static_cast<size_t>(panel.panel_bytes);
-  return {start, last + 2 * kAtom};
-}
-
-void ClusterRun::check_panel(const PanelView& panel, int outer) {
-  const auto [begin, size] = panel_bytes(panel, outer);
-  if (!is_shared(begin, size)) fail("wgmma of a panel outside of shared memory");
-  const size_t first = current_ / launch_->block * launch_->block;
-  for (size_t i = first; i < first + launch_->block; ++i)
-    for (const auto& [to, bytes] : threads_[i]->unfenced)
-      if (to < begin + size && begin < to + bytes) fail("wgmma after copies without matrix_units_fence()");
 }
 
 void ClusterRun::multiply_async(Product product, const unsigned* registers) {

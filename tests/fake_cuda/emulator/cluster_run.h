@@ -6,7 +6,6 @@
 
 #include <cstdint>
 #include <deque>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -89,7 +88,7 @@ class ClusterRun {
   void phase_barrier_expect(void* barrier, int bytes);
   void phase_barrier_wait(void* barrier, unsigned parity);
   void copy_tensor(void* shared, const void* map, int rank, const int* at, void* barrier, unsigned peers);
-  void matrix_units_fence() { threads_[current_]->unfenced.clear(); }
+  void matrix_units_fence() { fence(current_); }
   void dependency_wait() { waited_for_dependency_ = true; }
   [[noreturn]] void fail(const std::string& message);
   // For the handler of a signal: the fiber reports the fault in place of going on.
@@ -97,6 +96,7 @@ class ClusterRun {
   bool is_shared(const void* address, size_t bytes) const { return own_block().shared.holds(address, bytes); }
 
  private:
+  using Bytes = std::pair<const unsigned char*, size_t>;
   struct Copy {
     void* to;
     const void* from;
@@ -108,10 +108,11 @@ class ClusterRun {
     FiberStack stack;
     Resume resume{};
     const char* waits_for = nullptr;
-    unsigned arrived = 0;  // how often at the cluster's barrier
-    std::vector<Copy> uncommitted;
-    std::deque<std::vector<Copy>> groups;
-    std::map<const unsigned char*, size_t> unfenced;  // bytes of copies that the matrix units may not see yet
+    unsigned arrived = 0;         // how often at the cluster's barrier
+    std::vector<Copy> copies;     // on their way: those of each group, then those of none yet
+    std::vector<size_t> groups;   // how many copies each has
+    std::vector<Bytes> unfenced;  // what copies wrote that the matrix units may not see yet
+    const unsigned char *unfenced_begin = nullptr, *unfenced_end = nullptr;  // no byte of these lies outside
     std::vector<Product> products;
     std::deque<std::vector<Product>> product_groups;
   };
@@ -119,6 +120,7 @@ class ClusterRun {
     SharedMemory shared;
     size_t arrived = 0;  // at its barrier
     size_t done = 0;
+    size_t unfenced = 0;  // threads that have something unfenced
   };
   struct Warp {
     int arrived = 0;
@@ -135,7 +137,8 @@ class ClusterRun {
   size_t count() const { return size_t{launch_->block} * launch_->cluster; }
   Block& own_block() const { return *blocks_[current_ / launch_->block]; }
   void wait(const char* what);
-  using Bytes = std::pair<const unsigned char*, size_t>;
+  void fence(size_t index);
+  void note_unfenced(const unsigned char* to, size_t bytes);
   static Bytes panel_bytes(const PanelView& panel, int outer);  // that are read of so many rows
   void check_panel(const PanelView& panel, int outer);
   PhaseBarrier& phase_barrier(void* barrier);

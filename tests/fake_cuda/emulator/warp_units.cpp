@@ -188,6 +188,23 @@ auto element(const PanelView& panel, int outer, int k) {
   return decode(value);
 }
 
+// All elements of a row that an instruction multiplies. Where they are neighbours, they lie in chunks of one
+// permutation.
+template <class Element, class Sum, size_t kDepth>
+void read_row(const PanelView& panel, int outer, Sum (&row)[kDepth]) {
+  const uintptr_t linear = reinterpret_cast<uintptr_t>(panel.start) + static_cast<uintptr_t>(outer * 128);
+  if (panel.mn_major || linear % kStepBytes != 0) {
+    for (int k = 0; k < static_cast<int>(kDepth); ++k) row[k] = element<Element>(panel, outer, k);
+    return;
+  }
+  Element elements[kDepth];
+  constexpr uintptr_t kHalf = kStepBytes / 2;
+  for (uintptr_t half : {uintptr_t{0}, kHalf})
+    std::memcpy(reinterpret_cast<char*>(elements) + half,
+                reinterpret_cast<const void*>((linear + half) ^ (linear / 128 % 8 * 16)), kHalf);
+  for (size_t k = 0; k < kDepth; ++k) row[k] = decode(elements[k]);
+}
+
 // Of the rows in registers, each of which is neighbours along K, 4 bytes: rows lane / 4 and, every other register,
 // eight below; then the next 16 bytes of K.
 template <class Element>
@@ -204,11 +221,12 @@ void multiply_rows(const Product& product) {
   const int warp = product.thread / kWarpSize % 4, lane = product.thread % kWarpSize;
   Sum a[2][kDepth], b[kDepth];
   for (int half = 0; half < 2; ++half)
-    for (int k = 0; k < kDepth; ++k)
-      a[half][k] = product.a.start ? element<Element>(product.a, warp * 16 + lane / 4 + half * 8, k)
-                                   : element<Element>(product, half, k);
+    if (product.a.start)
+      read_row<Element>(product.a, warp * 16 + lane / 4 + half * 8, a[half]);
+    else
+      for (int k = 0; k < kDepth; ++k) a[half][k] = element<Element>(product, half, k);
   for (int column = lane % 4 * 2; column < product.columns; column += column % 2 == 0 ? 1 : 7) {
-    for (int k = 0; k < kDepth; ++k) b[k] = element<Element>(product.b, column, k);
+    read_row<Element>(product.b, column, b);
     for (int half = 0; half < 2; ++half) {
       Sum sum = 0;
       for (int k = 0; k < kDepth; ++k) sum += a[half][k] * b[k];
