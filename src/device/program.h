@@ -41,7 +41,7 @@ struct Instruction {
 struct Program {
   uint16_t num_inputs = 0;
   std::vector<Instruction> code;
-  std::vector<uint16_t> outputs;  // registers; one for an epilogue
+  std::vector<uint16_t> outputs;  // registers: one for each result
 
   bool operator==(const Program&) const = default;
   bool is_identity() const { return code.empty() && outputs.size() == 1 && outputs[0] == 0; }

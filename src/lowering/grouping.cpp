@@ -9,12 +9,12 @@
 #include "lowering/boxes.h"
 #include "lowering/epilogue_roots.h"
 #include "lowering/expression_builder.h"
+#include "lowering/further_results.h"
 #include "lowering/level_nodes.h"
 #include "lowering/moved_epilogue.h"
 #include "lowering/pages.h"
 #include "lowering/paired_epilogue.h"
 #include "lowering/producers.h"
-#include "lowering/program_builder.h"
 #include "lowering/region.h"
 #include "passes/stays_packed.h"
 
@@ -368,7 +368,7 @@ class Grouper {
 
 std::vector<Region> group_regions(const ir::Graph& graph, const GroupingOptions& options, CostModel& costs,
                                   const RefusedFusions& refused) {
-  return Grouper(graph, options, costs, refused).run();
+  return with_further_results(Grouper(graph, options, costs, refused).run(), options, refused);
 }
 
 Region region_alone(Node& node, const std::vector<Range>& symbols) {

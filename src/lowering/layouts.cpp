@@ -30,6 +30,8 @@ class LayoutTerms {
   }
 
   void add(const Region& region) {
+    for (size_t i = 1; region.has_further_results() && i < region.outputs.size(); ++i)
+      want_equal(region.result(), region.outputs[i], stride_of(region.outputs[i]), "written together by " + by(region));
     switch (region.kind) {
       case RegionKind::kernel:
         add_kernel(region);

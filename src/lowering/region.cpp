@@ -110,6 +110,10 @@ void RefusedFusions::add(const Region& region, const std::vector<std::string>& r
   const bool is_kernel = region.kind == RegionKind::kernel;
   const auto note = [&](std::string what) { notes_.push_back({region.root, std::move(what), reasons}); };
   const bool moves = is_kernel && region.moves_elements();
+  if (region.has_further_results() && !input) {
+    further_.insert(region.root);
+    return note("what else is computed of its result is a step of its own");
+  }
   if (!region.producers.empty() && !input) input = region.produced_inputs()[0];
   // Packed weights would be evaluated in each run: what moves the result is given up before them.
   if (input && !(moves && region.input(*input)->content())) {

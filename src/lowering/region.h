@@ -70,8 +70,10 @@ struct Expression {
 
 struct Region {
   RegionKind kind = RegionKind::single;
-  ir::Node* root = nullptr;      // pointwise: the last node
-  std::vector<ir::Node*> nodes;  // the last one is where the region runs
+  ir::Node* root = nullptr;  // pointwise: the last node
+  // The last one is where the region runs, but for those that make further results.
+  std::vector<ir::Node*> nodes;
+  // Where the program has several results, these, of the first one's shape.
   std::vector<ir::Value*> outputs;
   // Kernel: the epilogue, over the space of the root's result; pointwise: all that it computes; of views and
   // transpositions, where maps tell it: which element each point reads.
@@ -88,6 +90,7 @@ struct Region {
   std::vector<Region> boxes;
 
   const ir::Value* result() const { return outputs[0]; }
+  bool has_further_results() const { return outputs.size() > 1 && expression.program.outputs.size() > 1; }
   // It reads or writes in another order than the result's: y = transpose(transpose(a * b) + c) is written in the order
   // of the product, but reads c in another.
   bool moves_elements() const;
@@ -110,8 +113,8 @@ struct Region {
 // Fusions that no tactic of the target takes, as was found by asking. Grouping leaves them out when it groups again.
 class RefusedFusions {
  public:
-  // Leaves out the outermost fusion of a region that no tactic takes, for these reasons: a producer, which is that of
-  // `input` or else the last, the movement behind a kernel, its epilogue, padding, what else moves elements, at last
+  // Leaves out the outermost fusion of a region that no tactic takes, for these reasons: the producer of `input`, further
+  // results, the last producer, the movement behind a kernel, its epilogue, padding, what else moves elements, at last
   // the region as a whole, whose nodes then stand alone.
   void add(const Region& region, const std::vector<std::string>& reasons, std::optional<size_t> input = {});
   // Nothing but its plain evaluation is left of the node.
@@ -120,13 +123,15 @@ class RefusedFusions {
   bool has_producer(const ir::Node& root, size_t input) const { return producers_.contains({&root, input}); }
   bool has_movement_behind(const ir::Node& root) const { return movements_.contains(&root); }
   bool has_epilogue_of(const ir::Node& root) const { return epilogues_.contains(&root); }
+  bool has_further_results_of(const ir::Node& root) const { return further_.contains(&root); }
   bool stands_alone(const ir::Node& node) const { return alone_.contains(&node); }
   // Why no kernel runs a node that was given up; empty = it was not.
   std::vector<std::string> reasons(const ir::Node& node) const;
   // How many there are, and how often one was to be left out. Where the latter alone grows, grouping has not heeded
   // what was left out before, and would begin again without end.
   size_t size() const {
-    return producers_.size() + movements_.size() + epilogues_.size() + alone_.size() + reasons_.size();
+    return producers_.size() + movements_.size() + epilogues_.size() + further_.size() + alone_.size() +
+           reasons_.size();
   }
   size_t asked() const { return notes_.size() + reasons_.size(); }
   std::string last_in_vain() const;  // the report about the last one
@@ -143,7 +148,7 @@ class RefusedFusions {
   bool isolate(const Region& region, const std::function<bool(const ir::Node&)>& which);
 
   std::set<std::pair<const ir::Node*, size_t>> producers_;
-  std::set<const ir::Node*> movements_, epilogues_, alone_;
+  std::set<const ir::Node*> movements_, epilogues_, further_, alone_;
   std::map<const ir::Node*, std::vector<std::string>> reasons_;
   std::vector<Note> notes_;
 };

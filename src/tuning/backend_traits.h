@@ -3,8 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "ops/arithmetic.h"
+#include "ops/op.h"
 
 namespace lathe {
 
@@ -22,6 +24,9 @@ struct BackendTraits {
   // Products of floats of 16 bits by constant weights normalise their rows as they read them, of so many at most where
   // that costs less than writing them.
   int64_t most_normalized_rows = 0;
+  // Ops whose kernels also write what is computed of their result and of constants, where others read that result, too.
+  // Where there are such ops, expressions do so as well.
+  std::span<const OpKind> further_results = {};
 };
 
 }  // namespace lathe

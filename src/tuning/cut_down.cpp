@@ -51,7 +51,7 @@ void cut_pointwise(Problem& problem) {
   Dims dims = problem.outputs[0].opt_dims;
   const auto is_unit = [&](const Operand& operand, size_t d) { return operand.opt_strides[d] == 1; };
   for (size_t d = 0; dims.size() >= 2 && d < dims.size(); ++d) {
-    bool in_vectors = is_unit(problem.outputs[0], d);
+    bool in_vectors = std::ranges::any_of(problem.outputs, [&](const Operand& output) { return is_unit(output, d); });
     bool is_padded = false;
     for (const Operand& operand : problem.operands) {
       in_vectors |= is_unit(operand, d);
@@ -59,7 +59,7 @@ void cut_pointwise(Problem& problem) {
     }
     if (!in_vectors && !is_padded) dims[d] = d == 0 ? small_batch(dims) : std::min(dims[d], kSmallExtent);
   }
-  set_dims(problem.outputs[0], dims);
+  for (Operand& output : problem.outputs) set_dims(output, dims);
   for (Operand& operand : problem.operands) {
     Dims its_dims = dims;
     for (size_t d = 0; operand.padding && d < dims.size(); ++d) its_dims[d] = std::min(dims[d], operand.opt_dims[d]);
@@ -246,6 +246,7 @@ bool shrink(Problem& problem) {
   // An extent that the attributes state does not follow the input's, and one that is reduced is kept.
   if (!problem.is(OpKind::matmul) && (*dims)[0] != problem.inputs[0].opt_dims[0]) return false;
   if (!set_whole_dims(output, *dims)) return false;
+  for (size_t i = 1; i < problem.outputs.size(); ++i) set_dims(problem.outputs[i], output.opt_dims);
   for (Operand& operand : problem.operands) set_dims(operand, output.opt_dims);
   for (Operand& input : problem.inputs)
     for (Operand& operand : input.operands)

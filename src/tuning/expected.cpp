@@ -7,7 +7,16 @@
 namespace lathe {
 
 bool rounds(const Program& program) {
-  return std::ranges::any_of(program.code, [](const Instruction& instruction) { return is_rounding(instruction.op); });
+  std::vector<bool> is_read(program.num_inputs + program.code.size());
+  for (const uint16_t output : program.outputs) is_read[output] = true;
+  for (size_t i = program.code.size(); i-- > 0;) {
+    const Instruction& instruction = program.code[i];
+    if (!is_read[program.num_inputs + i]) continue;
+    if (is_rounding(instruction.op)) return true;
+    for (int k = 0; k < opcode_info(static_cast<int>(instruction.op))->operands; ++k)
+      is_read[instruction.operands[static_cast<size_t>(k)]] = true;
+  }
+  return false;
 }
 
 bool Expected::explains(int64_t i, float value, double error) const {

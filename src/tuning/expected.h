@@ -9,8 +9,8 @@
 
 namespace lathe {
 
-// Whether a program rounds to whole numbers: operands that differ in their last bits may then give results that differ
-// by a whole step.
+// Whether a program rounds its results to whole numbers: operands that differ in their last bits may then give results
+// that differ by a whole step.
 bool rounds(const Program& program);
 
 // A region's result by the plain evaluation.

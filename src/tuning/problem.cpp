@@ -136,7 +136,9 @@ std::optional<std::string> unsupported_feature(const Problem& problem, const Fea
     if (is_storage_only(tensor->dtype) && !has_packed && !(supported.float8 && is_factor_float8(tensor->dtype)))
       return fmt::format("elements of {}, which no kernel computes with", name_of(tensor->dtype));
   if (problem.pairs && !supported.pairs) return "columns that are finished in pairs";
-  if (problem.outputs.size() > 1 && !supported.several_results) return "several results";
+  const bool has_further = problem.attributes && problem.program.outputs.size() > 1;
+  if (has_further && !supported.further_results) return "further results of its program";
+  if (problem.outputs.size() > 1 && !has_further && !supported.several_results) return "several results";
   if (problem.attributes && !problem.outputs[0].reassociation.empty() && !supported.reassociated_result)
     return "a result in another order";
   for (size_t i = 0; i < problem.inputs.size(); ++i) {

@@ -90,6 +90,7 @@ struct Problem {
   const Attributes* attributes = nullptr;  // of the root op; null = a pure pointwise region
   std::vector<Operand> inputs;             // the root's, in the op's order, bias excluded (it is part of the program)
   std::vector<Operand> operands;           // the program's, broadcast to the output: its inputs behind the accumulators
+  // Of an op that has several results by itself, those; else one for each result of the program.
   std::vector<Operand> outputs;
   Program program;               // identity = none
   std::vector<int64_t> symbols;  // values of the symbols in dims and strides while tuning
@@ -117,6 +118,7 @@ struct Problem {
 // supports, and unsupported_feature() gives the refusal of a problem that needs another. Sets have bit i for input i.
 struct Features {
   bool several_results = false;
+  bool further_results = false;      // of the program behind an op
   bool reassociated_result = false;  // Operand::reassociation
   bool pairs = false;                // Problem::pairs
   bool fill = false;                 // Operand::padding, of the program's operands

@@ -130,20 +130,19 @@ Result<TrialData::Slot> TrialData::make_slot(const Operand& operand, uint32_t se
 Result<std::unique_ptr<TrialData>> TrialData::make(const Problem& problem, Use use, Device& device, Queue& queue) {
   auto data = std::make_unique<TrialData>();
   data->problem_ = problem;
-  if (problem.outputs.size() != 1)
-    return fail(ErrorCode::dtype_unsupported, "trials are made for regions of one result");
+  if (problem.outputs.size() != std::max<size_t>(problem.program.outputs.size(), 1))
+    return fail(ErrorCode::dtype_unsupported, "trials are made for regions whose results are their program's");
   uint32_t seed = 1;
   for (const Operand* operand : tensors_of(data->problem_)) {
-    const bool is_output = operand == &data->problem_.outputs[0];
     LATHE_ASSIGN(data->slots_[operand],
-                 data->make_slot(*operand, is_output ? kOutputSeed : seed++, use, device, queue));
+                 data->make_slot(*operand, data->is_output(*operand) ? kOutputSeed : seed++, use, device, queue));
   }
   return data;
 }
 
 namespace {
 
-// The program's result for each element of `dims`; registers of the same dims, dense.
+// The result of a program that has one, for each element of `dims`; registers of the same dims, dense.
 Result<Tensor> apply(const Program& program, const std::vector<Tensor>& registers, const Dims& dims) {
   LATHE_ASSIGN(Tensor result, Tensor::allocate(DType::f32, dims));
   std::vector<float> in(registers.size());
@@ -234,9 +233,13 @@ Result<Tensor> TrialData::content_of(const Operand& operand) const {
   return in_order(dense, table, operand.opt_dims);
 }
 
-Result<Expected> TrialData::expected(double tolerance) const {
+bool TrialData::is_output(const Operand& operand) const {
+  return std::ranges::any_of(problem_.outputs, [&](const Operand& output) { return &output == &operand; });
+}
+
+Result<std::vector<Expected>> TrialData::expected(double tolerance) const {
   std::vector<Tensor> registers;
-  bool any_rounds = rounds(problem_.program);
+  bool reads_rounded = false;
   float off_by_ties = 0;  // how far the root's result is off where elements it reads were rounded to the other side
   const auto append = [&](const std::vector<Operand>& operands, std::vector<Tensor>& to) -> Result<> {
     for (const Operand& operand : operands) {
@@ -261,7 +264,7 @@ Result<Expected> TrialData::expected(double tolerance) const {
       LATHE_TRY(append(problem_.inputs[i].operands, before));
       LATHE_ASSIGN(input, apply(program, before, problem_.inputs[i].opt_dims));
       if (!rounds(program)) continue;
-      any_rounds = true;
+      reads_rounded = true;
       // An element at a tie moves a result by a step times what it is multiplied by. Two such elements may go into one
       // result; more at once are too rare to allow for.
       float factor = inputs.size() == 1 ? 1 : 0;
@@ -271,11 +274,11 @@ Result<Expected> TrialData::expected(double tolerance) const {
       LATHE_ASSIGN(const float step, step_at_ties(program, before, input));
       off_by_ties += 2 * step * factor;
     }
-    LATHE_ASSIGN(std::vector<Tensor> outputs, run_op(*problem_.attributes, inputs, 1));
+    LATHE_ASSIGN(std::vector<Tensor> results, run_op(*problem_.attributes, inputs, 1));
     if (problem_.pairs) {
-      LATHE_ASSIGN(registers, pairs_of(outputs[0]));
+      LATHE_ASSIGN(registers, pairs_of(results[0]));
     } else {
-      registers.push_back(outputs[0]);
+      registers.push_back(results[0]);
     }
   }
   const size_t first = registers.size();
@@ -287,31 +290,50 @@ Result<Expected> TrialData::expected(double tolerance) const {
       for (const Expr& each : padding->begin) begin.push_back(each.evaluate(problem_.symbols).value_or(0));
       LATHE_ASSIGN(registers[first + i], padded(registers[first + i], begin, padding->value, dims));
     }
-  LATHE_ASSIGN(Tensor values, apply(problem_.program, registers, dims));
-  if (!any_rounds) return Expected{std::move(values), {}, {}, {}};
   std::vector<float> errors;
-  for (const Tensor& each : registers) errors.push_back(kRounding * largest_of(each));
-  for (size_t k = 0; k < first; ++k) errors[k] = static_cast<float>(tolerance) * largest_of(registers[k]) + off_by_ties;
-  return Expected{std::move(values), problem_.program, std::move(registers), std::move(errors)};
+  if (reads_rounded || rounds(problem_.program))
+    for (size_t k = 0; k < registers.size(); ++k)
+      errors.push_back(k < first ? static_cast<float>(tolerance) * largest_of(registers[k]) + off_by_ties
+                                 : kRounding * largest_of(registers[k]));
+  std::vector<Expected> all;
+  for (size_t i = 0; i < problem_.outputs.size(); ++i) {
+    Program program = problem_.program;
+    if (!program.outputs.empty()) program.outputs = {program.outputs[i]};
+    LATHE_ASSIGN(Tensor values, apply(program, registers, dims));
+    if (reads_rounded || rounds(program))
+      all.push_back({std::move(values), std::move(program), registers, errors});
+    else
+      all.push_back({std::move(values), {}, {}, {}});
+  }
+  return all;
 }
 
 TensorArg TrialData::arg(const StepInput& input) const {
   return as_read(input, slot_of(operand_of(problem_, input)).arg);
 }
 
-Result<Tensor> TrialData::gather_output(Device& device, Queue& queue) const {
-  const Slot& output = output_slot();
+std::vector<TensorArg> TrialData::outputs() const {
+  std::vector<TensorArg> args;
+  for (const Operand& output : problem_.outputs) args.push_back(slot_of(output).arg);
+  return args;
+}
+
+Result<Tensor> TrialData::gather_output(size_t i, Device& device, Queue& queue) const {
+  const Slot& output = slot_of(problem_.outputs[i]);
   if (device.is_host()) return gather(output.memory, output.first, output.arg, DType::f32);
   LATHE_ASSIGN(Tensor memory, Tensor::allocate(output.memory.dtype(), output.memory.dims()));
   LATHE_TRY(device.download(memory.mutable_data(), output.start(), memory.bytes(), queue));
   return gather(memory, output.first, output.arg, DType::f32);
 }
 
-Result<> TrialData::poison_output(Device& device, Queue& queue) const {
-  const Slot& output = output_slot();
-  LATHE_ASSIGN(Tensor poison, Tensor::allocate(output.memory.dtype(), output.memory.dims()));
-  std::memset(poison.mutable_data(), 0xff, poison.bytes());  // NaN in every float type
-  return device.upload(output.start(), poison.data(), poison.bytes(), queue);
+Result<> TrialData::poison_outputs(Device& device, Queue& queue) const {
+  for (const Operand& each : problem_.outputs) {
+    const Slot& output = slot_of(each);
+    LATHE_ASSIGN(Tensor poison, Tensor::allocate(output.memory.dtype(), output.memory.dims()));
+    std::memset(poison.mutable_data(), 0xff, poison.bytes());  // NaN in every float type
+    LATHE_TRY(device.upload(output.start(), poison.data(), poison.bytes(), queue));
+  }
+  return {};
 }
 
 namespace {
@@ -362,7 +384,7 @@ Result<std::unique_ptr<Trial>> Trial::make(Device& device, Modules& modules, Emi
     LATHE_TRY(taker->take_constants(constants, device));
   }
   if (!device.is_host()) trial->emission_.packed.clear();  // of which it has a copy
-  trial->outputs_.push_back(data.output());
+  trial->outputs_ = data.outputs();
   trial->symbols_ = data.problem().symbols;
   const Operands operands{inputs, trial->outputs_, trial->symbols_};
   LATHE_ASSIGN(const size_t bytes, trial->kernel_->prepare(operands, device.threads()));

@@ -19,13 +19,13 @@ class TrialData {
   static Result<std::unique_ptr<TrialData>> make(const Problem& problem, Use use, Device& device, Queue& queue);
 
   const Problem& problem() const { return problem_; }
-  // `tolerance`: how far a right kernel of the root op may be off, as a part of its largest value.
-  Result<Expected> expected(double tolerance) const;
+  // Of each output. `tolerance`: how far a right kernel of the root op may be off, as a part of its largest value.
+  Result<std::vector<Expected>> expected(double tolerance) const;
   TensorArg arg(const StepInput& input) const;
-  TensorArg output() const { return output_slot().arg; }
-  // The output's memory, dense row-major, in f32.
-  Result<Tensor> gather_output(Device& device, Queue& queue) const;
-  Result<> poison_output(Device& device, Queue& queue) const;  // so that what is not written shows
+  std::vector<TensorArg> outputs() const;
+  // An output's memory, dense row-major, in f32.
+  Result<Tensor> gather_output(size_t i, Device& device, Queue& queue) const;
+  Result<> poison_outputs(Device& device, Queue& queue) const;  // so that what is not written shows
 
  private:
   struct Slot {
@@ -40,8 +40,8 @@ class TrialData {
   std::optional<int64_t> ids_of(const Operand& operand) const;
   Result<Slot> make_slot(const Operand& operand, uint32_t seed, Use use, Device& device, Queue& queue) const;
   const Slot& slot_of(const Operand& operand) const { return slots_.at(&operand); }
-  const Slot& output_slot() const { return slot_of(problem_.outputs[0]); }
   Result<Tensor> content_of(const Operand& operand) const;
+  bool is_output(const Operand& operand) const;
 
   Problem problem_;
   std::unordered_map<const Operand*, Slot> slots_;  // of all tensors of the problem

@@ -188,7 +188,7 @@ Result<> Tuner::prepare_checks(std::span<Job> jobs, double done, const Progress&
   const auto prepare = [&](size_t i) {
     Job& job = *wanted[i];
     if (options_.compiler && !job.candidates.empty()) (void)compile(*job.small, job.candidates[0]);
-    job.expected = std::make_unique<Result<Expected>>(job.data->expected(tolerance(job.small->problem())));
+    job.expected = std::make_unique<Result<std::vector<Expected>>>(job.data->expected(tolerance(job.small->problem())));
   };
   return on_all_cores(
       wanted.size(), prepare, kUnlimited, [&](double) { return progress("checking kernels", done); },
@@ -298,13 +298,18 @@ Result<> Tuner::check_candidate(const Job& job, const Candidate& candidate) {
   Device& device = *options_.device;
   LATHE_ASSIGN(Emission emission, job.small->emit(*candidate.tactic, candidate.config));
   LATHE_ASSIGN(const auto trial, Trial::make(device, modules_, std::move(emission), data, *queue_));
-  LATHE_TRY(data.poison_output(device, *queue_));
+  LATHE_TRY(data.poison_outputs(device, *queue_));
   LATHE_TRY(trial->run(*queue_));
   LATHE_TRY(device.wait(*queue_));
-  LATHE_ASSIGN(const Tensor got, data.gather_output(device, *queue_));
-  const double levels = is_integer(data.problem().outputs[0].dtype) ? 1 : 0;
-  if (agrees(got, **job.expected, tolerance(data.problem()), levels)) return {};
-  return fail(ErrorCode::no_tactic, "its result differs from the plain evaluation");
+  const std::vector<Operand>& outputs = data.problem().outputs;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    LATHE_ASSIGN(const Tensor got, data.gather_output(i, device, *queue_));
+    const double levels = is_integer(outputs[i].dtype) ? 1 : 0;
+    if (!agrees(got, (**job.expected)[i], tolerance(data.problem()), levels))
+      return fail(ErrorCode::no_tactic, "its result{} differs from the plain evaluation",
+                  outputs.size() > 1 ? fmt::format(" {}", i) : "");
+  }
+  return {};
 }
 
 // Empty where the timing cache is not editable, or the job has no entry in it.

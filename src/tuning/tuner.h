@@ -98,9 +98,9 @@ class Tuner {
     Choice choice;
     std::vector<Candidate> candidates;  // best guess first
     bool measured = false;
-    std::unique_ptr<Matches> small;              // of a smaller problem, on which the fastest is checked
-    std::unique_ptr<TrialData> data;             // of that
-    std::unique_ptr<Result<Expected>> expected;  // its plain evaluation
+    std::unique_ptr<Matches> small;                           // of a smaller problem, on which the fastest is checked
+    std::unique_ptr<TrialData> data;                          // of that
+    std::unique_ptr<Result<std::vector<Expected>>> expected;  // its plain evaluation, of each output
   };
   static void add_candidates(Job& job);
   static bool is_predicted_faster(const Candidate& a, const Candidate& b);

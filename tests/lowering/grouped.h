@@ -10,18 +10,21 @@
 namespace lathe {
 
 // A line for each region: the ops of its nodes, those that a prologue computes in brackets before the op they are for.
+// Where it has further results, the program that computes all of them follows.
 inline std::vector<std::string> grouped(const std::string& body, bool prologues = true) {
   const Result<ir::Graph> graph = ir::parse_graph("graph \"g\" {\n" + body + "\n}");
   EXPECT_TRUE(graph) << graph.error().to_string();
   std::vector<std::string> lines;
   if (!graph) return lines;
+  constexpr OpKind kFurtherResults[] = {OpKind::layer_normalization, OpKind::rms_normalization};
   CostModel costs(cuda::describe(**cuda::find_architecture(90)));
   for (const Region& region : group_regions(*graph,
                                             {true,
                                              {.fuses_narrow_types = true,
                                              .fuses_prologues = prologues,
                                              .fuses_movement = prologues,
-                                             .most_normalized_rows = 16}},
+                                             .most_normalized_rows = 16,
+                                             .further_results = kFurtherResults}},
                                             costs)) {
     std::string line;
     for (const auto& [input, producer] : region.producers)
@@ -32,6 +35,7 @@ inline std::vector<std::string> grouped(const std::string& body, bool prologues 
     if (!region.producers.empty()) node = std::find(node, region.nodes.end(), region.root);
     for (; node != region.nodes.end(); ++node) line += fmt::format("{} ", (*node)->info().name);
     line.pop_back();
+    if (region.has_further_results()) line += fmt::format(": {}", to_text(region.expression.program));
     lines.push_back(std::move(line));
   }
   return lines;

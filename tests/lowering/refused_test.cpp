@@ -10,7 +10,8 @@ namespace lathe {
 namespace {
 
 // The engine's kernels, once its results are the plain evaluation's.
-std::vector<std::string> kernels_of(const std::string& text, const std::vector<Dims>& dims) {
+std::vector<std::string> kernels_of(const std::string& text, const std::vector<Dims>& dims,
+                                    const BuildOptions& options = native_options()) {
   const Result<ir::Graph> graph = ir::parse_graph(text);
   EXPECT_TRUE(graph) << graph.error().to_string();
   std::vector<Tensor> inputs;
@@ -18,7 +19,7 @@ std::vector<std::string> kernels_of(const std::string& text, const std::vector<D
     inputs.push_back(random_tensor(DType::f32, dims[i], static_cast<uint32_t>(i + 1)));
   const Result<std::vector<Tensor>> expected = ir::interpret(*graph, inputs);
   EXPECT_TRUE(expected) << expected.error().to_string();
-  const auto engine = build_engine(text, native_options());
+  const auto engine = build_engine(text, options);
   if (!engine) return {};
   const std::unique_ptr<Context> context = *Context::create(engine);
   const std::vector<Tensor> got = run_engine(*context, inputs);
@@ -58,6 +59,24 @@ TEST(Refused, PaddingBeforeAnExpression) {
   })",
                                                       {{4, 30}, {4, 34}});
   EXPECT_EQ(kernels.size(), 2u) << testing::PrintToString(kernels);
+}
+
+// Kernels of CPUs write one result of a program behind an op. Where a backend says otherwise, they are asked.
+TEST(Refused, FurtherResults) {
+  constexpr OpKind kNormalizations[] = {OpKind::layer_normalization};
+  BuildOptions options = native_options();
+  options.traits.further_results = kNormalizations;
+  const std::vector<std::string> kernels = kernels_of(R"(graph "g" {
+    input %x: f32[4, 30]
+    %w = constant{value=f32[30]{~1}}()
+    %n = layer_normalization(%x, %w)
+    %r = activation{op=relu}(%n)
+    output %n
+    output %r
+  })",
+                                                      {{4, 30}}, options);
+  ASSERT_EQ(kernels.size(), 2u) << testing::PrintToString(kernels);
+  EXPECT_EQ(kernels[0], "normalization");
 }
 
 // Of two producers, the one that is why no tactic takes the region; else the last.

@@ -57,6 +57,22 @@ TEST(CutDown, PointwiseWorkKeepsWhatIsReadInVectors) {
   EXPECT_EQ(cut_down(copy(linear({100000}), linear({100000}))).outputs[0].opt_dims, (Dims{100000}));
 }
 
+TEST(CutDown, AllResultsOfAProgramAreCut) {
+  const LayerNormalizationAttrs attrs;
+  Problem problem;
+  problem.attributes = &attrs;
+  problem.inputs = {linear({32, 384, 1024}), linear({1024})};
+  problem.outputs = {linear({32, 384, 1024}), linear({32, 384, 1024})};
+  problem.program = {1, {}, {0, 0}};
+  for (const Operand& output : cut_down(problem).outputs) {
+    EXPECT_EQ(output.opt_dims, (Dims{2, 384, 1024}));
+    EXPECT_EQ(as_constant(output.dims), output.opt_dims);
+  }
+  problem = copy(linear({4096, 768}), linear({4096, 768}));
+  problem.outputs.push_back(problem.outputs[0]);
+  for (const Operand& output : cut_down(problem).outputs) EXPECT_EQ(output.opt_dims, (Dims{67, 768}));
+}
+
 // The borders of what is padded stay where they are.
 TEST(CutDown, PaddedWorkKeepsItsBorders) {
   Problem problem = copy(linear({32, 100, 55, 60}), linear({32, 100, 58, 64}));

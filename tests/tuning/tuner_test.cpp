@@ -18,7 +18,8 @@ struct IdleQueue final : Queue {
 };
 
 // Negates one dense operand; "wrong" kernels forget to. Kernels named for rounding round before that, and err in the
-// first element, which is 0.5 and at a tie, or in the second, which is not.
+// first element, which is 0.5 and at a tie, or in the second, which is not. A second output is twice the first one;
+// "half" kernels forget the factor.
 class NegateKernel final : public Kernel {
  public:
   NegateKernel(std::string name, std::string& last) : name_(std::move(name)), last_(last) {}
@@ -34,6 +35,10 @@ class NegateKernel final : public Kernel {
     if (name_ == "round up") to[0] = -1;
     if (name_ == "round too far") to[0] = -2;
     if (name_ == "round wrongly") to[1] -= 1;
+    for (size_t k = 1; k < operands.outputs.size(); ++k) {
+      auto* further = reinterpret_cast<float*>(operands.outputs[k].data);
+      for (int64_t i = 0; i < operands.outputs[k].volume(); ++i) further[i] = name_ == "half" ? to[i] : 2 * to[i];
+    }
     return {};
   }
 
@@ -212,6 +217,15 @@ TEST_F(TunerTest, WrongResultsDoNotWin) {
   ASSERT_EQ(log_.lines.size(), 2u);
   EXPECT_NE(log_.lines[0].find("wrong1 is left out"), std::string::npos) << log_.lines[0];
   EXPECT_NE(log_.lines[0].find("its result differs from the plain evaluation"), std::string::npos) << log_.lines[0];
+}
+
+TEST_F(TunerTest, EachResultIsCompared) {
+  problem_.outputs.push_back(problem_.outputs[0]);
+  problem_.program = *parse_program("in=1; r1=neg r0; r2=add r1 r1; out r1 r2");
+  EXPECT_EQ(choose({"half", "wrong", "right"}, {{"half", 1}, {"wrong", 2}, {"right", 3}}).config.text, "right");
+  ASSERT_EQ(log_.lines.size(), 2u);
+  EXPECT_NE(log_.lines[0].find("its result 1 differs"), std::string::npos) << log_.lines[0];
+  EXPECT_NE(log_.lines[1].find("its result 0 differs"), std::string::npos) << log_.lines[1];
 }
 
 // Of two right kernels one may round a tie up and the other down; nothing else may differ by a whole number.
