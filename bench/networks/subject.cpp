@@ -159,8 +159,8 @@ Result<Timings> Subject::time(double seconds) {
   Timings timings{times[times.size() / 2], times[0], times[times.size() / 2], times.size()};
   if (device_->is_host()) return timings;
   std::vector<double> streams;
-  constexpr double kRoundMs = 50;
-  const int runs = std::max(1, static_cast<int>(kRoundMs / timings.median_ms));
+  constexpr double kRoundMs = 50, kLeastMs = 0.005;
+  const int runs = std::max(1, static_cast<int>(kRoundMs / std::max(timings.median_ms, kLeastMs)));
   for (int round = 0; round < 11; ++round) {
     LATHE_TRY(context_->run());
     start = Clock::now();

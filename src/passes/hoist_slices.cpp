@@ -4,6 +4,7 @@
 // of its last layer neither normalised nor multiplied, and a decoder that scores its last token likewise. It stops
 // where others read the rows, too.
 #include <algorithm>
+#include <unordered_set>
 
 #include "ops/attention_inputs.h"
 #include "ops/rules.h"
@@ -18,6 +19,7 @@ using ir::Value;
 
 // Rows [begin, end) along an axis, or those that a list names.
 struct Pick {
+  static constexpr int64_t kFar = INT32_MAX;  // exporters' bounds that are no less mean the end
   int64_t axis = 0;
   int64_t begin = 0, end = 0;
   Value* index = nullptr;  // of a gather
@@ -25,7 +27,7 @@ struct Pick {
 
   bool has_last(const Value& x) const {
     const std::optional<int64_t> extent = x.shape()[static_cast<size_t>(axis)].as_constant();
-    return !index && (end == INT64_MAX || (extent && end >= *extent));
+    return !index && (end >= kFar || (extent && end >= *extent));
   }
   bool operator==(const Pick&) const = default;
 };
@@ -49,9 +51,9 @@ std::optional<Pick> gather_of(const Node& node) {
   return Pick{axis < 0 ? axis + node.input(0)->rank() : axis, 0, 0, node.input(1)};
 }
 
-// Few rows of a value that is computed, with an axis behind theirs: columns are those of weights.
+// Few rows of a value that is computed, of many or one of a number that is not known. Never along the last axis, whose
+// columns are those of weights: merge_matmuls cuts them apart.
 std::optional<Pick> pick_of(const Node& node) {
-  constexpr int64_t kFew = 8;  // where it is not known of how many
   if (!node.is(OpKind::slice) && !node.is(OpKind::gather)) return std::nullopt;
   const Value& x = *node.input(0);
   if (!x.producer() || x.content() || x.elements()) return std::nullopt;
@@ -60,7 +62,7 @@ std::optional<Pick> pick_of(const Node& node) {
   const auto axis = static_cast<size_t>(pick->axis);
   const Expr rows = pick->index && pick->index->rank() == 0 ? Expr(1) : node.output()->shape()[axis];
   const std::optional<int64_t> count = rows.as_constant(), extent = x.shape()[axis].as_constant();
-  if (!count || (extent ? 2 * *count > *extent : *count > kFew)) return std::nullopt;
+  if (!count || (extent ? 2 * *count > *extent : *count > 1)) return std::nullopt;
   pick->rows = *count;
   return pick;
 }
@@ -105,10 +107,12 @@ std::optional<Axes> axes_of_normalization(const Node& node, int64_t first, int64
   return axes;
 }
 
-std::optional<Axes> axes_of_matmul(const Node& node, int64_t axis) {
+// Rows of the left factor, or matrices of a batch, but not such as are gathered from weights anew in each run.
+std::optional<Axes> axes_of_matmul(const Node& node, const Pick& pick) {
   const Value &a = *node.input(0), &b = *node.input(1);
   if (a.rank() < 2 || b.rank() < 2) return std::nullopt;
-  if (axis + 2 < node.output()->rank()) return axes_of_broadcast(node, axis);
+  if (pick.axis + 2 < node.output()->rank())
+    return pick.index && !pick.index->content() && b.content() ? std::nullopt : axes_of_broadcast(node, pick.axis);
   if (node.attrs<MatmulAttrs>().transpose_a) return std::nullopt;
   return Axes{a.rank() - 2, std::nullopt};
 }
@@ -163,7 +167,7 @@ std::optional<Axes> axes_of_rows(const Node& node, const Pick& pick) {
       return is_last_axis(node.attrs<SoftmaxAttrs>().axis, node.output()) ? std::optional(Axes{pick.axis})
                                                                           : std::nullopt;
     case OpKind::matmul:
-      return axes_of_matmul(node, pick.axis);
+      return axes_of_matmul(node, pick);
     case OpKind::attention:
       return axes_of_attention(node, pick);
     case OpKind::transpose:
@@ -188,16 +192,23 @@ std::optional<Axes> movable(const Node& node, const Pick& pick) {
   return axes;
 }
 
-// Whether rows that nothing else reads are worth more than to be moved or changed one by one.
-bool saves_work(const Node& node, const Pick& pick) {
-  const std::optional<Axes> axes = movable(node, pick);
-  if (!axes) return false;
-  if (node.has_trait(kHeavy | kReduction)) return true;
-  for (size_t i = 0; i < axes->size(); ++i) {
-    Pick of_operand = pick;
-    if (!(*axes)[i] || !node.input(i)->producer() || !node.input(i)->has_single_use()) continue;
-    of_operand.axis = *(*axes)[i];
-    if (saves_work(*node.input(i)->producer(), of_operand)) return true;
+// Whether a heavy op or a reduction is among those that would compute these rows alone, as far as one looks.
+bool saves_work(const Node& last, const Pick& of_last) {
+  constexpr size_t kFar = 64;
+  std::vector<std::pair<const Node*, Pick>> found = {{&last, of_last}};
+  for (size_t at = 0; at < found.size() && at < kFar; ++at) {
+    const auto [node, pick] = found[at];
+    const std::optional<Axes> axes = movable(*node, pick);
+    if (!axes) continue;
+    if (node->has_trait(kHeavy | kReduction)) return true;
+    for (size_t i = 0; i < axes->size(); ++i) {
+      const Value* operand = (*axes)[i] ? node->input(i) : nullptr;
+      const auto reads = [node](const ir::Use& use) { return use.node == node; };
+      if (!operand || !operand->producer() || !std::ranges::all_of(operand->uses(), reads)) continue;
+      Pick of_operand = pick;
+      of_operand.axis = *(*axes)[i];
+      found.emplace_back(operand->producer(), of_operand);
+    }
   }
   return false;
 }
@@ -209,59 +220,92 @@ bool is_sole_pick(const Value& x, const Pick& pick, const Node* node) {
   });
 }
 
-Value* picked(Rewrite& r, Value* x, int64_t axis) {
-  if (r.node->is(OpKind::gather)) return r.gather(x, r.input(1), axis);
-  return r.add(r.node->attributes(), {x, r.input(1), r.input(2), r.ints({axis})});
-}
-
-// The op on picked operands, in the place of the pick.
-Result<Value*> on_rows(Rewrite& r, const Node& node, const Axes& axes) {
-  std::vector<Value*> inputs = node.inputs();
-  for (size_t i = 0; i < inputs.size(); ++i)
-    if (axes[i]) inputs[i] = picked(r, inputs[i], *axes[i]);
-  if (r.failed()) return fail(*r.error());
-  if (node.has_trait(kView)) return r.reshape(inputs[0], *reshape_target(inputs[0]->shape(), r.output()->shape()));
-  return r.graph().add_value(node.attributes(), std::move(inputs), {node.name(), node.origin(), {}}, r.node);
-}
-
-// Gathers of one row that drop its dimension keep it until their rows are where they shall be.
-Result<bool> keep_dimension(Rewrite& r, const Pick& pick) {
-  Value* row = r.gather(r.input(0), r.reshape(r.input(1), Ints{1}), pick.axis);
-  const std::optional<Ints> target = r.failed() ? std::nullopt : reshape_target(row->shape(), r.output()->shape());
-  return target ? r.finish(r.reshape(row, *target)) : false;
-}
-
-Result<bool> hoist(ir::Graph& graph, PassContext& context, Node* node) {
-  const std::optional<Pick> pick = pick_of(*node);
-  if (!pick || !saves_work(*node->input(0)->producer(), *pick)) return false;
-  Rewrite r(graph, context, node);
-  Value* x = node->input(0);
-  if (pick->index && pick->index->rank() == 0) return x->has_single_use() ? keep_dimension(r, *pick) : false;
-  if (!is_sole_pick(*x, *pick, node)) return false;
-  LATHE_ASSIGN(Value * result, on_rows(r, *x->producer(), *movable(*x->producer(), *pick)));
-  const bool has_copies = x->uses().size() > 1;
-  while (x->uses().size() > 1) {
-    Node* copy = x->uses()[x->uses()[0].node == node ? 1 : 0].node;
-    graph.redirect_uses(copy->output(), result);
-    graph.erase(copy);
+// Moves picks, those that come of them next. What reads the same rows, but stood elsewhere, is one of them from then
+// on.
+class Hoist {
+ public:
+  Hoist(ir::Graph& graph, PassContext& context) : graph_(graph), context_(context) {
+    for (const auto& node : graph.nodes())
+      if (pick_of(*node)) add(node.get());
   }
-  LATHE_ASSIGN(const bool done, r.finish(result));
-  if (has_copies) LATHE_TRY(graph.sort());  // they may have stood before this one
-  return done;
-}
+
+  Result<bool> run() {
+    bool changed = false;
+    while (!waiting_.empty()) {
+      Node* node = waiting_.back();
+      waiting_.pop_back();
+      if (!alive_.erase(node)) continue;
+      LATHE_ASSIGN(const bool moved, move(node));
+      changed |= moved;
+    }
+    if (has_copies_) LATHE_TRY(graph_.sort());  // copies may have stood before those that took their place
+    return changed;
+  }
+
+ private:
+  void add(Node* pick) {
+    if (alive_.insert(pick).second) waiting_.push_back(pick);
+  }
+
+  Result<bool> move(Node* node) {
+    const std::optional<Pick> pick = pick_of(*node);
+    Value* x = node->input(0);
+    if (!pick || !saves_work(*x->producer(), *pick)) return false;
+    Rewrite r(graph_, context_, node);
+    if (pick->index && pick->index->rank() == 0) return x->has_single_use() ? keep_dimension(r, *pick) : false;
+    if (!is_sole_pick(*x, *pick, node)) return false;
+    std::vector<Node*> picks;
+    LATHE_ASSIGN(Value * result, on_rows(r, *x->producer(), *movable(*x->producer(), *pick), picks));
+    LATHE_CHECK(result->dtype() == node->output()->dtype() && result->shape() == node->output()->shape());
+    while (x->uses().size() > 1) {
+      Node* copy = x->uses()[x->uses()[0].node == node ? 1 : 0].node;
+      graph_.redirect_uses(copy->output(), result);
+      alive_.erase(copy);
+      graph_.erase(copy);
+      has_copies_ = true;
+    }
+    LATHE_ASSIGN(const bool moved, r.finish(result));
+    for (Node* each : picks) add(each);
+    return moved;
+  }
+
+  static Value* picked(Rewrite& r, Value* x, int64_t axis) {
+    if (r.node->is(OpKind::gather)) return r.gather(x, r.input(1), axis);
+    return r.add(r.node->attributes(), {x, r.input(1), r.input(2), r.ints({axis})});
+  }
+
+  // The op on picked operands, in the place of the pick.
+  Result<Value*> on_rows(Rewrite& r, const Node& node, const Axes& axes, std::vector<Node*>& picks) {
+    std::vector<Value*> inputs = node.inputs();
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      if (!axes[i]) continue;
+      inputs[i] = picked(r, inputs[i], *axes[i]);
+      if (r.failed()) return fail(*r.error());
+      picks.push_back(inputs[i]->producer());
+    }
+    if (node.has_trait(kView)) return r.reshape(inputs[0], *reshape_target(inputs[0]->shape(), r.output()->shape()));
+    return graph_.add_value(node.attributes(), std::move(inputs), {node.name(), node.origin(), {}}, r.node);
+  }
+
+  // Gathers of one row that drop its dimension keep it until their rows are where they shall be.
+  Result<bool> keep_dimension(Rewrite& r, const Pick& pick) {
+    Value* row = r.gather(r.input(0), r.reshape(r.input(1), Ints{1}), pick.axis);
+    const std::optional<Ints> target = r.failed() ? std::nullopt : reshape_target(row->shape(), r.output()->shape());
+    if (!target) return false;
+    LATHE_ASSIGN(const bool kept, r.finish(r.reshape(row, *target)));
+    if (kept) add(row->producer());
+    return kept;
+  }
+
+  ir::Graph& graph_;
+  PassContext& context_;
+  std::vector<Node*> waiting_;
+  std::unordered_set<Node*> alive_;  // of those that wait
+  bool has_copies_ = false;
+};
 
 }  // namespace
 
-Result<bool> hoist_slices(ir::Graph& graph, PassContext& context) {
-  bool changed = false, moved = true;
-  while (moved) {
-    moved = false;
-    for (auto it = graph.nodes().rbegin(); it != graph.nodes().rend() && !moved; ++it) {
-      LATHE_ASSIGN(moved, hoist(graph, context, it->get()));
-    }
-    changed |= moved;
-  }
-  return changed;
-}
+Result<bool> hoist_slices(ir::Graph& graph, PassContext& context) { return Hoist(graph, context).run(); }
 
 }  // namespace lathe

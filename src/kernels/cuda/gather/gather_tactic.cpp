@@ -49,11 +49,16 @@ int width_of(const Operand& result, const Operand& table, const Operand& indices
   return width;
 }
 
+// Whether elements stay as they are, bit by bit.
+bool only_moves(const Problem& problem) {
+  return problem.program.is_identity() && problem.inputs[0].dtype == problem.outputs[0].dtype;
+}
+
 Result<Emission> emit(const Problem& problem, int axis) {
   const Operand& whole = problem.inputs[0];
   const Expr &extent = whole.dims[static_cast<size_t>(axis)], &pitch = whole.strides[static_cast<size_t>(axis)];
   std::vector<Operand> views = views_of(problem, axis);
-  const bool is_moved = problem.program.is_identity();
+  const bool is_moved = only_moves(problem);
   if (is_moved) views[0].dtype = views[1].dtype = raw_type(views[1].dtype);
   const Operand &result = views[0], &table = views[1], &indices = views[2];
   Emission emission;
@@ -84,7 +89,7 @@ Matched match_gather(const Problem& problem) {
   const Operand &table = problem.inputs[0], &result = problem.outputs[0];
   if (is_packed(table.dtype)) return refuse(fmt::format("{} is packed", name_of(table.dtype)));
   const auto is_held = [](DType dtype) { return is_floating(dtype) ? dtype != DType::f64 : size_of(dtype) <= 2; };
-  if (!problem.program.is_identity() && (!is_held(table.dtype) || !is_held(result.dtype)))
+  if (!only_moves(problem) && (!is_held(table.dtype) || !is_held(result.dtype)))
     return refuse(fmt::format("floats do not hold {}", name_of(is_held(table.dtype) ? result.dtype : table.dtype)));
   const auto axis = normalize_axis(problem.attrs<GatherAttrs>().axis, table.rank());
   if (!axis) return refuse("its axis is out of range");

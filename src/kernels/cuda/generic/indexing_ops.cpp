@@ -10,6 +10,8 @@ namespace {
 constexpr std::string_view kHeader = "generic/indexing.cuh";
 
 Result<Emission> emit_gather_call(const Problem& problem, std::string_view function) {
+  if (problem.inputs[0].dtype != problem.outputs[0].dtype)
+    return fail(ErrorCode::no_tactic, "elements are moved as they are, and not converted");
   Emission emission;
   OpSource source(kHeader, problem, emission);
   const std::string data = source.input(0, true), indices = source.input(1), out = source.output(0, true);
