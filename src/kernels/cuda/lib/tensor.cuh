@@ -110,6 +110,30 @@ LATHE_DEVICE void load(const Padded<Tensor>& padded, const long (&c)[N], float (
   }
 }
 
+// Four numbers as 8-bit floats, the first in the low byte.
+template <class T>
+LATHE_DEVICE uint32 pack_float8(float a, float b, float c, float d) {
+  static_assert(is_float8<T>, "what four of fit a register");
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
+#define LATHE_PACK_FLOAT8(type)                                                    \
+  asm("{\n.reg .b16 low, high;\ncvt.rn.satfinite." type                            \
+      "x2.f32 low, %2, %1;\n"                                                      \
+      "cvt.rn.satfinite." type "x2.f32 high, %4, %3;\nmov.b32 %0, {low, high};\n}" \
+      : "=r"(bits)                                                                 \
+      : "f"(a), "f"(b), "f"(c), "f"(d))
+  uint32 bits;
+  if constexpr (is_same<T, f8e4m3>)
+    LATHE_PACK_FLOAT8("e4m3");
+  else
+    LATHE_PACK_FLOAT8("e5m2");
+#undef LATHE_PACK_FLOAT8
+  return bits;
+#else
+  const auto bits = [](float x) { return static_cast<uint32>(from_float<T>(x).bits); };
+  return bits(a) | bits(b) << 8 | bits(c) << 16 | bits(d) << 24;
+#endif
+}
+
 // Several. Four 8-bit floats are made in a register.
 template <class T, int kCount>
 LATHE_DEVICE Vec<T, kCount> from_floats(const float* from) {
