@@ -5,6 +5,7 @@
 
 #include "api/network/attention.h"
 #include "api/network/imported_layer.h"
+#include "api/network/network_add.h"
 
 namespace lathe::api {
 namespace {
@@ -47,6 +48,20 @@ Result<TensorView*> NetworkDefinition::own(nv::ITensor* tensor) {
   if (&view->network() != this)
     return fail(ErrorCode::invalid_argument, "tensor '{}' belongs to another network", view->name());
   return view;
+}
+
+Layer* add_layer(NetworkDefinition& network, const char* where, std::span<nv::ITensor* const> inputs,
+                 FunctionRef<Result<>()> check_arguments,
+                 FunctionRef<std::unique_ptr<Layer>(std::vector<TensorView*>)> make) noexcept {
+  return guarded(network.entry(), where, static_cast<Layer*>(nullptr), [&]() -> Result<Layer*> {
+    LATHE_TRY(check_arguments());
+    std::vector<TensorView*> views;
+    for (nv::ITensor* input : inputs) {
+      LATHE_ASSIGN(TensorView * view, network.own(input));
+      views.push_back(view);
+    }
+    return network.keep(make(std::move(views)));
+  });
 }
 
 TensorView* NetworkDefinition::view_of(const ir::Value* value) const {

@@ -3,23 +3,31 @@
 #pragma once
 
 #include <array>
+#include <memory>
+#include <span>
+#include <vector>
 
 #include "api/network/network.h"
+#include "base/function_ref.h"
 
 namespace lathe::api {
 
+// What adding does whatever the layer's class is, so that it is compiled once. Null, and one report, on failure.
+Layer* add_layer(NetworkDefinition& network, const char* where, std::span<nv::ITensor* const> inputs,
+                 FunctionRef<Result<>()> check_arguments,
+                 FunctionRef<std::unique_ptr<Layer>(std::vector<TensorView*>)> make) noexcept;
+
 template <class L, class... Args>
 L* NetworkDefinition::add(const char* where, std::span<nv::ITensor* const> inputs, Args&&... args) noexcept {
-  return guarded(entry(), where, static_cast<L*>(nullptr), [&]() -> Result<L*> {
+  const auto check_arguments = [&]() -> Result<> {
     for (Result<>& checked : std::array<Result<>, sizeof...(Args)>{check_argument(args)...})
       LATHE_TRY(std::move(checked));
-    std::vector<TensorView*> views;
-    for (nv::ITensor* input : inputs) {
-      LATHE_ASSIGN(TensorView * view, own(input));
-      views.push_back(view);
-    }
-    return keep(std::make_unique<L>(*this, std::move(views), std::forward<Args>(args)...));
-  });
+    return {};
+  };
+  const auto make = [&](std::vector<TensorView*> views) {
+    return std::unique_ptr<Layer>(new L(*this, std::move(views), std::forward<Args>(args)...));
+  };
+  return static_cast<L*>(add_layer(*this, where, inputs, check_arguments, make));
 }
 
 // There is room in the list before the layer is made: no layer is made that is not in it.
