@@ -10,6 +10,9 @@ endif()
 # Suites that take longer than that minute, and in how many parts they are run: nvrtc becomes nvrtc_1_of_4 to nvrtc_4_of_4.
 set(LATHE_TEST_PARTS kernels_cuda 9 nvrtc 6 api_emulated_gpu 4 conformance_cli_test 2 emulated_gpu_cli_test 3 networks_cli_test 3)
 
+# Long ones that ctest would start last, with little beside them, where it has timed none before.
+set(LATHE_FIRST_TESTS interfaces_test python_wheel_test)
+
 # lathe_add_test(NAME COMMAND program argument... [ENVIRONMENT variable=value...]): the parts of one suite.
 function(lathe_add_test name)
   cmake_parse_arguments(ARG "" "" "COMMAND;ENVIRONMENT" ${ARGN})
@@ -29,6 +32,9 @@ function(lathe_add_test name)
     endif()
     add_test(NAME ${test} COMMAND ${LATHE_PYTHON} ${CMAKE_SOURCE_DIR}/tests/limited.py --seconds ${LATHE_TEST_SECONDS}
              --part ${part}/${parts} --results ${CMAKE_BINARY_DIR}/test_results/${test}.xml ${ARG_COMMAND})
+    if(name IN_LIST LATHE_FIRST_TESTS)
+      set_tests_properties(${test} PROPERTIES COST 100)
+    endif()
     # Builds are for the CPU unless a test says otherwise, also on a machine with a GPU.
     set_tests_properties(${test} PROPERTIES TIMEOUT ${wall_seconds} ENVIRONMENT "LATHE_TARGET=cpu;${ARG_ENVIRONMENT}")
   endforeach()
