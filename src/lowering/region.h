@@ -113,9 +113,9 @@ struct Region {
 // Fusions that no tactic of the target takes, as was found by asking. Grouping leaves them out when it groups again.
 class RefusedFusions {
  public:
-  // Leaves out the outermost fusion of a region that no tactic takes, for these reasons: the producer of `input`, further
-  // results, the last producer, the movement behind a kernel, its epilogue, padding, what else moves elements, at last
-  // the region as a whole, whose nodes then stand alone.
+  // Leaves out the outermost fusion of a region that no tactic takes, for these reasons: the producer of `input`,
+  // further results, the last producer, the movement behind a kernel, its epilogue, padding, what else moves elements,
+  // at last the region as a whole, whose nodes then stand alone.
   void add(const Region& region, const std::vector<std::string>& reasons, std::optional<size_t> input = {});
   // Nothing but its plain evaluation is left of the node.
   void give_up(const ir::Node& node, const std::vector<std::string>& reasons);

@@ -134,8 +134,10 @@ Result<std::unique_ptr<TrialData>> TrialData::make(const Problem& problem, Use u
     return fail(ErrorCode::dtype_unsupported, "trials are made for regions whose results are their program's");
   uint32_t seed = 1;
   for (const Operand* operand : tensors_of(data->problem_)) {
+    const bool is_output =
+        std::ranges::any_of(data->problem_.outputs, [&](const Operand& output) { return &output == operand; });
     LATHE_ASSIGN(data->slots_[operand],
-                 data->make_slot(*operand, data->is_output(*operand) ? kOutputSeed : seed++, use, device, queue));
+                 data->make_slot(*operand, is_output ? kOutputSeed : seed++, use, device, queue));
   }
   return data;
 }
@@ -231,10 +233,6 @@ Result<Tensor> TrialData::content_of(const Operand& operand) const {
   if (!operand.pages) return dense.reshaped(opt_whole_dims(operand));
   LATHE_ASSIGN(const Tensor table, content_of(operand.operands[0]));
   return in_order(dense, table, operand.opt_dims);
-}
-
-bool TrialData::is_output(const Operand& operand) const {
-  return std::ranges::any_of(problem_.outputs, [&](const Operand& output) { return &output == &operand; });
 }
 
 Result<std::vector<Expected>> TrialData::expected(double tolerance) const {

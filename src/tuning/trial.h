@@ -41,7 +41,6 @@ class TrialData {
   Result<Slot> make_slot(const Operand& operand, uint32_t seed, Use use, Device& device, Queue& queue) const;
   const Slot& slot_of(const Operand& operand) const { return slots_.at(&operand); }
   Result<Tensor> content_of(const Operand& operand) const;
-  bool is_output(const Operand& operand) const;
 
   Problem problem_;
   std::unordered_map<const Operand*, Slot> slots_;  // of all tensors of the problem
