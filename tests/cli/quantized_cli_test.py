@@ -207,6 +207,52 @@ class Quantized(unittest.TestCase):
                 if of_weights:
                     self.assertGreater(error, 0.5 * rounding, target)
 
+    def save_block(self, floats, levels):
+        """Rows that a sum reads as they are, and a product as levels; gives the model."""
+        dtype = helper.tensor_dtype_to_np_dtype(floats)
+        nodes, constants = [], []
+
+        def op(kind, inputs, name, **attributes):
+            nodes.append(helper.make_node(kind, inputs, [name], name, **attributes))
+            return name
+
+        def constant(name, values):
+            constants.append(numpy_helper.from_array(np.asarray(values, dtype), name))
+            return name
+
+        scale = constant("scale", 0.0625)
+        constants.append(helper.make_tensor("zero", levels, [], b"\0", raw=True))
+        codes = random.integers(0, 0x48, (64, 64)).astype(np.uint8).tobytes()
+        constants.append(helper.make_tensor("w", levels, [64, 64], codes, raw=True))
+        x = op("LayerNormalization", ["x", constant("g", random.normal(1, 0.1, 64)), constant("b", random.normal(0, 0.1, 64))], "rows")
+        x = op("DequantizeLinear", [op("QuantizeLinear", [x, scale, "zero"], "levels"), scale], "rounded")
+        w = op("DequantizeLinear", ["w", constant("scale_w", 0.002)], "weights")
+        op("Add", [op("MatMul", [x, w], "product"), "rows"], "y")
+        x, y = (helper.make_tensor_value_info(name, floats, [24, 64]) for name in "xy")
+        graph = helper.make_graph(nodes, "block", [x], [y], constants)
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+        onnx.save(model, self.path)
+        return model
+
+    def test_rows_and_their_levels_are_one_step_of_a_gpu(self):
+        for floats, levels in ((TensorProto.FLOAT16, TensorProto.FLOAT8E4M3FN), (TensorProto.FLOAT16, TensorProto.INT8),
+                               (TensorProto.FLOAT, TensorProto.FLOAT8E5M2)):
+            model = self.save_block(floats, levels)
+            x = random.normal(0, 1, (24, 64)).astype(helper.tensor_dtype_to_np_dtype(floats))
+            np.save(self.folder / "x.npy", x)
+            engine = self.folder / "e.engine"
+            self.checked("build", self.path, "-o", engine, "--target=cuda", "--buildBudget=0")
+            self.checked("run", engine, f"--loadInputs=x:{self.folder / 'x.npy'}", "--exportOutput", self.folder / "out")
+            wanted = ReferenceEvaluator(model).run(None, {"x": x})[0]
+            np.testing.assert_allclose(np.load(self.folder / "out/y.npy"), wanted, atol=0.05)
+            shown = self.checked("inspect", engine)
+            steps = [line for line in shown.splitlines() if line[:4].strip().isdigit()]
+            self.assertEqual(len(steps), 2, shown)
+            self.assertIn("rows + levels", shown)
+        compared = self.checked("compare", self.path, "--target=cuda", "--buildBudget=0")  # both, of f32
+        for name in ("rows", "levels"):
+            self.assertRegex(compared, rf"(?m)^{name} +1536 .* good$")
+
     def save_float8(self):
         """Two layers of f8e4m3fn, of which the second multiplies computed operands that do not run along K."""
         nodes, constants = [], []

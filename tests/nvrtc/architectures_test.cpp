@@ -218,19 +218,21 @@ TEST_P(Architectures, Integers) {
   EXPECT_EQ(tactics.find("wgmma ") != std::string::npos, GetParam() == 90) << tactics;
 }
 
-// Products of 8-bit floats, which become such again.
+// Products of 8-bit floats, which become such again, by rows that are written as they are, too.
 TEST_P(Architectures, FloatsOf8Bits) {
   for (const std::string type : {"f8e4m3fn", "f8e5m2"}) {
     const std::string text = fmt::format(R"(graph "g" {{
       input %x: f32[4096, 768]
       %s = constant{{value=f32[]{{0.07}}}}()
-      %q = quantize{{to={0}}}(%x, %s)
+      %n = rms_normalization(%x, %s)
+      %q = quantize{{to={0}}}(%n, %s)
       %d = dequantize(%q, %s)
       %w = constant{{value=f32[768, 3072]{{~1}}}}()
       %p = quantize{{to={0}}}(%w, %s)
       %v = dequantize(%p, %s)
       %m = matmul(%d, %v)
       %y = quantize{{to={0}}}(%m, %s)
+      output %n
       output %y
     }})",
                                          type);

@@ -6,6 +6,8 @@
 
 namespace lathe::cuda {
 
+inline constexpr OpKind kFurtherResults[] = {OpKind::layer_normalization, OpKind::rms_normalization};
+
 inline constexpr BackendTraits kTraits = {
     .arithmetic = {.integer_products = true, .packed_weights = true, .paired_columns = true},
     .fuses_narrow_types = true,
@@ -14,6 +16,7 @@ inline constexpr BackendTraits kTraits = {
     .fuses_gathers = true,
     .narrows_precision = true,
     .least_pixel = 4,
-    .most_normalized_rows = 16};
+    .most_normalized_rows = 16,
+    .further_results = kFurtherResults};
 
 }  // namespace lathe::cuda

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "kernels/cuda/program_lines.h"
 #include "ops/quantization.h"
@@ -95,8 +96,8 @@ std::optional<Levels> integers_of(const Program& program, DType output) {
   return levels_before(end, levels);
 }
 
-// Whether the bounds of levels are those of the type, and x is a GELU of whose results none is so small that what
-// math::gelu_erf_8 leaves out of them shows. `least`: the type's least positive number.
+// Whether the bounds of levels, all that is made of x, are those of the type, and x is a GELU of whose results none is
+// so small that what math::gelu_erf_8 leaves out of them shows. `least`: the type's least positive number.
 bool ends_in_gelu(const Program& program, const Levels& levels, float largest, float least) {
   constexpr float kLeast = 0x1p-21f;
   const float scale = levels.scale.value_or(1);
@@ -110,16 +111,11 @@ std::optional<Levels> floats_of(const Program& program, Opcode rounding, float l
   Levels wanted;
   wanted.low = -largest, wanted.high = largest;
   std::optional<Levels> levels = levels_before(end, wanted);
-  if (levels) levels->is_gelu = ends_in_gelu(program, *levels, largest, least);
+  if (levels) levels->is_gelu = program.outputs.size() == 1 && ends_in_gelu(program, *levels, largest, least);
   return levels;
 }
 
-}  // namespace
-
-std::optional<Levels> levels_of(const Program& program, DType output) {
-  if (program.outputs.size() != 1 || program.code.empty() ||
-      program.outputs[0] != program.num_inputs + program.code.size() - 1)
-    return std::nullopt;
+std::optional<Levels> last_levels_of(const Program& program, DType output) {
   switch (output) {
     case DType::i8:
     case DType::u8:
@@ -131,6 +127,29 @@ std::optional<Levels> levels_of(const Program& program, DType output) {
     default:
       return std::nullopt;
   }
+}
+
+}  // namespace
+
+std::optional<Levels> levels_of(const Program& program, DType output) {
+  const size_t inputs = program.num_inputs;
+  if (program.outputs.empty() || program.code.empty() || program.outputs.back() != inputs + program.code.size() - 1)
+    return std::nullopt;
+  std::optional<Levels> levels = last_levels_of(program, output);
+  const auto is_left = [&](uint16_t reg) { return reg < inputs + levels->instructions; };
+  const std::span<const uint16_t> others(program.outputs.begin(), program.outputs.end() - 1);
+  return levels && std::ranges::all_of(others, is_left) ? levels : std::nullopt;
+}
+
+bool is_quantized(const Program& program, size_t result, DType dtype) {
+  const size_t reg = program.outputs[result];
+  if (reg < program.num_inputs || size_of(dtype) > 2) return false;
+  const Instruction& last = program.code[reg - program.num_inputs];
+  if (last.op != Opcode::clip) return false;
+  const bool is_signed = class_of(dtype) == DTypeClass::signed_int;
+  const auto values = static_cast<float>(int64_t{1} << (size_of(dtype) * 8));
+  const float low = is_signed ? -values / 2 : 0, high = (is_signed ? values / 2 : values) - 1;
+  return last.immediates[0] >= low && last.immediates[1] <= high;
 }
 
 std::string unrounded(const Levels& levels) {

@@ -22,8 +22,11 @@ struct Levels {
   bool is_gelu = false;
 };
 
-// Nothing where the program's only result is something else, or bytes of the type do not hold it.
+// Of the program's last result. Nothing where that is something else, or bytes of the type do not hold it, or another
+// result is what such an end begins with.
 std::optional<Levels> levels_of(const Program& program, DType output);
+// Whether a result is an integer of the type already: what quantisation ends with.
+bool is_quantized(const Program& program, size_t result, DType dtype);
 
 // The expression of what is stored, before it is rounded: a variable of device code is r<i>.
 std::string unrounded(const Levels& levels);

@@ -14,12 +14,13 @@ std::string declare_row_input(Source& source, const Problem& problem, const Inde
   const size_t first = space.tensors() - x.operands.size();
   std::vector<Operand> views = {space.view(0)};
   for (size_t k = first; k < space.tensors(); ++k) views.push_back(space.view(k));
-  source.prologue(x.program, views, first - 1);  // tensor 1 is the output
+  source.prologue(x.program, views, first - problem.outputs.size());  // tensors behind the first
   return "Computed<X, Prologue>{X_, prologue_}";
 }
 
-std::optional<std::string> refuse_row_problem(const Problem& problem) {
-  if (auto reason = unsupported_feature(problem, {.permuted_inputs = 1, .prologues = 1, .float8 = true})) return reason;
+std::optional<std::string> refuse_row_problem(const Problem& problem, Features further) {
+  further.permuted_inputs = further.prologues = 1, further.float8 = true;
+  if (auto reason = unsupported_feature(problem, further)) return reason;
   if (problem.inputs[0].rank() == 0) return "a scalar";
   return std::nullopt;
 }

@@ -13,8 +13,8 @@ void add_prologue_operands(const Problem& problem, IndexSpace& space);  // befor
 // Declares X and gives the expression that kernels read it by.
 std::string declare_row_input(Source& source, const Problem& problem, const IndexSpace& space);
 // Why a kernel of rows does not take the problem: it reads tensor 0 through any strides, so in another order of
-// dimensions, too, but each dimension at one stride.
-std::optional<std::string> refuse_row_problem(const Problem& problem);
+// dimensions, too, but each dimension at one stride. `further`: what the kernel supports beside that.
+std::optional<std::string> refuse_row_problem(const Problem& problem, Features further = {});
 // Why it cannot be read; nullopt = it is of a type that programs compute with.
 std::optional<std::string> refuse_row_input(const Problem& problem);
 

@@ -67,11 +67,13 @@ std::string operand_loads(std::span<const Operand> operands, bool may_be_held) {
 // The function that loads the operands of W elements and runs the program on each.
 std::string program_function(const Program& program, size_t accumulators, const std::optional<Levels>& levels,
                              Exactness exactness, std::span<const Operand> operands) {
-  const bool may_be_held = accumulators == 1;
+  const size_t outputs = program.outputs.size();
+  const bool is_applied = accumulators > 0 && outputs == 1, may_be_held = accumulators == 1 && is_applied;
   std::string text = may_be_held ? columns_function(operands) : "";
   text += "  template <int D, int W>\n  LATHE_DEVICE_MEMBER void ";
-  text += accumulators > 0 ? "apply(float (&v)[W]" : "evaluate(float (&v)[kOutputs][W]";
+  text += is_applied ? "apply(float (&v)[W]" : accumulators > 0 ? "evaluate(const float (&v)[W]" : "evaluate(";
   if (accumulators > 1) text += ", const float (&w)[W]";
+  if (!is_applied) text += fmt::format("{}float (&results)[kOutputs][W]", accumulators > 0 ? ", " : "");
   text += ", const long (&c)[kCoordinates], int count";
   text += may_be_held ? ", const Columns<D, W>& held) const {\n" : ") const {\n";
   text += operand_loads(operands, may_be_held);
@@ -81,12 +83,12 @@ std::string program_function(const Program& program, size_t accumulators, const 
   for (size_t k = 0; k < operands.size(); ++k)
     text += fmt::format("      const float r{} = o{}[i];\n", k + accumulators, k);
   Program before = program;
-  if (levels) before.code.resize(levels->instructions), before.outputs = {static_cast<uint16_t>(levels->x)};
+  if (levels) before.code.resize(levels->instructions);
+  if (levels && outputs == 1) before.outputs = {static_cast<uint16_t>(levels->x)};
   text += program_lines(before, "float", "      ", levels && levels->is_gelu ? Exactness::float8 : exactness);
-  for (size_t k = 0; k < program.outputs.size(); ++k)
-    text += levels             ? fmt::format("      v[i] = {};\n", unrounded(*levels))
-            : accumulators > 0 ? fmt::format("      v[i] = r{};\n", program.outputs[k])
-                               : fmt::format("      v[{}][i] = r{};\n", k, program.outputs[k]);
+  for (size_t k = 0; k < outputs; ++k)
+    text += fmt::format("      {} = {};\n", is_applied ? "v[i]" : fmt::format("results[{}][i]", k),
+                        levels && k + 1 == outputs ? unrounded(*levels) : fmt::format("r{}", program.outputs[k]));
   text += "    }\n  }\n";
   if (may_be_held)
     text +=
@@ -256,8 +258,12 @@ void Source::fusion(const Problem& problem, const Operand& output, const std::ve
 }
 
 void Source::rounding_fusion(const Problem& problem, size_t first_input) {
-  const Operand& output = problem.outputs[0];
-  declare_fusion(problem, output, problem.operands, first_input, levels_of(problem.program, output.dtype));
+  rounding_fusion(problem, problem.outputs[0], problem.operands, first_input);
+}
+
+void Source::rounding_fusion(const Problem& problem, const Operand& output, const std::vector<Operand>& views,
+                             size_t first_input) {
+  declare_fusion(problem, output, views, first_input, levels_of(problem.program, problem.outputs.back().dtype));
 }
 
 void Source::declare_fusion(const Problem& problem, const Operand& output, const std::vector<Operand>& views,

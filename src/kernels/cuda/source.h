@@ -35,12 +35,15 @@ class Source {
   void input(size_t index, const Operand& operand, std::string_view name);  // `index` of the emission's inputs
   void output(size_t index, const Operand& operand, std::string_view name);
   // For an epilogue: fusion_.apply<D, W>(v, c, count), of pairs (v, w, c, count). For a pure pointwise program, which
-  // has no accumulator: fusion_.evaluate<D, W>(v, c, count) with an array for each of its Fusion::kOutputs.
+  // has no accumulator: fusion_.evaluate<D, W>(v, c, count) with an array for each of its Fusion::kOutputs. An epilogue
+  // of several: fusion_.evaluate<D, W>(v, results, c, count).
   void fusion(const Problem& problem, size_t first_input);
   // An epilogue whose sink rounds what Fusion::kRounds says it has to (kernels/cuda/levels.h).
   void rounding_fusion(const Problem& problem, size_t first_input);
   // The same with other views of the output and of the program's operands.
   void fusion(const Problem& problem, const Operand& output, const std::vector<Operand>& views, size_t first_input);
+  void rounding_fusion(const Problem& problem, const Operand& output, const std::vector<Operand>& views,
+                       size_t first_input);
   // For a problem's prologue: type Prologue, object prologue_ (of several, `tensor` goes before both names) with
   // apply<D, W>(v, c, count) in the dims of views[0]; the others are its operands.
   void prologue(const Program& program, const std::vector<Operand>& views, size_t first_input,

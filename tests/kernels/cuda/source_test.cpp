@@ -84,9 +84,11 @@ TEST(Source, LevelsAreClippedBeforeTheyAreRounded) {
         "in=1; r1=round r0; out r1", "in=1; r1=clip r0 -128 127; out r1",
         "in=1; r1=round r0; r2=affine r1 2 0; r3=clip r2 -128 127; out r3",
         "in=1; r1=round r0; r2=clip r1 -128 127; r3=add r1 r2; out r3",
-        "in=1; r1=round r0; r2=clip r1 -128 127; out r2, r1"})
+        "in=1; r1=round r0; r2=clip r1 -128 127; out r2 r1", "in=1; r1=round r0; r2=clip r1 -128 127; out r1 r2"})
     EXPECT_EQ(left(other), "") << other;
   EXPECT_EQ(left("in=1; r1=round r0; r2=clip r1 -128 127; out r2", DType::f16), "");
+  EXPECT_EQ(left("in=2; r2=add r0 r1; r3=round r2; r4=clip r3 -128 127; out r2 r4"),  // of two results, the last
+            "1 of math::within(r2, -0x1p+7f, 0x1.fcp+6f), 0");
   EXPECT_EQ(left("in=1; r1=constant 0.5; r2=div r0 r1; r3=round_e4m3 r2; out r3", DType::f8e4m3fn),
             "1 of math::quotient_within(math::within(r0, -0x1.cp+7f, 0x1.cp+7f), 0x1p-1f, 0x1p+1f), 0");
   EXPECT_EQ(left("in=1; r1=relu r0; r2=round_e5m2 r1; out r2", DType::f8e5m2),

@@ -96,9 +96,9 @@ LATHE_DEVICE void summarize_groups(const In& x, PartState* states, const Moments
 }
 
 // On the same grid. Shared memory: kGroups factors.
-template <class Shape, class In, class Out, class Affine, class Fusion>
-LATHE_DEVICE void normalize_groups(const In& x, const Out& y, const PartState* states, const Moments& moments,
-                                   const Affine& affine, const Fusion& fusion) {
+template <class Shape, class In, class Affine, class Fusion, class... Out>
+LATHE_DEVICE void normalize_groups(const In& x, const PartState* states, const Moments& moments, const Affine& affine,
+                                   const Fusion& fusion, const Out&... results) {
   constexpr int W = Shape::W, kKept = Shape::kKept;
   Place<Shape, In> place(x);
   dependency_wait();
@@ -118,9 +118,11 @@ LATHE_DEVICE void normalize_groups(const In& x, const Out& y, const PartState* s
   Moments::Factors factors[W];
   LATHE_UNROLL
   for (int j = 0; j < W; ++j) factors[j] = shared[(thread_x() % Shape::kAcross * W + j) / Shape::kGroup];
-  store_strip<kKept>(x, y, moments, factors, affine, fusion, v, place.c, place.first, place.part.end, Shape::kRows);
-  normalize_strip<kKept, W, Shape::kUnroll>(x, y, moments, factors, affine, fusion, place.c,
-                                            place.first + Shape::kUnroll * Shape::kRows, place.part.end, Shape::kRows);
+  store_strip<kKept>(x, moments, factors, affine, fusion, v, place.c, place.first, place.part.end, Shape::kRows,
+                     results...);
+  normalize_strip<kKept, W, Shape::kUnroll>(x, moments, factors, affine, fusion, place.c,
+                                            place.first + Shape::kUnroll * Shape::kRows, place.part.end, Shape::kRows,
+                                            results...);
 }
 
 }  // namespace group_normalization

@@ -83,8 +83,8 @@ Result<Emission> emit(const Problem& problem, const Groups& groups, const Config
   const NormalizedText text = declare_normalized(source, problem, normalization);
   source.workspace("states", 0, "group_normalization::PartState");
   emission.launches.push_back(
-      source.finish(fmt::format("group_normalization::normalize_groups<{}>({}, Y_, states, {}, {}, fusion_);", shape,
-                                text.x, moments, text.affine),
+      source.finish(fmt::format("group_normalization::normalize_groups<{}>({}, states, {}, {}, fusion_, {});", shape,
+                                text.x, moments, text.affine, text.results),
                     grid, threads, static_cast<uint32_t>(groups.groups * kFactorsBytes)));
   emission.workspace = groups.batch() * Expr(groups.groups * blocks.splits * kPartBytes);
   return emission;
@@ -96,7 +96,7 @@ Matched match_group_normalization(const Problem& problem) {
   constexpr int64_t kMostAcross = 512;
   std::optional<RowNormalization> rows = row_normalization(problem);
   if (!rows || rows->groups == 0) return refuse("not a group normalization");
-  if (auto reason = refuse_row_problem(problem)) return refuse(*std::move(reason));
+  if (auto reason = refuse_row_problem(problem, {.further_results = true})) return refuse(*std::move(reason));
   if (auto reason = refuse_types(problem)) return refuse(*std::move(reason));
   const std::optional<int64_t> channels = problem.inputs[0].dims[1].as_constant();
   if (!channels || *channels == 0) return refuse("channels whose number is not known");

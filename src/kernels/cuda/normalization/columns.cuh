@@ -4,6 +4,7 @@
 #pragma once
 
 #include "lib/accumulate.cuh"
+#include "lib/results.cuh"
 #include "normalization/affine.cuh"
 #include "normalization/statistics.cuh"
 
@@ -19,11 +20,10 @@ LATHE_DEVICE void load_strip(const In& x, float (&v)[Unroll][W], long (&c)[R], l
 }
 
 // Writes what was loaded, normalised.
-template <int Kept, int W, int Unroll, class In, class Out, class Statistic, class Affine, class Fusion, int R>
-LATHE_DEVICE void store_strip(const In& x, const Out& y, const Statistic& statistic,
-                              const typename Statistic::Factors (&factors)[W], const Affine& affine,
-                              const Fusion& fusion, float (&v)[Unroll][W], long (&c)[R], long first, long end,
-                              long step) {
+template <int Kept, int W, int Unroll, class In, class Statistic, class Affine, class Fusion, int R, class... Out>
+LATHE_DEVICE void store_strip(const In& x, const Statistic& statistic, const typename Statistic::Factors (&factors)[W],
+                              const Affine& affine, const Fusion& fusion, float (&v)[Unroll][W], long (&c)[R],
+                              long first, long end, long step, const Out&... results) {
   LATHE_UNROLL
   for (int i = 0; i < Unroll; ++i) {
     if (first + i * step >= end) continue;
@@ -35,27 +35,28 @@ LATHE_DEVICE void store_strip(const In& x, const Out& y, const Statistic& statis
       v[i][j] = element[0];
     }
     affine.template apply<Kept - 1>(v[i], c);
-    fusion.template apply<Kept - 1, W>(v[i], c, W);
-    store<Kept - 1, W>(y, c, v[i], W);
+    store_results<Kept - 1>(fusion, v[i], c, W, results...);
   }
 }
 
 // Positions first, first + step, ... below `end` of W columns.
-template <int Kept, int W, int Unroll, class In, class Out, class Statistic, class Affine, class Fusion, int R>
-LATHE_DEVICE void normalize_strip(const In& x, const Out& y, const Statistic& statistic,
+template <int Kept, int W, int Unroll, class In, class Statistic, class Affine, class Fusion, int R, class... Out>
+LATHE_DEVICE void normalize_strip(const In& x, const Statistic& statistic,
                                   const typename Statistic::Factors (&factors)[W], const Affine& affine,
-                                  const Fusion& fusion, long (&c)[R], long first, long end, long step) {
+                                  const Fusion& fusion, long (&c)[R], long first, long end, long step,
+                                  const Out&... results) {
   for (long position = first; position < end; position += Unroll * step) {
     float v[Unroll][W];
     load_strip<Kept>(x, v, c, position, end, step);
-    store_strip<Kept>(x, y, statistic, factors, affine, fusion, v, c, position, end, step);
+    store_strip<Kept>(x, statistic, factors, affine, fusion, v, c, position, end, step, results...);
   }
 }
 
 // In one launch, reading twice.
-template <int Kept, int TX, int TY, int W, int Unroll, class In, class Out, class Statistic, class Affine, class Fusion>
-LATHE_DEVICE void normalize_columns(const In& x, const Out& y, const Statistic& statistic, const Affine& affine,
-                                    const Fusion& fusion) {
+template <int Kept, int TX, int TY, int W, int Unroll, class In, class Statistic, class Affine, class Fusion,
+          class... Out>
+LATHE_DEVICE void normalize_columns(const In& x, const Statistic& statistic, const Affine& affine, const Fusion& fusion,
+                                    const Out&... results) {
   constexpr int R = In::kRank;
   using State = typename Statistic::State;
   long c[R], index;
@@ -70,7 +71,7 @@ LATHE_DEVICE void normalize_columns(const In& x, const Out& y, const Statistic& 
   typename Statistic::Factors factors[W];
   LATHE_UNROLL
   for (int j = 0; j < W; ++j) factors[j] = statistic.finish(states[j], static_cast<float>(length));
-  if (inside) normalize_strip<Kept, W, Unroll>(x, y, statistic, factors, affine, fusion, c, first, length, TY);
+  if (inside) normalize_strip<Kept, W, Unroll>(x, statistic, factors, affine, fusion, c, first, length, TY, results...);
 }
 
 // In three launches for few columns: summarize_strips on a grid (column tiles, Splits), states[split][column];
@@ -106,10 +107,10 @@ LATHE_DEVICE void merge_strips(typename Statistic::State* states, long columns, 
   if (column < columns && thread_x() % 32 == 0) states[Splits * columns + column] = state;
 }
 
-template <int Kept, int TX, int TY, int W, int Unroll, int Splits, class In, class Out, class Statistic, class Affine,
-          class Fusion>
-LATHE_DEVICE void normalize_strips(const In& x, const Out& y, const typename Statistic::State* states,
-                                   const Statistic& statistic, const Affine& affine, const Fusion& fusion) {
+template <int Kept, int TX, int TY, int W, int Unroll, int Splits, class In, class Statistic, class Affine,
+          class Fusion, class... Out>
+LATHE_DEVICE void normalize_strips(const In& x, const typename Statistic::State* states, const Statistic& statistic,
+                                   const Affine& affine, const Fusion& fusion, const Out&... results) {
   constexpr int R = In::kRank;
   long c[R], index;
   const bool inside = locate_columns<Kept, TX, W>(x, c, index);
@@ -121,6 +122,6 @@ LATHE_DEVICE void normalize_strips(const In& x, const Out& y, const typename Sta
   for (int j = 0; j < W; ++j)
     factors[j] = statistic.finish(states[Splits * extent_of<0, Kept>(x) + index + j], static_cast<float>(length));
   if (inside)
-    normalize_strip<Kept, W, Unroll>(x, y, statistic, factors, affine, fusion, c, part.begin + thread_x() / TX,
-                                     part.end, TY);
+    normalize_strip<Kept, W, Unroll>(x, statistic, factors, affine, fusion, c, part.begin + thread_x() / TX, part.end,
+                                     TY, results...);
 }

@@ -73,8 +73,8 @@ class Writer {
     Source source(header_);
     const NormalizedText text = declare_normalized(source, problem_, n_);
     if (from_states) source.workspace("states", 0, n_.statistic.type + "::State");
-    return source.finish(fmt::format("{}({}, Y_, {}{}, {}, fusion_);", call, text.x, from_states ? "states, " : "",
-                                     statistic(), text.affine),
+    return source.finish(fmt::format("{}({}, {}{}, {}, fusion_, {});", call, text.x, from_states ? "states, " : "",
+                                     statistic(), text.affine, text.results),
                          grid(), static_cast<uint32_t>(shape_.threads()), shared_bytes());
   }
 
@@ -108,7 +108,7 @@ Result<Emission> emit(const Problem& problem, const Normalization& normalization
 Normalization normalization_along(const Problem& problem, int64_t axis, RowStatistic statistic) {
   Normalization normalization{IndexSpace(problem.inputs[0]), std::move(statistic)};
   IndexSpace& space = normalization.space;
-  space.add(problem.outputs[0]);
+  for (const Operand& output : problem.outputs) space.add(output);
   for (const Operand& operand : problem.operands) space.add(operand);
   add_prologue_operands(problem, space);
   space.reduce(static_cast<size_t>(axis_from_start(axis, problem.inputs[0])));
@@ -128,14 +128,18 @@ Emission inputs_of(const Problem& problem, const Normalization& normalization) {
 
 NormalizedText declare_normalized(Source& source, const Problem& problem, const Normalization& normalization) {
   const auto& [space, statistic, has_scale, has_bias] = normalization;
-  NormalizedText text{declare_row_input(source, problem, space), {}};
-  size_t tensor = 2;
+  NormalizedText text{declare_row_input(source, problem, space), {}, {}};
+  const size_t results = problem.outputs.size();
+  size_t tensor = 1 + results;
   if (has_scale) source.input(1, space.view(tensor++), "Scale");
-  if (has_bias) source.input(tensor - 1, space.view(tensor), "Bias"), ++tensor;
-  source.output(0, space.view(1), "Y");
+  if (has_bias) source.input(tensor - results, space.view(tensor), "Bias"), ++tensor;
+  for (size_t i = 0; i < results; ++i) {
+    source.output(i, space.view(1 + i), fmt::format("Y{}", i));
+    text.results += fmt::format("{}Y{}_", i > 0 ? ", " : "", i);
+  }
   std::vector<Operand> views;
   for (size_t i = 0; i < problem.operands.size(); ++i) views.push_back(space.view(tensor + i));
-  source.fusion(problem, space.view(1), views, tensor - 1);
+  source.rounding_fusion(problem, space.view(1), views, tensor - results);
   text.affine = fmt::format("Affine<{}, {}>{{{}, {}}}", has_scale ? "Scale" : "Absent", has_bias ? "Bias" : "Absent",
                             has_scale ? "Scale_" : "{}", has_bias ? "Bias_" : "{}");
   return text;
@@ -146,10 +150,16 @@ Matched match_rows(const Problem& problem, Normalization normalization) {
 }
 
 std::optional<std::string> refuse_types(const Problem& problem) {
-  for (const auto* list : {&problem.inputs, &problem.outputs})
-    for (const Operand& operand : *list)
-      if (!operand.omitted && !operand.is_computed() && !is_short_float(operand.dtype))
-        return fmt::format("a tensor is {}", name_of(operand.dtype));
+  for (const Operand& input : problem.inputs)
+    if (!input.omitted && !input.is_computed() && !is_short_float(input.dtype))
+      return fmt::format("a tensor is {}", name_of(input.dtype));
+  for (size_t i = 0; i < problem.outputs.size(); ++i) {
+    const DType dtype = problem.outputs[i].dtype;
+    const bool has_levels =
+        is_integer(dtype) && !problem.program.outputs.empty() && is_quantized(problem.program, i, dtype);
+    if (!is_short_float(dtype) && !is_factor_float8(dtype) && !has_levels)
+      return fmt::format("a result is {}", name_of(dtype));
+  }
   return refuse_row_input(problem);
 }
 

@@ -18,8 +18,8 @@ struct RowStatistic {
 RowStatistic statistic_of(const RowNormalization& rows);
 
 struct Normalization {
-  // Tensor 0 is x, 1 is y; then come the scale and the bias, where there are any, and the operands of the program and
-  // of the prologue.
+  // Tensor 0 is x; then come the results, the scale and the bias, where there are any, and the operands of the program
+  // and of the prologue.
   IndexSpace space;
   RowStatistic statistic;
   bool has_scale = false, has_bias = false;
@@ -33,15 +33,15 @@ Normalization normalization_along(const Problem& problem, int64_t axis, RowStati
 
 // What the launches of a normalisation read: x, scale and bias, then what the programs do.
 Emission inputs_of(const Problem& problem, const Normalization& normalization);
-// Declares that and Y; gives the expressions of x and of scale and bias.
+// Declares that and the results; gives the expressions of x, of scale and bias, and of the results.
 struct NormalizedText {
-  std::string x, affine;
+  std::string x, affine, results;
 };
 NormalizedText declare_normalized(Source& source, const Problem& problem, const Normalization& normalization);
 
 Matched match_rows(const Problem& problem, Normalization normalization);
 
-// Why no kernel here takes the types; nullopt = all are floats of 32 or 16 bits.
+// Why no kernel here takes the types; nullopt = all are floats of 32 or 16 bits, or results are levels.
 std::optional<std::string> refuse_types(const Problem& problem);
 
 }  // namespace lathe::cuda

@@ -27,7 +27,7 @@ Normalization normalization_of(const Problem& problem, const RowNormalization& r
   const Operand& x = problem.inputs[0];
   Normalization normalization{IndexSpace(x), statistic_of(rows), problem.has_input(1), problem.has_input(2)};
   IndexSpace& space = normalization.space;
-  space.add(problem.outputs[0]);
+  for (const Operand& output : problem.outputs) space.add(output);
   for (const size_t i : {1, 2})
     if (problem.has_input(i))
       space.add(rows.by_channel ? channel_column(problem.inputs[i], x.rank()) : problem.inputs[i]);
@@ -47,7 +47,7 @@ RowStatistic statistic_of(const RowNormalization& rows) {
 Matched match_normalization(const Problem& problem) {
   const std::optional<RowNormalization> rows = row_normalization(problem);
   if (!rows && !problem.is(OpKind::lp_normalization)) return refuse("not a normalization");
-  if (auto reason = refuse_row_problem(problem)) return refuse(*std::move(reason));
+  if (auto reason = refuse_row_problem(problem, {.further_results = true})) return refuse(*std::move(reason));
   if (auto reason = refuse_types(problem)) return refuse(*std::move(reason));
   return match_rows(problem, rows ? normalization_of(problem, *rows) : p_norm_of(problem));
 }

@@ -3,15 +3,16 @@
 #pragma once
 
 #include "lib/accumulate.cuh"
+#include "lib/results.cuh"
 #include "normalization/affine.cuh"
 #include "normalization/statistics.cuh"
 
 // Rows that stay in registers, so that memory is read once: Lanes threads hold Chunks chunks each. Blocks of
 // Lanes * Rows threads; Rows is 1 when Lanes exceeds a warp.
-template <int Kept, int Lanes, int Rows, int Chunks, int W, class In, class Out, class Statistic, class Affine,
-          class Fusion>
-LATHE_DEVICE void normalize_resident(const In& x, const Out& y, const Statistic& statistic, const Affine& affine,
-                                     const Fusion& fusion) {
+template <int Kept, int Lanes, int Rows, int Chunks, int W, class In, class Statistic, class Affine, class Fusion,
+          class... Out>
+LATHE_DEVICE void normalize_resident(const In& x, const Statistic& statistic, const Affine& affine,
+                                     const Fusion& fusion, const Out&... results) {
   constexpr int R = In::kRank;
   const long rows = extent_of<0, Kept>(x), chunks = chunks_of<Kept, W>(x);
   const long row = static_cast<long>(block_x()) * Rows + thread_x() / Lanes;
@@ -45,16 +46,15 @@ LATHE_DEVICE void normalize_resident(const In& x, const Out& y, const Statistic&
     unflatten_chunk<Kept, W>(x, own + i * Lanes, c);
     statistic.apply_absorbed(v[i], factors);
     affine.template apply<R - 1>(v[i], c);
-    fusion.template apply<R - 1, W>(v[i], c, W);
-    store<R - 1, W>(y, c, v[i], W);
+    store_results<R - 1>(fusion, v[i], c, W, results...);
   }
 }
 
 // Reads chunks first, first + step, ... below `end` of the row at c and writes them normalised.
-template <int Kept, int W, int Unroll, class In, class Out, class Statistic, class Affine, class Fusion, int R>
-LATHE_DEVICE void normalize_part(const In& x, const Out& y, const Statistic& statistic,
-                                 const typename Statistic::Factors& factors, const Affine& affine, const Fusion& fusion,
-                                 long (&c)[R], long first, long end, long step) {
+template <int Kept, int W, int Unroll, class In, class Statistic, class Affine, class Fusion, int R, class... Out>
+LATHE_DEVICE void normalize_part(const In& x, const Statistic& statistic, const typename Statistic::Factors& factors,
+                                 const Affine& affine, const Fusion& fusion, long (&c)[R], long first, long end,
+                                 long step, const Out&... results) {
   for (long chunk = first; chunk < end; chunk += Unroll * step) {
     float v[Unroll][W];
     LATHE_UNROLL
@@ -69,17 +69,16 @@ LATHE_DEVICE void normalize_part(const In& x, const Out& y, const Statistic& sta
       unflatten_chunk<Kept, W>(x, chunk + i * step, c);
       statistic.apply(v[i], factors);
       affine.template apply<R - 1>(v[i], c);
-      fusion.template apply<R - 1, W>(v[i], c, W);
-      store<R - 1, W>(y, c, v[i], W);
+      store_results<R - 1>(fusion, v[i], c, W, results...);
     }
   }
 }
 
 // Rows of any length, read twice: Lanes threads for each, blocks of Lanes * Rows threads.
-template <int Kept, int Lanes, int Rows, int W, int Unroll, class In, class Out, class Statistic, class Affine,
-          class Fusion>
-LATHE_DEVICE void normalize_twice(const In& x, const Out& y, const Statistic& statistic, const Affine& affine,
-                                  const Fusion& fusion) {
+template <int Kept, int Lanes, int Rows, int W, int Unroll, class In, class Statistic, class Affine, class Fusion,
+          class... Out>
+LATHE_DEVICE void normalize_twice(const In& x, const Statistic& statistic, const Affine& affine, const Fusion& fusion,
+                                  const Out&... results) {
   const long rows = extent_of<0, Kept>(x), chunks = chunks_of<Kept, W>(x);
   const long row = static_cast<long>(block_x()) * Rows + thread_x() / Lanes;
   const int own = thread_x() % Lanes;
@@ -90,7 +89,8 @@ LATHE_DEVICE void normalize_twice(const In& x, const Out& y, const Statistic& st
   accumulate_row<Kept, W, Unroll>(statistic, state, x, c, own, chunks, Lanes);
   reduce_row<Lanes>(statistic, state, reinterpret_cast<typename Statistic::State*>(dynamic_shared()));
   const auto factors = statistic.finish(state, static_cast<float>(chunks * W));
-  if (row < rows) normalize_part<Kept, W, Unroll>(x, y, statistic, factors, affine, fusion, c, own, chunks, Lanes);
+  if (row < rows)
+    normalize_part<Kept, W, Unroll>(x, statistic, factors, affine, fusion, c, own, chunks, Lanes, results...);
 }
 
 // Few long rows, in two launches: grid (rows, Splits), the states of a row side by side in `states`.
@@ -106,10 +106,10 @@ LATHE_DEVICE void summarize_parts(const In& x, typename Statistic::State* states
   if (thread_x() == 0) states[static_cast<long>(block_x()) * Splits + block_y()] = state;
 }
 
-template <int Kept, int Threads, int W, int Unroll, int Splits, class In, class Out, class Statistic, class Affine,
-          class Fusion>
-LATHE_DEVICE void normalize_parts(const In& x, const Out& y, const typename Statistic::State* states,
-                                  const Statistic& statistic, const Affine& affine, const Fusion& fusion) {
+template <int Kept, int Threads, int W, int Unroll, int Splits, class In, class Statistic, class Affine, class Fusion,
+          class... Out>
+LATHE_DEVICE void normalize_parts(const In& x, const typename Statistic::State* states, const Statistic& statistic,
+                                  const Affine& affine, const Fusion& fusion, const Out&... results) {
   const long chunks = chunks_of<Kept, W>(x);
   long c[In::kRank];
   unflatten_dims<0, Kept>(x, block_x(), c);
@@ -120,6 +120,6 @@ LATHE_DEVICE void normalize_parts(const In& x, const Out& y, const typename Stat
     statistic.merge(state, states[static_cast<long>(block_x()) * Splits + i]);
   reduce_row<Threads>(statistic, state, reinterpret_cast<typename Statistic::State*>(dynamic_shared()));
   const auto factors = statistic.finish(state, static_cast<float>(chunks * W));
-  normalize_part<Kept, W, Unroll>(x, y, statistic, factors, affine, fusion, c, part.begin + thread_x(), part.end,
-                                  Threads);
+  normalize_part<Kept, W, Unroll>(x, statistic, factors, affine, fusion, c, part.begin + thread_x(), part.end, Threads,
+                                  results...);
 }

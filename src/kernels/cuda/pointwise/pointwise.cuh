@@ -3,6 +3,7 @@
 // elements, neighbouring threads neighbouring vectors.
 #pragma once
 
+#include "lib/results.cuh"
 #include "lib/tiles.cuh"
 #include "lib/vectors.cuh"
 
@@ -24,10 +25,8 @@ LATHE_DEVICE void pointwise(const Fusion& fusion, const Space& space, const Out&
     if (count[u] > 0) fusion.template evaluate<D>(v[u], c[u], count[u]);
   }
   LATHE_UNROLL
-  for (int u = 0; u < kUnroll; ++u) {
-    int k = 0;
-    if (count[u] > 0) (store<D>(outputs, c[u], v[u][k++], count[u]), ...);
-  }
+  for (int u = 0; u < kUnroll; ++u)
+    if (count[u] > 0) store_results_from<Fusion, D, 0>(v[u], c[u], count[u], outputs...);
 }
 
 // What a program reads of a tile: some tensors by way of shared memory, where `view` finds them, others where they are.
@@ -72,6 +71,6 @@ LATHE_DEVICE void pointwise_tiles(Fusion fusion, Out out, const Read& read) {
     const int count = place.lasts - c[kLast] < W ? static_cast<int>(place.lasts - c[kLast]) : W;
     float v[Fusion::kOutputs][W];
     fusion.template evaluate<kLast>(v, c, count);
-    store<kLast>(out, c, v[0], count);
+    store_result<Fusion, kLast>(out, c, v[0], count);
   }
 }

@@ -15,17 +15,6 @@ constexpr int kMaxWidth = 8;  // elements of a vector: more would take too many 
 
 bool is_exact_in_f32(DType dtype) { return is_floating(dtype) ? dtype != DType::f64 : size_of(dtype) <= 2; }
 
-// Whether the program's result is an integer of that type already: what quantisation ends with.
-bool is_quantized(const Program& program, uint16_t result, DType dtype) {
-  if (result < program.num_inputs || size_of(dtype) > 2) return false;
-  const Instruction& last = program.code[result - program.num_inputs];
-  if (last.op != Opcode::clip) return false;
-  const bool is_signed = class_of(dtype) == DTypeClass::signed_int;
-  const auto values = static_cast<float>(int64_t{1} << (size_of(dtype) * 8));
-  const float low = is_signed ? -values / 2 : 0, high = (is_signed ? values / 2 : values) - 1;
-  return last.immediates[0] >= low && last.immediates[1] <= high;
-}
-
 // All tensors in the same collapsed dims.
 Problem collapsed_problem(const Problem& problem) {
   std::vector<Operand> tensors = problem.outputs;
@@ -97,6 +86,14 @@ class PointwiseMatch final : public Match {
   explicit PointwiseMatch(const Problem& problem)
       : problem_(problem), collapsed_(collapsed_problem(problem)), tiles_(plan_tiles(collapsed_)) {}
 
+  // Whether operands are contiguous along another dimension than the outputs.
+  bool crosses() const {
+    return std::ranges::any_of(collapsed_.operands, [&](const Operand& operand) {
+      return std::ranges::any_of(collapsed_.outputs,
+                                 [&](const Operand& output) { return cuda::crosses(operand, output); });
+    });
+  }
+
   // The choice: vectors of a thread, or kByTiles.
   std::vector<Config> configs() const override {
     double bytes = 0;
@@ -129,7 +126,7 @@ class PointwiseMatch final : public Match {
 
   SourceLaunch by_rows(int64_t unroll) const {
     Source source("pointwise/pointwise.cuh");
-    source.fusion(collapsed_, 0);
+    source.rounding_fusion(collapsed_, 0);
     std::vector<Operand> tensors = collapsed_.outputs;
     tensors.insert(tensors.end(), collapsed_.operands.begin(), collapsed_.operands.end());
     std::string outputs;
@@ -158,7 +155,7 @@ class PointwiseMatch final : public Match {
       source.input(k, collapsed_.operands[k], fmt::format("In{}", k));
       staged.operands[k] = staged_view(collapsed_.operands[k], tiles);
     }
-    source.fusion(staged, 0);
+    source.rounding_fusion(staged, 0);
     const Operand& out = collapsed_.outputs[0];
     source.output(0, out, "Out");
     const int width = std::min(vector_width(out), std::max(1, 4 / static_cast<int>(size_of(out.dtype))));
@@ -185,11 +182,12 @@ Matched match_pointwise(const Problem& problem) {
   for (size_t i = 0; i < problem.outputs.size(); ++i) {
     const Operand& output = problem.outputs[i];
     if (output.dims != problem.outputs[0].dims) return refuse("outputs differ in shape");
-    if (is_integer(output.dtype) ? !is_quantized(problem.program, problem.program.outputs[i], output.dtype)
-                                 : !is_exact_in_f32(output.dtype))
+    if (is_integer(output.dtype) ? !is_quantized(problem.program, i, output.dtype) : !is_exact_in_f32(output.dtype))
       return refuse(fmt::format("{} is no result of f32 arithmetic", name_of(output.dtype)));
   }
-  return std::make_unique<PointwiseMatch>(problem);
+  auto match = std::make_unique<PointwiseMatch>(problem);
+  if (problem.outputs.size() > 1 && match->crosses()) return refuse("several results, of operands in another order");
+  return match;
 }
 
 }  // namespace lathe::cuda
