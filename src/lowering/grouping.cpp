@@ -12,6 +12,7 @@
 #include "lowering/further_results.h"
 #include "lowering/level_nodes.h"
 #include "lowering/moved_epilogue.h"
+#include "lowering/normalized_results.h"
 #include "lowering/pages.h"
 #include "lowering/paired_epilogue.h"
 #include "lowering/producers.h"
@@ -322,8 +323,7 @@ class Grouper {
     regions_.push_back(std::move(region));
   }
 
-  // A region runs where its last node stood: all that its nodes read is ready there, and nothing reads its inner
-  // values.
+  // A region runs where its last node stood: all that its nodes read is there, and nothing reads its inner values.
   std::vector<Region> in_order() {
     std::vector<Region> ordered;
     for (const auto& node : graph_.nodes()) {
@@ -368,7 +368,9 @@ class Grouper {
 
 std::vector<Region> group_regions(const ir::Graph& graph, const GroupingOptions& options, CostModel& costs,
                                   const RefusedFusions& refused) {
-  return with_further_results(Grouper(graph, options, costs, refused).run(), options, refused);
+  std::vector<Region> regions = Grouper(graph, options, costs, refused).run();
+  regions = with_normalized_results(std::move(regions), NodeOrder(graph), options, refused);
+  return with_further_results(std::move(regions), options, refused);
 }
 
 Region region_alone(Node& node, const std::vector<Range>& symbols) {

@@ -206,10 +206,13 @@ Problem Problems::of(const Region& region) const {
   Problem problem = empty();
   if (region.kind != RegionKind::pointwise) add_inputs(region, problem);
   const auto& [space, program, operands, reads, normalization, paged_dim] = region.expression;
-  for (size_t i = 0; i < operands.size(); ++i) problem.operands.push_back(along_axes(operands[i], reads[i], space));
+  const size_t of_program = normalization ? program.num_inputs - 1 : operands.size();  // then vectors
+  for (size_t i = 0; i < operands.size(); ++i)
+    problem.operands.push_back(i < of_program ? along_axes(operands[i], reads[i], space) : operand_of(operands[i]));
   problem.program = program;
   problem.pairs = region.pairs;
   add_outputs(region, problem);
+  if (normalization) problem.outputs[0].normalization = &normalization->attributes();
   problem.sparse = is_sparse(problem);
   return problem;
 }

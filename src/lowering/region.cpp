@@ -109,6 +109,9 @@ bool RefusedFusions::isolate(const Region& region, const std::function<bool(cons
 void RefusedFusions::add(const Region& region, const std::vector<std::string>& reasons, std::optional<size_t> input) {
   const bool is_kernel = region.kind == RegionKind::kernel;
   const auto note = [&](std::string what) { notes_.push_back({region.root, std::move(what), reasons}); };
+  const auto normalizes = [&](const Node& node) { return &node == region.expression.normalization; };
+  if (is_kernel && !input && isolate(region, normalizes))
+    return note("what normalises its result is a step of its own");
   const bool moves = is_kernel && region.moves_elements();
   if (region.has_further_results() && !input) {
     further_.insert(region.root);

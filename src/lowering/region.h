@@ -56,8 +56,8 @@ struct Expression {
   Program program;
   std::vector<ir::Value*> operands;  // the program's inputs; what follows a kernel's root has the root's result before
   std::vector<Read> reads;           // of each of them
-  // Of a product's first factor: the node that normalises the rows of the first operand by the others. The program is
-  // that operand then.
+  // Of a product's first factor: the node that normalises the rows of the first operand by the others, and the program
+  // is that operand. Of a product: that which normalises the result's rows by the last operands, which no read moves.
   const ir::Node* normalization = nullptr;
   // Of an attention's keys or values: the first operand is a pool of blocks, read in the block that the second one
   // names. Its map says 0 along this dimension of the pool.

@@ -156,6 +156,7 @@ std::optional<std::string> unsupported_feature(const Problem& problem, const Fea
   for (size_t i = 0; i < problem.inputs.size(); ++i)
     if (problem.inputs[i].normalization && !supported.normalized_rows)
       return "rows that are normalised as they are read";
+  if (!problem.outputs.empty() && problem.outputs[0].normalization) return "a result whose rows are normalised";
   for (size_t i = 0; i < problem.inputs.size(); ++i)
     if (problem.inputs[i].is_computed() && !(has_packed && i == 1))
       if (auto reason = unsupported_prologue(problem, problem.inputs[i], has(supported.prologues, i))) return reason;
@@ -190,6 +191,8 @@ std::string to_text(const Problem& problem) {
     for (const Operand& operand : problem.inputs[i].operands) text += operand_text(operand) + ",";
     text += ')';
   }
+  if (const Attributes* normalization = problem.outputs.empty() ? nullptr : problem.outputs[0].normalization)
+    text += fmt::format(" before {}{}", op_info(normalization->kind()).name, to_text(*normalization));
   text += " {" + to_text(problem.program) + "} threads=" + std::to_string(problem.target.least_cores);
   if (problem.pairs) text += " pairs";
   if (problem.in_place) text += " in place";

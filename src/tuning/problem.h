@@ -63,8 +63,8 @@ struct Operand {
     int64_t opt_size = 0;
   };
   std::optional<Pages> pages;
-  // Of a product's first factor: the op that normalises its rows as they are read, which lie along K. `operands` are
-  // its scale and its bias, of K elements, if it has one. Null = they are multiplied as they are.
+  // The op that normalises rows, or null: of a product's first factor, as they are read, along K, with `operands` as
+  // its scale and bias, if it has them; of a product's result, with the problem's last operands.
   const Attributes* normalization = nullptr;
 
   int rank() const { return static_cast<int>(dims.size()); }

@@ -221,6 +221,17 @@ Result<std::vector<Tensor>> pairs_of(const Tensor& results) {
   return halves;
 }
 
+// The program's result, whose rows are normalised by the vectors behind its registers.
+Result<Tensor> normalized(const Problem& problem, std::vector<Tensor> registers, const Dims& dims) {
+  const auto vectors = registers.begin() + problem.program.num_inputs;
+  std::vector<Tensor> inputs(1);
+  inputs.insert(inputs.end(), vectors, registers.end());
+  registers.erase(vectors, registers.end());
+  LATHE_ASSIGN(inputs[0], apply(problem.program, registers, dims));
+  LATHE_ASSIGN(std::vector<Tensor> outputs, run_op(*problem.outputs[0].normalization, inputs, 1));
+  return std::move(outputs[0]);
+}
+
 }  // namespace
 
 // What the op or a program sees of an operand, dense: floats in f32, others as they are. Undefined where it is omitted.
@@ -288,6 +299,10 @@ Result<std::vector<Expected>> TrialData::expected(double tolerance) const {
       for (const Expr& each : padding->begin) begin.push_back(each.evaluate(problem_.symbols).value_or(0));
       LATHE_ASSIGN(registers[first + i], padded(registers[first + i], begin, padding->value, dims));
     }
+  if (problem_.outputs[0].normalization) {
+    LATHE_ASSIGN(Tensor rows, normalized(problem_, std::move(registers), dims));
+    return std::vector<Expected>{{std::move(rows), {}, {}, {}}};
+  }
   std::vector<float> errors;
   if (reads_rounded || rounds(problem_.program))
     for (size_t k = 0; k < registers.size(); ++k)

@@ -187,6 +187,29 @@ TEST(Grouping, ProductsNormalizeFewRows) {
   EXPECT_EQ(grouped(body("f16", "1", "output %n")), apart);
 }
 
+// Some hundred rows of a product's result: not fewer, which other kernels multiply, nor more, whose tiles need no
+// splits, nor in f32, nor where others read what is normalised, nor along other rows.
+TEST(Grouping, ProductsNormalizeTheirResults) {
+  const auto body = [](const std::string& type, const std::string& rows, const std::string& axis,
+                       const std::string& last) {
+    return "input %x: " + type + "[1, " + rows + ", 32]\ninput %r: " + type + "[1, " + rows +
+           ", 64]\n%s = constant{value=" + type + "[64]{~2}}()\n%w = constant{value=" + type +
+           "[32, 64]{~1}}()\n%p = matmul(%x, %w)\n%t = elementwise{op=add}(%p, %r)\n" +
+           "%n = layer_normalization{axis=" + axis + "}(%t, %s, %s)\n%a = activation{op=silu}(%n)\n" +
+           "output %n\noutput %a\n" + last;
+  };
+  const Lines joined = {"matmul elementwise layer_normalization", "activation"},
+              apart = {"matmul elementwise", "layer_normalization", "activation"};
+  EXPECT_EQ(grouped(body("f16", "17", "-1", "")), joined);
+  EXPECT_EQ(grouped(body("bf16", "512", "2", "")), joined);
+  EXPECT_EQ(grouped(body("f16", "16", "-1", "")), apart);
+  EXPECT_EQ(grouped(body("f16", "513", "-1", "")), apart);
+  EXPECT_EQ(grouped(body("f32", "100", "-1", "")), apart);
+  EXPECT_EQ(grouped(body("f16", "100", "-1", "output %t")), apart);
+  EXPECT_EQ(grouped("symbol n in [17, 512]\n" + body("f16", "n", "-1", "")), joined);
+  EXPECT_EQ(grouped("symbol n in [1, 512]\n" + body("f16", "n", "-1", "")), apart);
+}
+
 // Queries are read once, keys and values for each tile of queries.
 TEST(Grouping, AttentionComputesItsOperands) {
   const auto body = [](const std::string& queries, const std::string& of) {

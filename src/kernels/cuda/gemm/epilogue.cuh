@@ -98,7 +98,11 @@ struct FusedSink {
     finish_several(v, row, at, counts, wanted, [&](int) -> const Columns<W>& { return held; });
   }
 
-  // Where an element of the result belongs.
+  // Where an element of the result belongs: its coordinates, and its address.
+  LATHE_DEVICE_MEMBER void find(long row, long column, long (&c)[Out::kRank]) const {
+    rows.coordinates(out, row, c);
+    column_coordinates<D, kColumnDims>(out, first_column + column, c);
+  }
   LATHE_DEVICE_MEMBER typename Out::Type* at(long row, long column) const {
     long c[Out::kRank];
     find(row, column, c);
@@ -145,11 +149,6 @@ struct FusedSink {
     LATHE_UNROLL
     for (int k = 0; k < N; ++k)
       if (wanted[k]) store_result<Fusion, D>(out, c[k], v[k], count[k]);
-  }
-
-  LATHE_DEVICE_MEMBER void find(long row, long column, long (&c)[Out::kRank]) const {
-    rows.coordinates(out, row, c);
-    column_coordinates<D, kColumnDims>(out, first_column + column, c);
   }
 };
 

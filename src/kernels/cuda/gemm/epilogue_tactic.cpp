@@ -19,9 +19,10 @@ DType result_dtype(const Ending& e) {
   return widens ? sum_dtype(e.dtype) : e.dtype;
 }
 
+}  // namespace
+
 Expr partial_pitch(const Ending& e) { return ceildiv(e.n, kPartialVector) * kPartialVector; }
 
-// Declares the output and the program.
 Sink fused_sink(Source& source, const Ending& e) {
   const Operand& out = e.problem.outputs[0];
   source.output(0, out, "C");
@@ -37,8 +38,6 @@ Sink fused_sink(Source& source, const Ending& e) {
   if (!sink.down) sink.whole = mod(e.n, sink.vector) == Expr(0);
   return sink;
 }
-
-}  // namespace
 
 std::string tile_type(const TileShape& tile, const Ending& e, Major major_a, Major major_b) {
   std::string type = tile_type(tile, e.dtype, major_a, major_b);
@@ -99,23 +98,25 @@ std::optional<std::string> refuse_columns(const Operand& output) {
 }
 
 Expr partial_bytes(const Ending& e, int64_t splits) {
-  if (splits == 1) return 0;
+  if (!e.keeps_sums(splits)) return 0;
   return e.batch * splits * e.m * partial_pitch(e) * static_cast<int64_t>(accumulator_size(e.dtype));
 }
 
 Sink declare_sink(Source& source, const Ending& e, int64_t splits, Emission& emission) {
-  if (splits == 1) return fused_sink(source, e);
+  if (!e.keeps_sums(splits)) return fused_sink(source, e);
   const Expr pitch = partial_pitch(e);
   source.workspace("partials", 0, accumulator_type(e.dtype));
   emission.workspace = partial_bytes(e, splits);
-  return {.text = fmt::format("gemm::PartialSink<{0}>{{partials + (batch * {1} + block.split) * m * {2}, {2}}}",
-                              accumulator_type(e.dtype), splits, source.number(pitch)),
+  const std::string part = splits == 1 ? "batch" : fmt::format("(batch * {} + block.split)", splits);
+  return {.text = fmt::format("gemm::PartialSink<{0}>{{partials + {1} * m * {2}, {2}}}", accumulator_type(e.dtype),
+                              part, source.number(pitch)),
           .vector = 4,
           .down = false,
           .whole = true};
 }
 
 void add_reduction(const Ending& e, int64_t splits, Emission& emission) {
+  if (e.normalization) return add_normalization(e, splits, emission);
   if (splits == 1) return;
   Source source(e.header);
   const Sink sink = fused_sink(source, e);

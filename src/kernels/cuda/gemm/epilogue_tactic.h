@@ -5,6 +5,7 @@
 #include <functional>
 #include <string>
 
+#include "kernels/cuda/gemm/normalized_tactic.h"
 #include "kernels/cuda/gemm/tile_tactic.h"
 #include "kernels/cuda/source.h"
 
@@ -58,6 +59,9 @@ struct Ending {
   // Of products that are scaled by blocks of K: the type of the scales, and what declares them as `scales`.
   std::string scales_type = {};
   std::function<std::string(Source&)> scales = {};
+  const ResultNormalization* normalization = nullptr;
+  // Whether sums go to the workspace, for another launch: those of splits, and those of rows that are normalised.
+  bool keeps_sums(int64_t splits) const { return splits > 1 || normalization; }
 };
 
 // Whether the output's rows begin where no vector is aligned, so that a pipeline's warps write along them
@@ -77,6 +81,9 @@ struct Sink {
   bool down;       // neighbouring threads take neighbouring rows
   bool whole;      // the columns are a multiple of the vector
 };
+// Into the output, through the program, which it declares.
+Sink fused_sink(Source& source, const Ending& ending);
+Expr partial_pitch(const Ending& ending);  // elements between rows of sums that are kept
 // Bytes of the workspace that they take there, from its beginning.
 Expr partial_bytes(const Ending& ending, int64_t splits);
 // The text names block and batch. Declares what else it names. `splits` are those whose sums another launch adds up.

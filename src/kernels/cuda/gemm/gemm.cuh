@@ -60,29 +60,36 @@ LATHE_DEVICE void start_dense(Loader& loader, const T* data, long pitch, long fi
     loader.start(data, pitch, first, extent, block.k, k);
 }
 
-// Adds up the sums of the splits, [batch][split][row][pitch], and finishes them. One thread for W columns.
-template <int W, int kSplits, class Accumulator, class MakeSink>
-LATHE_DEVICE void reduce_splits(const Accumulator* sums, long rows, long columns, long pitch, long batches,
-                                const MakeSink& sink_of) {
+// Adds up the sums of splits that are `step` elements from each other.
+template <int kSplits, int W, class Accumulator>
+LATHE_DEVICE void add_splits(const Accumulator* from, long step, Accumulator (&total)[W]) {
   constexpr int kAtOnce = kSplits < 4 ? kSplits : 4;  // on the way at the same time
-  dependency_wait();
-  const long vectors = (columns + W - 1) / W;
-  const long index = static_cast<long>(block_x()) * block_threads() + thread_x();
-  if (index >= batches * rows * vectors) return;
-  const long column = index % vectors * W, row = index / vectors % rows, batch = index / vectors / rows;
-  const Accumulator* from = sums + (batch * kSplits * rows + row) * pitch + column;
-  Accumulator total[W] = {};
+  LATHE_UNROLL
+  for (int i = 0; i < W; ++i) total[i] = 0;
   LATHE_UNROLL
   for (int first = 0; first < kSplits; first += kAtOnce) {
     Accumulator partials[kAtOnce][W];
     LATHE_UNROLL
     for (int k = 0; k < kAtOnce; ++k)
-      if (first + k < kSplits) read_sums(from + (first + k) * rows * pitch, partials[k]);
+      if (first + k < kSplits) read_sums(from + (first + k) * step, partials[k]);
     LATHE_UNROLL
     for (int k = 0; k < kAtOnce; ++k) LATHE_UNROLL
     for (int i = 0; i < W; ++i)
       if (first + k < kSplits) total[i] += partials[k][i];
   }
+}
+
+// Adds up the sums of the splits, [batch][split][row][pitch], and finishes them. One thread for W columns.
+template <int W, int kSplits, class Accumulator, class MakeSink>
+LATHE_DEVICE void reduce_splits(const Accumulator* sums, long rows, long columns, long pitch, long batches,
+                                const MakeSink& sink_of) {
+  dependency_wait();
+  const long vectors = (columns + W - 1) / W;
+  const long index = static_cast<long>(block_x()) * block_threads() + thread_x();
+  if (index >= batches * rows * vectors) return;
+  const long column = index % vectors * W, row = index / vectors % rows, batch = index / vectors / rows;
+  Accumulator total[W];
+  add_splits<kSplits>(sums + (batch * kSplits * rows + row) * pitch + column, rows * pitch, total);
   sink_of(batch).put(total, row, column, min_of(columns - column, W));
 }
 

@@ -17,8 +17,10 @@ std::vector<Config> configs(const Problem& problem, const Product& p) {
   gemm::Extent extent = gemm::extent_of(problem, p);
   const gemm::Ending ending = gemm::ending_of(p, problem.inputs[0].dtype);
   extent.copied = kMaps && gemm::can_copy(problem, p, ending);
-  extent.by_rows = gemm::stores_by_rows(ending);
-  extent.neighbours = extent.copied && gemm::has_neighbours(p, ending);
+  extent.kept = p.normalization.has_value();
+  if (extent.kept) extent.operands = extent.functions = 0;  // of the other launch
+  extent.by_rows = !extent.kept && gemm::stores_by_rows(ending);
+  extent.neighbours = !extent.kept && extent.copied && gemm::has_neighbours(p, ending);
   return gemm::configs(extent);
 }
 
@@ -53,7 +55,9 @@ Result<Emission> emit(const Problem& problem, const Product& p, const Config& co
 template <bool kMaps>
 Matched match(const Problem& problem) {
   gemm::Product product;
-  if (auto reason = gemm::describe_product(problem, product)) return refuse(*std::move(reason));
+  Problem own = problem;
+  if (auto reason = gemm::take_normalization(own, product.normalization)) return refuse(*std::move(reason));
+  if (auto reason = gemm::describe_product(own, product)) return refuse(*std::move(reason));
   return match_form(problem, std::move(product), configs<kMaps>, emit);
 }
 

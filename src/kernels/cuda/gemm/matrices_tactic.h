@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "kernels/cuda/gemm/normalized_tactic.h"
 #include "kernels/cuda/gemm/tile_tactic.h"
 #include "tuning/problem.h"
 
@@ -36,6 +37,7 @@ struct Product {
   bool weights = false;  // B is constant: packed K-major, rows padded to 16 bytes
   int64_t opt_k = 0;     // K under the shapes that the tuner measures
   Problem problem;       // output and operands with dimensions for the batch, M and N, in this order
+  std::optional<ResultNormalization> normalization;
 
   // How many dimensions of the output N consists of.
   size_t column_dims() const {

@@ -110,7 +110,7 @@ void finish_pipeline(const Problem& problem, const Product& p, const TileShape& 
       "    gemm::store_quads<{}, {}, {}, {}, {}>(sums, {}, block.row, m, block.column, n);\n"
       "  }}{});",
       tile.splits, source.number(works), e.weights_first, ahead, std::min(sink.vector, kWidest), sink.whole,
-      tile.splits == 1 ? "Fusion::kShort" : "true", tile.neighbours, ahead ? 1 : 2, sink.text, begin);
+      e.keeps_sums(tile.splits) ? "true" : "Fusion::kShort", tile.neighbours, ahead ? 1 : 2, sink.text, begin);
   const Expr blocks = min(works, Expr(problem.target.cores / tile.peers)) * tile.peers;
   emission.launches.push_back(source.finish(body, {blocks, 1, 1}, static_cast<uint32_t>(threads(tile)),
                                             static_cast<uint32_t>(shared_bytes(tile, dtype))));

@@ -25,6 +25,7 @@ Ending ending_of(const Product& p, DType dtype) {
   Ending ending{p.problem, dtype, p.problem.outputs[0].rank() - 1, p.m, p.n, volume(p.batch), {}};
   ending.weights_first = p.weights;
   ending.column_dims = p.column_dims();
+  if (p.normalization) ending.normalization = &*p.normalization;
   return ending;
 }
 

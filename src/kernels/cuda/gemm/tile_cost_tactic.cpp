@@ -143,12 +143,12 @@ double predict(const TileShape& tile, const Extent& e) {
                        outputs * static_cast<double>(size_of(e.output));
   const Target& target = e.target;
   const double spent = tile.unit == TileShape::pipeline ? pipeline_clocks(tile, e) : clocks(tile, e);
-  const double time = std::max(spent / target.clock_mhz, memory_us(bytes, target)) + kLaunchShare * target.launch_us;
-  if (tile.splits == 1) return time;
+  double time = std::max(spent / target.clock_mhz, memory_us(bytes, target)) + kLaunchShare * target.launch_us;
   const double moved = outputs * static_cast<double>(accumulator_size(e.dtype));
-  const auto splits = static_cast<double>(tile.splits);
-  return tile.cluster ? time + kClusterMicroseconds + moved * (splits - 1) / (kClusterShare * target.memory_rate)
-                      : time + kSplitMicroseconds + moved * (splits + 1) / (kSplitShare * target.memory_rate);
+  const auto splits = static_cast<double>(tile.splits), kept = tile.cluster ? 1 : splits;
+  if (tile.cluster) time += kClusterMicroseconds + moved * (splits - 1) / (kClusterShare * target.memory_rate);
+  if (kept > 1 || e.kept) time += kSplitMicroseconds + moved * (kept + 1) / (kSplitShare * target.memory_rate);
+  return time;
 }
 
 int64_t registers(const TileShape& tile, const Extent& e) {

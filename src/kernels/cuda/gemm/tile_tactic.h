@@ -51,6 +51,7 @@ struct Extent {
   int64_t operands = 0;      // of the program, that have an element for each of the output's
   int64_t functions = 0;     // of the program, that take as long as an exponential does
   int64_t instructions = 0;  // of the program
+  bool kept = false;         // all sums are kept for another launch
   int64_t m = 1, n = 1, k = 1, batch = 1;
 };
 

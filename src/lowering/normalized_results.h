@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products that normalise the rows of their results.
+#pragma once
+
+#include "lowering/region.h"
+
+namespace lathe {
+
+// Makes a product of some hundred rows and the normalisation that alone reads its result one region, where the
+// backend's kernels normalise rows at all (BackendTraits::most_normalized_rows, which are few). Sums of such products
+// are kept by splits of K, and another launch, which has whole rows, adds them up.
+std::vector<Region> with_normalized_results(std::vector<Region> regions, const NodeOrder& order,
+                                            const GroupingOptions& options, const RefusedFusions& refused);
+
+}  // namespace lathe
