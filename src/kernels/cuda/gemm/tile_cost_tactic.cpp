@@ -107,20 +107,25 @@ double clocks(const TileShape& tile, const Extent& e) {
 double pipeline_clocks(const TileShape& tile, const Extent& e) {
   constexpr double kApartShare = 0.72, kBehindShare = 0.5;  // of products, of a tile's end behind the next one's begin
   constexpr double kSumClocks = 25, kOperandClocks = 50, kClusterClocks = 1500, kFilledShare = 0.64;
+  constexpr double kNeighbourFunctionClocks = 25;  // on a H200
   const auto k_bytes = static_cast<double>(tile.k * static_cast<int64_t>(size_of(e.dtype)));
   const double products = warpgroup_products(e.dtype, e.target) * (is_factor_float8(e.dtype) ? kApartShare : 1);
-  const int64_t brought = tile.m + tile.n / tile.peers;  // rows of both operands
-  const double filled = static_cast<double>(brought) * k_bytes;
-  const double panel = std::max(static_cast<double>(tile.m * tile.n * tile.k) / products,
-                                filled / (kFilledShare * e.target.cache_clock_bytes));
+  const double row = k_bytes / (kFilledShare * e.target.cache_clock_bytes);  // of an operand, to bring it
+  const double rows_a = static_cast<double>(tile.m) * row, rows_b = static_cast<double>(tile.n / tile.peers) * row;
+  const double product = static_cast<double>(tile.m * tile.n * tile.k) / products;
+  const double panel = std::max(product, rows_a + rows_b);
   const auto panels = static_cast<double>(ceil_div(ceil_div(e.k, tile.k), tile.splits));
+  // Of one matrix B, weights mostly, a block's first panels come while the launch before still runs.
+  const double ahead = e.neighbours || e.kept ? std::min(panels, static_cast<double>(tile.stages)) : 0;
+  const double saved = panels * panel - std::max(panels * product, panels * panel - ahead * rows_b);
   const double sums = static_cast<double>(tile.warp_m * tile.warp_n) / 32;
-  const double finish = sums * (kSumClocks + kOperandClocks * static_cast<double>(e.operands) +
-                                kFunctionClocks * static_cast<double>(e.functions));
+  const double finish =
+      sums * (kSumClocks + kOperandClocks * static_cast<double>(e.operands) +
+              (tile.neighbours ? kNeighbourFunctionClocks : kFunctionClocks) * static_cast<double>(e.functions));
   const auto clusters = static_cast<int64_t>(e.target.cores) / tile.peers;
   const int64_t works = ceil_div(gemm::works(tile, e), std::max<int64_t>(clusters, 1));
   const auto each = static_cast<double>(works);
-  const double start = kStartClocks + (tile.peers > 1 ? kClusterClocks : 0), multiply = panels * panel;
+  const double start = kStartClocks + (tile.peers > 1 ? kClusterClocks : 0) - saved, multiply = panels * panel;
   if (runs_ahead(tile, e)) return start + each * multiply + (1 + (each - 1) * kBehindShare) * finish;
   if (!tile.turns) return start + each * (multiply + finish);
   // The second group begins when the first has multiplied a tile; the slower of the matrix units and of a group counts.

@@ -233,7 +233,7 @@ int64_t staged_rows_bytes(const TileShape& tile) {
 int64_t all_scales_bytes(const TileShape& tile) { return tile.m / tile.warp_m * tile.scales_bytes; }
 
 void add_pipelines(const Extent& e, std::vector<Config>& configs) {
-  constexpr int64_t kRowBytes = 128, kMostStages = 8;
+  constexpr int64_t kRowBytes = 128, kEnough = 8;  // stages, unless all of K fits
   for (const PipelineShape& s : kPipelineShapes) {
     // Parts of an MN-major B are whole blocks of 64 columns.
     if (e.major_b == Major::mn && s.n / s.peers % 64 != 0) continue;
@@ -242,7 +242,7 @@ void add_pipelines(const Extent& e, std::vector<Config>& configs) {
     t.peers = s.peers, t.turns = s.turns, t.by_rows = e.by_rows;
     if (e.scaled_block > 0) t.scales_bytes = scales_bytes(s.n, e.scaled_columns);
     const int64_t room = e.target.limits.shared_bytes - kTurnBytes - staged_rows_bytes(t) - all_scales_bytes(t);
-    t.stages = std::min(kMostStages, room / ((s.m + s.n) * kRowBytes + kSlotBarrierBytes));
+    const int64_t fit = room / ((s.m + s.n) * kRowBytes + kSlotBarrierBytes);
     if (t.peers > e.target.limits.cluster || t.peers > e.target.cores) continue;
     if (is_factor_float8(e.dtype) && s.turns) continue;
     if (e.scaled_columns && s.n > 128) continue;  // a scale for each would not fit registers beside the sums
@@ -250,6 +250,7 @@ void add_pipelines(const Extent& e, std::vector<Config>& configs) {
     if (t.warp_m * t.warp_n / 32 > kMostSums && e.operands > 0 && size_of(e.output) > 2) continue;
     for (const int64_t splits : split_counts(t, e)) {
       t.splits = splits, t.by_rows = e.by_rows && splits == 1;
+      t.stages = std::min(std::max(kEnough, ceil_div(ceil_div(e.k, k), splits)), fit);
       t.neighbours = e.neighbours && splits == 1 && s.n / s.peers % kNeighbourGroup == 0;
       configs.push_back({.text = text_of(t), .predicted_us = predict(t, e), .choice = t});
     }
