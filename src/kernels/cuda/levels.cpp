@@ -96,22 +96,21 @@ std::optional<Levels> integers_of(const Program& program, DType output) {
   return levels_before(end, levels);
 }
 
-// Whether the bounds of levels, all that is made of x, are those of the type, and x is a GELU of whose results none is
-// so small that what math::gelu_erf_8 leaves out of them shows. `least`: the type's least positive number.
-bool ends_in_gelu(const Program& program, const Levels& levels, float largest, float least) {
-  constexpr float kLeast = 0x1p-21f;
+// Whether the bounds of levels, all that is made of x, are those of the type, and x is a GELU.
+bool ends_in_gelu(const Program& program, const Levels& levels, float largest) {
   const float scale = levels.scale.value_or(1);
-  return levels.x >= program.num_inputs && program.code[levels.x - program.num_inputs].op == Opcode::gelu_erf &&
-         levels.low == -largest * scale && levels.high == largest * scale && least * scale >= kLeast;
+  return program.outputs.size() == 1 && levels.x >= program.num_inputs &&
+         program.code[levels.x - program.num_inputs].op == Opcode::gelu_erf && levels.low == -largest * scale &&
+         levels.high == largest * scale && std::isfinite(1 / scale);
 }
 
-std::optional<Levels> floats_of(const Program& program, Opcode rounding, float largest, float least) {
+std::optional<Levels> floats_of(const Program& program, Opcode rounding, float largest) {
   End end(program);
   if (!end.take(rounding)) return std::nullopt;
   Levels wanted;
   wanted.low = -largest, wanted.high = largest;
   std::optional<Levels> levels = levels_before(end, wanted);
-  if (levels) levels->is_gelu = program.outputs.size() == 1 && ends_in_gelu(program, *levels, largest, least);
+  if (levels) levels->is_gelu = ends_in_gelu(program, *levels, largest);
   return levels;
 }
 
@@ -121,9 +120,9 @@ std::optional<Levels> last_levels_of(const Program& program, DType output) {
     case DType::u8:
       return integers_of(program, output);
     case DType::f8e4m3fn:
-      return floats_of(program, Opcode::round_e4m3, 448, 0x1p-9f);
+      return floats_of(program, Opcode::round_e4m3, 448);
     case DType::f8e5m2:
-      return floats_of(program, Opcode::round_e5m2, 57344, 0x1p-16f);
+      return floats_of(program, Opcode::round_e5m2, 57344);
     default:
       return std::nullopt;
   }

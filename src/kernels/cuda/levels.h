@@ -18,7 +18,7 @@ struct Levels {
   float low = 0, high = 0;     // of x
   std::optional<float> scale;  // none: x is in levels
   int zero = 0;
-  // x is a GELU that need be no more exact than 8-bit floats are. Nor need its quotient, which the store bounds.
+  // x is a GELU that need be no more exact than 16-bit floats are. Nor need its quotient, which the store bounds.
   bool is_gelu = false;
 };
 

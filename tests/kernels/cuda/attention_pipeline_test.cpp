@@ -76,7 +76,9 @@ TEST_F(AttentionPipeline, LogitsThatRiseAndKeysThatAreHidden) {
     CheckOptions options;
     std::mt19937 random(5);
     for (size_t i = 0; i < 3; ++i) {
-      const double most = i == 2 ? 1 : 0.1;
+      // A weight in the middle of two 8-bit floats may become either: of a row's largest that moves a result by 0.005
+      // where values are as large as 1.
+      const double most = i == 2 ? 0.5 : 0.1;
       options.inputs.push_back(
           random_tensor(DType::f16, made.inputs[i].opt_dims, random, {Content::between, -most, most}));
       if (i == 2) break;

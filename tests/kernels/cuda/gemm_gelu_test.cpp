@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// GELUs behind products whose results are 8-bit floats: a formula that is hardly more exact than these.
+// GELUs behind products whose results are 8-bit floats: bounded as they are stored, by a quotient that is not exact.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -46,7 +46,7 @@ double worst_of(const std::vector<double>& values, const std::vector<double>& go
   return worst;
 }
 
-// The sums are zeros, to which the numbers are added: to half a last place, and a fiftieth of one.
+// The sums are zeros, to which the numbers are added: to half a last place, and a little.
 TEST(GemmGelu, ResultsOf8BitFloats) {
   const int64_t m = 128, n = 320, k = 32;
   const std::vector<double> values = numbers(m * n);
@@ -68,7 +68,7 @@ TEST(GemmGelu, ResultsOf8BitFloats) {
                                 {added}, {});
     ASSERT_TRUE(run) << run.error().to_string();
     const std::vector<double> got = to_doubles((*run)[0]);
-    EXPECT_LE(worst_of(values, got, type), 0.52) << name_of(type.dtype) << " " << type.scale;
+    EXPECT_LE(worst_of(values, got, type), 0.502) << name_of(type.dtype) << " " << type.scale;
     EXPECT_EQ(got[got.size() - 3], type.largest);
     EXPECT_EQ(got[got.size() - 2], 0);
     EXPECT_TRUE(std::isnan(got.back()));

@@ -58,6 +58,7 @@ Matched match(const Problem& problem) {
   Problem own = problem;
   if (auto reason = gemm::take_normalization(own, product.normalization)) return refuse(*std::move(reason));
   if (auto reason = gemm::describe_product(own, product)) return refuse(*std::move(reason));
+  if (product.normalization && !product.batch.empty()) return refuse("normalised results of several matrices");
   return match_form(problem, std::move(product), configs<kMaps>, emit);
 }
 

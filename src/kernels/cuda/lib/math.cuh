@@ -139,18 +139,6 @@ LATHE_DEVICE float gelu_erf_half(float a) {
   return fmaf(-x, exp2_fast(p), above(a, 0.0f));
 }
 
-// The same for results that are rounded to 8-bit floats, of whose numbers the least is 2^-21 or more: h is 6e-9 from
-// x = 6 on. Their error is a sixtieth of an ulp.
-LATHE_DEVICE float gelu_erf_8(float a) {
-  const float x = fabsf(a) < 6.0f ? fabsf(a) : 6.0f;
-  float p = 0x1.1538bcp-9f;
-  p = fmaf(p, x, -0x1.101ea6p-5f);
-  p = fmaf(p, x, -0x1.f48f50p-2f);
-  p = fmaf(p, x, -0x1.229398p+0f);
-  p = fmaf(p, x, -0x1.005f0ap+0f);
-  return fmaf(-x, exp2_fast(p), above(a, 0.0f));
-}
-
 }  // namespace math
 
 // Operands, then parameters, of an instruction that has so many.
