@@ -125,7 +125,7 @@ class Joined {
 }  // namespace
 
 std::span<const std::string_view> joined_folders() {
-  static constexpr std::string_view kFolders[] = {"copy/", "generic/", "pointwise/", "tensor_scatter/"};
+  static constexpr std::string_view kFolders[] = {"copy/", "gather/", "generic/", "pointwise/", "tensor_scatter/"};
   return kFolders;
 }
 

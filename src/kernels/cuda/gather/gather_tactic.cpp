@@ -10,7 +10,7 @@
 namespace lathe::cuda {
 namespace {
 
-constexpr uint32_t kThreads = 128;
+constexpr uint32_t kThreads = 256;  // as of others that launches are joined with
 
 // An input as it is read along the result's dimensions: own[d] is its dimension that goes with d, -1 = none does.
 Operand along_result(const Operand& input, const Operand& result, const std::vector<int>& own) {
