@@ -11,6 +11,7 @@
 #include "ops/rules.h"
 #include "tuning/needs.h"
 #include "tuning/packed_weights.h"
+#include "tuning/padded_content.h"
 #include "tuning/paged_content.h"
 #include "tuning/random_content.h"
 
@@ -151,24 +152,6 @@ Result<Tensor> apply(const Program& program, const std::vector<Tensor>& register
   for (int64_t i = 0, n = result.volume(); i < n; ++i) {
     for (size_t k = 0; k < registers.size(); ++k) in[k] = element(registers[k], i);
     evaluate(program, in, {result.mutable_as<float>() + i, 1});
-  }
-  return result;
-}
-
-// The content of an operand with padding as the program sees it. The operand may reach beyond `dims` on any side, as
-// what is padded and then cut to less does.
-Result<Tensor> padded(const Tensor& content, const Dims& begin, float value, const Dims& dims) {
-  LATHE_ASSIGN(Tensor result, Tensor::allocate(DType::f32, dims));
-  const Dims strides = row_major_strides(content.dims());
-  for (int64_t i = 0, n = result.volume(); i < n; ++i) {
-    int64_t from = 0, rest = i;
-    bool is_inside = true;
-    for (size_t d = dims.size(); d-- > 0; rest /= dims[d]) {
-      const int64_t at = rest % dims[d] - begin[d];
-      is_inside &= at >= 0 && at < content.dims()[d];
-      from += at * strides[d];
-    }
-    result.mutable_as<float>()[i] = is_inside ? element(content, from) : value;
   }
   return result;
 }
