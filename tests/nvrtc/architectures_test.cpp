@@ -318,7 +318,7 @@ TEST_P(Architectures, JoinedSteps) {
     for (const plan::Step& step : (*built)->plan.steps) kernels.emplace_back(step.kernel());
     ASSERT_EQ(kernels.size(), 3u) << type << ": " << testing::PrintToString(kernels);
     EXPECT_TRUE((*built)->plan.steps[0].is<plan::Copy>());  // unless the cache is changed in place
-    EXPECT_EQ(kernels[1], "generic+pointwise+tensor_scatter") << type;
+    EXPECT_EQ(kernels[1], "gather+pointwise+tensor_scatter") << type;
     EXPECT_TRUE(kernels[2] == "gemm" || kernels[2] == "gemv") << type << ": " << kernels[2];
   }
 }
