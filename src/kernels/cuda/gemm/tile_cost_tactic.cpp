@@ -111,7 +111,8 @@ double pipeline_clocks(const TileShape& tile, const Extent& e) {
   const auto k_bytes = static_cast<double>(tile.k * static_cast<int64_t>(size_of(e.dtype)));
   const double products = warpgroup_products(e.dtype, e.target) * (is_factor_float8(e.dtype) ? kApartShare : 1);
   const double row = k_bytes / (kFilledShare * e.target.cache_clock_bytes);  // of an operand, to bring it
-  const double rows_a = static_cast<double>(tile.m) * row, rows_b = static_cast<double>(tile.n / tile.peers) * row;
+  const double rows_a = static_cast<double>(tile.m) * row,
+               rows_b = static_cast<double>(tile.n) / static_cast<double>(tile.peers) * row;
   const double product = static_cast<double>(tile.m * tile.n * tile.k) / products;
   const double panel = std::max(product, rows_a + rows_b);
   const auto panels = static_cast<double>(ceil_div(ceil_div(e.k, tile.k), tile.splits));
