@@ -199,7 +199,7 @@ TEST(Grouping, ProductsNormalizeTheirResults) {
            "output %n\noutput %a\n" + last;
   };
   const Lines joined = {"matmul elementwise layer_normalization", "activation"},
-              apart = {"matmul elementwise", "layer_normalization", "activation"};
+              apart = {"matmul elementwise", "layer_normalization activation: in=1; r1=silu r0; out r0 r1"};
   EXPECT_EQ(grouped(body("f16", "17", "-1", "")), joined);
   EXPECT_EQ(grouped(body("bf16", "512", "2", "")), joined);
   EXPECT_EQ(grouped(body("f16", "16", "-1", "")), apart);
