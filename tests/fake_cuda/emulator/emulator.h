@@ -86,7 +86,7 @@ LATHE_DEVICE float load_coherent(const float* global) { return *global; }
 LATHE_DEVICE void warp_barrier() { lathe_emulated_collect("warp_barrier", nullptr, 0); }
 LATHE_DEVICE void memory_fence() {}
 LATHE_DEVICE void let_next_begin() {}
-LATHE_DEVICE void dependency_wait() { lathe_emulated_dependency_wait(); }
+LATHE_DEVICE void wait_for_results() { lathe_emulated_dependency_wait(); }
 
 // The value that lane `from` gave; lanes outside the warp give one's own.
 template <class T>

@@ -96,6 +96,7 @@ gemm::Ending ending_of(const ImplicitGemm& form, DType dtype) {
   };
   if (groups > 1) ending.column = "batch * n";
   ending.weights_first = true;
+  ending.next_begins = "kAtTheEnd";
   return ending;
 }
 

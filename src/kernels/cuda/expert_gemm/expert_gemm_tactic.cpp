@@ -127,7 +127,7 @@ SourceLaunch multiplying(const Problem& problem, const ExpertGemm& form, const B
       "char* const shared = reinterpret_cast<char*>(dynamic_shared());\n"
       "  Tile tile;\n"
       "  tile.clear();\n"
-      "  gemm::main_loop<false>(tile, a, b, block.blocks, shared);\n"
+      "  gemm::main_loop<false, gemm::NextBegins::kWhenSummed>(tile, a, b, block.blocks, shared);\n"
       "  gemm::{}, {}, {}>(tile, {}, block.row, m, block.column, n, shared);",
       store, sink.down, sink.whole, sink.text);
   SourceLaunch launch = source.finish(call, {parts * ceildiv(form.n, tile.n) * tile.splits, 1, 1},

@@ -181,9 +181,10 @@ void finish(Source& source, std::string body, const TileShape& tile, const Endin
       "  Tile tile;\n"
       "  tile.clear();\n"
       "  {}"
-      "gemm::main_loop<{}>(tile, a, b, block.blocks, shared);\n"
+      "gemm::main_loop<{}, gemm::NextBegins::{}>(tile, a, b, block.blocks, shared);\n"
       "  gemm::{}, {}, {}>(tile, {}, block.row, m, block.column, n, shared);",
-      e.scales ? "tile.begin(scales, block);\n  " : "", e.weights_first, store, sink.down, sink.whole, sink.text);
+      e.scales ? "tile.begin(scales, block);\n  " : "", e.weights_first, e.next_begins, store, sink.down, sink.whole,
+      sink.text);
   const Expr blocks = ceildiv(e.m, tile.m) * ceildiv(e.n, tile.n) * tile.splits * e.batch;
   emission.launches.push_back(source.finish(body, {blocks, 1, 1}, static_cast<uint32_t>(threads(tile)),
                                             static_cast<uint32_t>(shared_bytes(tile, e.dtype))));

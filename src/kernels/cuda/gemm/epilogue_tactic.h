@@ -52,10 +52,11 @@ struct Ending {
   // and its first column.
   std::function<std::string(Source&)> rows;
   std::string column = "0L";
-  std::string_view header = "gemm/gemm.cuh";  // declares what `rows` names
-  bool weights_first = false;                 // B is constant
-  size_t column_dims = 1;                     // of the output's dimensions: the columns
-  size_t first_operand = 2;                   // of the emission's inputs: the program's
+  std::string_view header = "gemm/gemm.cuh";     // declares what `rows` names
+  bool weights_first = false;                    // B is constant
+  std::string_view next_begins = "kWhenSummed";  // the next launch (gemm/main_loop.cuh)
+  size_t column_dims = 1;                        // of the output's dimensions: the columns
+  size_t first_operand = 2;                      // of the emission's inputs: the program's
   // Of products that are scaled by blocks of K: the type of the scales, and what declares them as `scales`.
   std::string scales_type = {};
   std::function<std::string(Source&)> scales = {};

@@ -15,17 +15,21 @@ LATHE_DEVICE char* panel_of(char* ring, int slot) {
   return ring + slot * kStageBytes<Tile>;
 }
 
+// When the next launch may begin, of a product that has many blocks: before any of this one's, where reading B takes
+// the time, so that the next launch's weights come without a pause; when the sums are there, so that it is in place
+// when this one ends; or when this one ends, for its blocks would crowd where this one's end first.
+enum class NextBegins { kAtOnce, kWhenSummed, kAtTheEnd };
+
 // Asks the loaders for all but the last of the ring's panels, the first `blocks` of which exist. kWeightsFirst: B does
 // not depend on the launches before this one, so that its panels are fetched while those still run.
-template <bool kWeightsFirst, class Tile, class LoaderA, class LoaderB>
+template <bool kWeightsFirst, NextBegins kNext, class Tile, class LoaderA, class LoaderB>
 LATHE_DEVICE void fill_ring(LoaderA& a, LoaderB& b, int blocks, char* ring) {
   constexpr int kA = Tile::PanelA::kBytes;
-  if constexpr (kWeightsFirst)
-    let_next_begin();
-  else
-    dependency_wait();
+  if constexpr (kNext == NextBegins::kAtOnce) let_next_begin();
+  if constexpr (!kWeightsFirst) wait_for_results();
   for (int stage = 0; stage < Tile::kStages - 1; ++stage) b.fetch(panel_of<Tile>(ring, stage) + kA, stage < blocks);
-  if constexpr (kWeightsFirst) dependency_wait();
+  if constexpr (kWeightsFirst) wait_for_results();
+  if (kNext != NextBegins::kAtOnce && has_few_blocks()) let_next_begin();
   for (int stage = 0; stage < Tile::kStages - 1; ++stage) {
     char* panel = panel_of<Tile>(ring, stage);
     a.fetch(panel, stage < blocks);
@@ -106,15 +110,16 @@ LATHE_DEVICE void multiply_fragments(Tile& tile, LoaderA& a, LoaderB& b, int blo
 // Adds the product of `blocks` blocks of K. The ring is free for other use on return. Loaders are asked for blocks past
 // the last too, and give zeros then: a branch would keep their code out of the multiplications. A loader may finish
 // what its own thread copied before the other threads see it.
-template <bool kWeightsFirst, class Tile, class LoaderA, class LoaderB>
+template <bool kWeightsFirst, NextBegins kNext, class Tile, class LoaderA, class LoaderB>
 LATHE_DEVICE void main_loop(Tile& tile, LoaderA& a, LoaderB& b, int blocks, char* ring) {
-  fill_ring<kWeightsFirst, Tile>(a, b, blocks, ring);
+  fill_ring<kWeightsFirst, kNext, Tile>(a, b, blocks, ring);
   copy_async_wait<Tile::kStages - 2>();
   finish_panel<Tile>(a, ring);
   if constexpr (Tile::kAsynchronous)
     multiply_asynchronously(tile, a, b, blocks, ring);
   else
     multiply_fragments(tile, a, b, blocks, ring);
+  if constexpr (kNext == NextBegins::kWhenSummed) let_next_begin();
   copy_async_wait<0>();
   barrier();
 }

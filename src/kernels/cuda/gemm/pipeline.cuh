@@ -144,12 +144,13 @@ LATHE_DEVICE void copy_b(const PipelineMemory<Tile>& memory, int slot, const Ten
       memory.filled(slot), Tile::kPeers > 1 ? (1 << Tile::kPeers) - 1 : 0);
 }
 
-// One thread. kWeightsFirst: B does not depend on the launches before this one.
+// One thread. kWeightsFirst: B does not depend on the launches before this one. The next launch may begin when the last
+// panels have been asked for: it asks for its own while these are multiplied.
 template <bool kWeightsFirst, class Tile, class Product>
 LATHE_DEVICE void produce(const PipelineMemory<Tile>& memory, const Product& product) {
   Slot<Tile> slot;
   const unsigned first = first_work<Tile>();
-  if constexpr (!kWeightsFirst) dependency_wait();
+  if constexpr (!kWeightsFirst) wait_for_results();
   for (unsigned work = first; work < product.works; work += works_at_once<Tile>()) {
     const Block block = product.work(work);
     const auto place_a = product.place_a(block.batch);
@@ -158,7 +159,7 @@ LATHE_DEVICE void produce(const PipelineMemory<Tile>& memory, const Product& pro
     if (kWeightsFirst && work == first) {
       ahead = block.blocks < Tile::kStages ? block.blocks : Tile::kStages;
       for (int i = 0; i < ahead; ++i) copy_b(memory, i, product.map_b, place_b, block, i);
-      dependency_wait();
+      wait_for_results();
     }
     LATHE_NO_UNROLL
     for (int i = 0; i < block.blocks; ++i) {
@@ -168,6 +169,7 @@ LATHE_DEVICE void produce(const PipelineMemory<Tile>& memory, const Product& pro
       slot.next();
     }
   }
+  let_next_begin();
 }
 
 // A warp has read a slot: in all blocks that bring parts of it.
@@ -338,7 +340,7 @@ LATHE_DEVICE void run_pipeline(const Product& product, char* shared, const Finis
   init_barriers(memory);
   if (warp() < Tile::kConsumers) {
     if constexpr (Tile::kGroups == 2) take_registers<232>();
-    dependency_wait();
+    wait_for_results();
     if constexpr (kPromotes<typename Tile::Element>) {
       PromotedTiles<Tile, Product, Finish, Begin> tiles{memory, product, finish, begin, warp() / 4};
       if constexpr (kAhead)
@@ -353,7 +355,7 @@ LATHE_DEVICE void run_pipeline(const Product& product, char* shared, const Finis
     if (warp() == Tile::kConsumers && lane() == 0)
       produce<kWeightsFirst>(memory, product);
     else
-      dependency_wait();
+      wait_for_results();
     warp_barrier();
   }
   if constexpr (Tile::kPeers > 1) {  // whose parts may still be on their way to the others

@@ -5,6 +5,13 @@
 #include "kernels/cuda/gemm/prologue_tactic.h"
 
 namespace lathe::cuda::gemm {
+namespace {
+
+// Of so many rows by weights at most reading the weights takes the time: memory brings one while 150 products are
+// summed up.
+constexpr int64_t kStreamingRows = 64;
+
+}  // namespace
 
 std::optional<std::string> describe_product(const Problem& problem, Product& out) {
   const Features supported{
@@ -24,6 +31,7 @@ std::optional<std::string> describe_product(const Problem& problem, Product& out
 Ending ending_of(const Product& p, DType dtype) {
   Ending ending{p.problem, dtype, p.problem.outputs[0].rank() - 1, p.m, p.n, volume(p.batch), {}};
   ending.weights_first = p.weights;
+  if (p.weights && extent_of(p.problem, p).m <= kStreamingRows) ending.next_begins = "kAtOnce";
   ending.column_dims = p.column_dims();
   if (p.normalization) ending.normalization = &*p.normalization;
   return ending;

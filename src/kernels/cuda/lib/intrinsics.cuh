@@ -95,18 +95,16 @@ LATHE_DEVICE float load_coherent(const float* global) {
   return value;
 }
 LATHE_DEVICE void memory_fence() { __threadfence(); }
-// Programmatic dependent launch. The next launch may begin once every block has come here, even before the launches
-// before this one are done, so that it is in place, and has read its weights, when this one ends: it waits for this one
-// likewise, and so for all before it. Its blocks take only the room that is left, for all of this launch are in place
-// by then. Kernels that load before they wait say so before they load, which may take long while memory is busy.
+// Programmatic dependent launch. The next launch may begin once every block has come here or has ended, to be in place,
+// and have read its weights, when this one ends: it waits for this one as this one for those before. Its blocks take
+// only the room that is left, and crowd on some multiprocessors where that is little.
 LATHE_DEVICE void let_next_begin() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;");
 #endif
 }
 // Waits until the launches before this one are done and their results can be seen.
-LATHE_DEVICE void dependency_wait() {
-  let_next_begin();
+LATHE_DEVICE void wait_for_results() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
@@ -388,3 +386,15 @@ LATHE_DEVICE void prefetch_line(const void* global) { asm volatile("prefetch.glo
 
 LATHE_DEVICE int lane() { return thread_x() & 31; }
 LATHE_DEVICE int warp() { return thread_x() >> 5; }
+
+// Of half of the multiprocessors: what comes next finds room beside them, one block on each.
+LATHE_DEVICE bool has_few_blocks() { return static_cast<long>(grid_x()) * grid_y() * grid_z() <= 64; }
+
+// What a kernel calls before it reads or writes a tensor, unless it says by itself when the next launch may begin. One
+// of few blocks lets it begin at once, so that the weights behind a chain of short launches come while those run;
+// others when they run themselves, so that no more than one launch is ahead of them.
+LATHE_DEVICE void dependency_wait() {
+  if (has_few_blocks()) let_next_begin();
+  wait_for_results();
+  if (!has_few_blocks()) let_next_begin();
+}
