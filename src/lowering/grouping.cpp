@@ -65,7 +65,7 @@ class Grouper {
         fuse_(options.fuse),
         prologues_(options.fuse && options.traits.fuses_prologues),
         movement_(options.fuse && options.traits.fuses_movement),
-        most_normalized_(options.fuse ? options.traits.most_normalized_rows : 0),
+        most_rows_normalized_(options.fuse ? options.traits.most_rows_normalized_as_read : 0),
         narrow_types_(options.traits.fuses_narrow_types),
         integer_products_(options.traits.arithmetic.weighted_products),
         arithmetic_(options.traits.arithmetic),
@@ -79,7 +79,7 @@ class Grouper {
     join_levels();
     if (movement_) join_movement();
     if (movement_ && prologues_) join_updates();
-    if (most_normalized_ > 0) join_normalizations();
+    if (most_rows_normalized_ > 0) join_normalizations();
     for (auto it = graph_.nodes().rbegin(); it != graph_.nodes().rend(); ++it)
       if (starts_expression(**it) && !owner_.contains(it->get())) take_expression(it->get());
     if (prologues_) join_prologues();
@@ -272,7 +272,7 @@ class Grouper {
     for (size_t i = 0; i < regions_.size(); ++i) {
       const Node* root = regions_[i].root;
       if (!root || refused_.has_producer(*root, 0)) continue;
-      const std::optional<Region> before = normalization_before(*root, order_, most_normalized_, costs_);
+      const std::optional<Region> before = normalization_before(*root, order_, most_rows_normalized_, costs_);
       const auto owner = before ? owner_.find(before->root) : owner_.end();
       if (owner == owner_.end() || regions_[owner->second].nodes.size() > 1) continue;
       regions_[owner->second] = {};
@@ -355,7 +355,7 @@ class Grouper {
   const MayJoin may_join_ = [this](const Node& node) { return may_join(node); };
   const BackendTraits traits_;
   bool fuse_, prologues_, movement_;
-  int64_t most_normalized_;
+  int64_t most_rows_normalized_;
   bool narrow_types_, integer_products_;
   const Arithmetic arithmetic_;
   CostModel& costs_;

@@ -7,14 +7,11 @@ namespace {
 using ir::Node;
 using ir::Value;
 
-// Fewer rows are multiplied by kernels that keep no sums. Of more, tiles fill a device without splits, and sums in f32
-// are more bytes than results in 16 bits.
-bool are_some(const Shape& dims, const NodeOrder& order, int64_t few) {
-  constexpr int64_t kMostRows = 512;
+bool has_rows(const Shape& dims, const NodeOrder& order, const RowCounts& counts) {
   Expr rows = 1;
   for (size_t d = 0; d + 1 < dims.size(); ++d) rows *= dims[d];
   const Range range = rows.range(order.symbols);
-  return range.min > few && range.max <= kMostRows;
+  return range.min >= counts.least && range.max <= counts.most;
 }
 
 // Of rows along the last dimension, by constant vectors of their type; nullptr = it normalises otherwise.
@@ -36,7 +33,7 @@ const Node* row_normalization(const Value& rows) {
 }
 
 // What normalises the result of a product that may do so itself.
-const Node* normalization_behind(const Region& region, const NodeOrder& order, int64_t few) {
+const Node* normalization_behind(const Region& region, const NodeOrder& order, const RowCounts& counts) {
   if (region.kind != RegionKind::kernel || !region.root->is(OpKind::matmul) || !region.root->input(1)->content())
     return nullptr;
   if (region.expression.normalization || region.pairs || !region.boxes.empty() || region.moves_elements() ||
@@ -46,7 +43,7 @@ const Node* normalization_behind(const Region& region, const NodeOrder& order, i
   const bool is_half = result.dtype() == DType::f16 || result.dtype() == DType::bf16;
   const auto is_factor = [&](size_t i) { return region.root->input(i)->dtype() == result.dtype(); };
   if (!is_half || !is_factor(0) || !is_factor(1) || region.producer_of(1) || result.shape().size() < 2) return nullptr;
-  return are_some(result.shape(), order, few) ? row_normalization(result) : nullptr;
+  return has_rows(result.shape(), order, counts) ? row_normalization(result) : nullptr;
 }
 
 void join(const Region& product, Region& normalization) {
@@ -66,13 +63,13 @@ void join(const Region& product, Region& normalization) {
 
 std::vector<Region> with_normalized_results(std::vector<Region> regions, const NodeOrder& order,
                                             const GroupingOptions& options, const RefusedFusions& refused) {
-  if (!options.fuse || options.traits.most_normalized_rows == 0) return regions;
+  if (!options.fuse || options.traits.rows_normalized_as_written.most == 0) return regions;
   std::unordered_map<const Node*, size_t> alone;  // regions by their only nodes
   for (size_t i = 0; i < regions.size(); ++i)
     if (regions[i].nodes.size() == 1) alone.emplace(regions[i].root, i);
   for (Region& region : regions) {
     if (!region.root) continue;
-    const Node* node = normalization_behind(region, order, options.traits.most_normalized_rows);
+    const Node* node = normalization_behind(region, order, options.traits.rows_normalized_as_written);
     const auto found = node && !refused.stands_alone(*node) ? alone.find(node) : alone.end();
     if (found == alone.end()) continue;
     join(region, regions[found->second]);

@@ -7,8 +7,8 @@
 namespace lathe {
 
 // Makes a product of some hundred rows and the normalisation that alone reads its result one region, where the
-// backend's kernels normalise rows at all (BackendTraits::most_normalized_rows, which are few). Sums of such products
-// are kept by splits of K, and another launch, which has whole rows, adds them up.
+// backend's kernels do that (BackendTraits::rows_normalized_as_written). Sums of such products are kept by splits of K,
+// and another launch, which has whole rows, adds them up.
 std::vector<Region> with_normalized_results(std::vector<Region> regions, const NodeOrder& order,
                                             const GroupingOptions& options, const RefusedFusions& refused);
 

@@ -10,6 +10,11 @@
 
 namespace lathe {
 
+// Those of so many rows; none.
+struct RowCounts {
+  int64_t least = 1, most = 0;
+};
+
 struct BackendTraits {
   Arithmetic arithmetic = {};
   bool fuses_narrow_types = false;   // f16, bf16 and small integers are operands and results of regions, as f32 is
@@ -21,9 +26,10 @@ struct BackendTraits {
   // Images of fewer channels are copied with pixels that have room for so many, which kernels read at once; 0 = read as
   // they come.
   int64_t least_pixel = 0;
-  // Products of floats of 16 bits by constant weights normalise their rows as they read them, of so many at most where
-  // that costs less than writing them.
-  int64_t most_normalized_rows = 0;
+  // Of products of floats of 16 bits by constant weights: at most so many rows are normalised as they are read, where
+  // that costs less than writing them, and so many rows of results as they are written.
+  int64_t most_rows_normalized_as_read = 0;
+  RowCounts rows_normalized_as_written = {};
   // Ops whose kernels also write what is computed of their result and of constants, where others read that result, too.
   // Where there are such ops, expressions do so as well.
   std::span<const OpKind> further_results = {};

@@ -137,8 +137,8 @@ std::optional<std::string> unsupported_feature(const Problem& problem, const Fea
       return fmt::format("elements of {}, which no kernel computes with", name_of(tensor->dtype));
   if (problem.pairs && !supported.pairs) return "columns that are finished in pairs";
   const bool has_further = problem.attributes && problem.program.outputs.size() > 1;
-  if (has_further && !supported.further_results) return "further results of its program";
-  if (problem.outputs.size() > 1 && !has_further && !supported.several_results) return "several results";
+  if (has_further && !supported.further_program_results) return "further results of its program";
+  if (problem.outputs.size() > 1 && !has_further && !supported.further_results) return "further results";
   if (problem.attributes && !problem.outputs[0].reassociation.empty() && !supported.reassociated_result)
     return "a result in another order";
   for (size_t i = 0; i < problem.inputs.size(); ++i) {

@@ -117,19 +117,19 @@ struct Problem {
 // What a problem may need beyond dense tensors and a program behind the op. A tactic names the features that it
 // supports, and unsupported_feature() gives the refusal of a problem that needs another. Sets have bit i for input i.
 struct Features {
-  bool several_results = false;
-  bool further_results = false;      // of the program behind an op
-  bool reassociated_result = false;  // Operand::reassociation
-  bool pairs = false;                // Problem::pairs
-  bool fill = false;                 // Operand::padding, of the program's operands
-  bool mixed_factors = false;        // of a product: of two types, as u8 and i8
-  uint32_t permuted_inputs = 0;      // in another order, each dimension still at one stride
-  uint32_t reassociated_inputs = 0;  // in another order, with dimensions of several axes
-  uint32_t prologues = 0;            // Operand::program
-  uint32_t pages = 0;                // Operand::pages
-  bool float8 = false;               // is_factor_float8(), of factors, of what programs read and of results
-  bool packed_weights = false;       // of a product: Operand::is_scaled_by_blocks(), its second factor
-  bool normalized_rows = false;      // of a product: Operand::normalization
+  bool further_results = false;          // beyond the first, of the op, or of a program without one
+  bool further_program_results = false;  // of the program behind an op
+  bool reassociated_result = false;      // Operand::reassociation
+  bool pairs = false;                    // Problem::pairs
+  bool fill = false;                     // Operand::padding, of the program's operands
+  bool mixed_factors = false;            // of a product: of two types, as u8 and i8
+  uint32_t permuted_inputs = 0;          // in another order, each dimension still at one stride
+  uint32_t reassociated_inputs = 0;      // in another order, with dimensions of several axes
+  uint32_t prologues = 0;                // Operand::program
+  uint32_t pages = 0;                    // Operand::pages
+  bool float8 = false;                   // is_factor_float8(), of factors, of what programs read and of results
+  bool packed_weights = false;           // of a product: Operand::is_scaled_by_blocks(), its second factor
+  bool normalized_rows = false;          // of a product: Operand::normalization
 };
 std::optional<std::string> unsupported_feature(const Problem& problem, const Features& supported);
 

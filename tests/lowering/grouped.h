@@ -23,7 +23,8 @@ inline std::vector<std::string> grouped(const std::string& body, bool prologues 
                                              {.fuses_narrow_types = true,
                                              .fuses_prologues = prologues,
                                              .fuses_movement = prologues,
-                                             .most_normalized_rows = 16,
+                                             .most_rows_normalized_as_read = 16,
+                                             .rows_normalized_as_written = {17, 512},
                                              .further_results = kFurtherResults}},
                                             costs)) {
     std::string line;

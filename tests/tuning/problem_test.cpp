@@ -42,13 +42,13 @@ TEST(UnsupportedFeature, FurtherResultsOfAProgram) {
   Problem problem = computed(rows, {});
   problem.inputs[0].program = {};
   problem.outputs.push_back(problem.outputs[0]);
-  EXPECT_TRUE(unsupported_feature(problem, {.further_results = true})) << "it is the op that has them";
-  EXPECT_FALSE(unsupported_feature(problem, {.several_results = true}));
-  problem.program = {1, {}, {0, 0}};
+  EXPECT_TRUE(unsupported_feature(problem, {.further_program_results = true})) << "it is the op that has them";
   EXPECT_FALSE(unsupported_feature(problem, {.further_results = true}));
-  EXPECT_TRUE(unsupported_feature(problem, {.several_results = true}));
+  problem.program = {1, {}, {0, 0}};
+  EXPECT_FALSE(unsupported_feature(problem, {.further_program_results = true}));
+  EXPECT_TRUE(unsupported_feature(problem, {.further_results = true}));
   problem.attributes = nullptr;  // an expression
-  EXPECT_FALSE(unsupported_feature(problem, {.several_results = true}));
+  EXPECT_FALSE(unsupported_feature(problem, {.further_results = true}));
 }
 
 // Timings of one are not those of the other.

@@ -16,7 +16,10 @@ inline constexpr BackendTraits kTraits = {
     .fuses_gathers = true,
     .narrows_precision = true,
     .least_pixel = 4,
-    .most_normalized_rows = 16,
+    .most_rows_normalized_as_read = 16,
+    // Fewer rows are multiplied by kernels that keep no sums. Of more, tiles fill a device without splits, and sums in
+    // f32 are more bytes than results in 16 bits.
+    .rows_normalized_as_written = {.least = 17, .most = 512},
     .further_results = kFurtherResults};
 
 }  // namespace lathe::cuda

@@ -2,6 +2,8 @@
 // Products whose panels the copy engine brings: every tile, and all that may surround it.
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "fixtures/ask_tactic.h"
 #include "kernels/cuda/convolution_problem.h"
 #include "kernels/cuda/emulated_device.h"
@@ -109,6 +111,22 @@ TEST_F(GemmPipeline, EitherMajorOrder) {
       for (const Config& config : pipelines(DType::f16, a ? Major::mn : Major::k, b ? Major::mn : Major::k))
         check(problem, config, exact(problem));
     }
+}
+
+// Rings that hold all of K, and such as it goes round once more, or has fewer panels than.
+TEST_F(GemmPipeline, RingsOfManyStages) {
+  MatmulAttrs attrs;
+  attrs.transpose_b = true;
+  std::set<int64_t> depths;
+  for (const Config& config : pipelines(DType::f16, Major::k, Major::k)) {
+    const auto& tile = config.as<TileShape>();
+    if (tile.stages <= 8 || !depths.insert(tile.stages).second) continue;
+    for (const int64_t k : {tile.stages * tile.k, tile.stages * tile.k + 8, tile.stages * tile.k - 8, 3 * tile.k}) {
+      const Problem problem = product(attrs, DType::f16, 72, 72, k);
+      check(problem, config, exact(problem));
+    }
+  }
+  EXPECT_GE(depths.size(), 2u);
 }
 
 TEST_F(GemmPipeline, SplitsAddUp) {

@@ -61,7 +61,7 @@ TEST_F(Normalizations, WhatIsRefused) {
   const LayerNormalizationAttrs layer;
   const Operand y = operand(DType::f32, {2, 3});
   EXPECT_EQ(refusal_of(normalization_tactic(), op_problem(layer, {y, operand(DType::f32, {3})}, {y, y})),
-            "several results");
+            "further results");
 }
 
 TEST_F(Normalizations, GroupsThatAreRefused) {

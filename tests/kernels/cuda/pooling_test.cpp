@@ -46,7 +46,7 @@ TEST_F(Poolings, WhatIsRefused) {
   const PoolingAttrs attrs = attributes(PoolingOp::max, {2, 2}, {2, 2}, {0, 0});
   const Operand x = operand(DType::f64, {1, 1, 4, 4}), y = operand(DType::f64, {1, 1, 2, 2});
   EXPECT_EQ(refusal_of(pooling_tactic(), op_problem(attrs, {x}, {y})), "floats do not hold f64");
-  EXPECT_EQ(refusal_of(pooling_tactic(), op_problem(attrs, {x}, {y, y})), "several results");
+  EXPECT_EQ(refusal_of(pooling_tactic(), op_problem(attrs, {x}, {y, y})), "further results");
   EXPECT_EQ(refusal_of(reduce_tactic(), op_problem(attrs, {x}, {y})), "not a reduction");
 }
 

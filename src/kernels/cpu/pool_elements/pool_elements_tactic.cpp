@@ -18,7 +18,7 @@ static_assert(static_cast<int>(PoolKind::norm) == static_cast<int>(PoolingOp::lp
 
 Matched match_pool_elements(const Problem& problem) {
   if (!problem.is(OpKind::pooling)) return refuse("not a pooling");
-  if (auto reason = unsupported_feature(problem, {.several_results = true})) return refuse(*std::move(reason));
+  if (auto reason = unsupported_feature(problem, {.further_results = true})) return refuse(*std::move(reason));
   if (auto reason = refuse_epilogue(problem)) return refuse(*std::move(reason));
   const auto& attrs = problem.attrs<PoolingAttrs>();
   PoolElementsParams params;

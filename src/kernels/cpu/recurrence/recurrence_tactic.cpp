@@ -37,7 +37,7 @@ Result<Emission> emit(const Problem& problem) {
 
 Matched match_recurrence(const Problem& problem) {
   if (!problem.is(OpKind::recurrence)) return refuse("not a recurrence");
-  if (auto reason = unsupported_feature(problem, {.several_results = true})) return refuse(*std::move(reason));
+  if (auto reason = unsupported_feature(problem, {.further_results = true})) return refuse(*std::move(reason));
   if (auto reason = refuse_epilogue(problem)) return refuse(*std::move(reason));
   for (const auto* list : {&problem.inputs, &problem.outputs})
     for (const Operand& operand : *list)

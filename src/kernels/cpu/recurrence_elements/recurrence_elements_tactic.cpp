@@ -7,7 +7,7 @@ namespace lathe::cpu {
 
 Matched match_recurrence_elements(const Problem& problem) {
   if (!problem.is(OpKind::recurrence)) return refuse("not a recurrence");
-  if (auto reason = unsupported_feature(problem, {.several_results = true})) return refuse(*std::move(reason));
+  if (auto reason = unsupported_feature(problem, {.further_results = true})) return refuse(*std::move(reason));
   if (auto reason = refuse_epilogue(problem)) return refuse(*std::move(reason));
   const DType type = problem.inputs[0].dtype;
   if (type != DType::f32 && type != DType::f64)

@@ -74,10 +74,10 @@ double predicted_us(const Problem& problem, const Emission& emission) {
 }  // namespace
 
 Matched match_generic(const Problem& problem) {
-  if (auto reason = unsupported_feature(problem, {.several_results = true, .fill = true, .mixed_factors = true}))
+  if (auto reason = unsupported_feature(problem, {.further_results = true, .fill = true, .mixed_factors = true}))
     return refuse(*std::move(reason));
   // A step for each by a better kernel takes less time than both here.
-  if (!problem.attributes && problem.program.outputs.size() > 1) return refuse("several results of an expression");
+  if (!problem.attributes && problem.program.outputs.size() > 1) return refuse("further results of an expression");
   Result<Emission> emission = emit_op(problem);
   if (!emission) return refuse(emission.error().message);
   const double us = predicted_us(problem, *emission);

@@ -96,7 +96,7 @@ Matched match_group_normalization(const Problem& problem) {
   constexpr int64_t kMostAcross = 512;
   std::optional<RowNormalization> rows = row_normalization(problem);
   if (!rows || rows->groups == 0) return refuse("not a group normalization");
-  if (auto reason = refuse_row_problem(problem, {.further_results = true})) return refuse(*std::move(reason));
+  if (auto reason = refuse_row_problem(problem, {.further_program_results = true})) return refuse(*std::move(reason));
   if (auto reason = refuse_types(problem)) return refuse(*std::move(reason));
   const std::optional<int64_t> channels = problem.inputs[0].dims[1].as_constant();
   if (!channels || *channels == 0) return refuse("channels whose number is not known");

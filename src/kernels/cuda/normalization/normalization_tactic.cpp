@@ -47,7 +47,7 @@ RowStatistic statistic_of(const RowNormalization& rows) {
 Matched match_normalization(const Problem& problem) {
   const std::optional<RowNormalization> rows = row_normalization(problem);
   if (!rows && !problem.is(OpKind::lp_normalization)) return refuse("not a normalization");
-  if (auto reason = refuse_row_problem(problem, {.further_results = true})) return refuse(*std::move(reason));
+  if (auto reason = refuse_row_problem(problem, {.further_program_results = true})) return refuse(*std::move(reason));
   if (auto reason = refuse_types(problem)) return refuse(*std::move(reason));
   return match_rows(problem, rows ? normalization_of(problem, *rows) : p_norm_of(problem));
 }

@@ -174,7 +174,7 @@ class PointwiseMatch final : public Match {
 
 Matched match_pointwise(const Problem& problem) {
   if (problem.attributes) return refuse("not a pointwise expression");
-  if (auto reason = unsupported_feature(problem, {.several_results = true, .fill = true, .float8 = true}))
+  if (auto reason = unsupported_feature(problem, {.further_results = true, .fill = true, .float8 = true}))
     return refuse(*std::move(reason));
   for (const Operand& operand : problem.operands)
     if (!is_exact_in_f32(operand.dtype))
@@ -186,7 +186,7 @@ Matched match_pointwise(const Problem& problem) {
       return refuse(fmt::format("{} is no result of f32 arithmetic", name_of(output.dtype)));
   }
   auto match = std::make_unique<PointwiseMatch>(problem);
-  if (problem.outputs.size() > 1 && match->crosses()) return refuse("several results, of operands in another order");
+  if (problem.outputs.size() > 1 && match->crosses()) return refuse("further results, of operands in another order");
   return match;
 }
 

@@ -188,7 +188,7 @@ Result<Emission> emit(const Problem& problem, const std::vector<Cut>&, const Con
 
 Matched match_recurrence(const Problem& problem) {
   if (!problem.is(OpKind::recurrence)) return refuse("not a recurrence");
-  if (auto reason = unsupported_feature(problem, {.several_results = true})) return refuse(*std::move(reason));
+  if (auto reason = unsupported_feature(problem, {.further_results = true})) return refuse(*std::move(reason));
   if (!problem.program.is_identity()) return refuse("this kernel has no epilogue");
   const DType dtype = problem.inputs[kX].dtype;
   if (!is_short_float(dtype)) return refuse(fmt::format("its input is {}", name_of(dtype)));

@@ -8,7 +8,7 @@ namespace lathe::cuda {
 
 Matched match_softmax(const Problem& problem) {
   if (!problem.is(OpKind::softmax)) return refuse("not a softmax");
-  if (auto reason = refuse_row_problem(problem, {.further_results = true})) return refuse(*std::move(reason));
+  if (auto reason = refuse_row_problem(problem, {.further_program_results = true})) return refuse(*std::move(reason));
   if (auto reason = refuse_types(problem)) return refuse(*std::move(reason));
   const auto& attrs = problem.attrs<SoftmaxAttrs>();
   const RowStatistic statistic{attrs.log ? "Exponentials<true>" : "Exponentials<false>", "", 8};

@@ -184,7 +184,7 @@ Result<Emission> emit(const Problem&, const Best& best, const Config& config) {
 
 Matched match_topk(const Problem& problem) {
   if (!problem.is(OpKind::topk)) return refuse("not a choice of the best");
-  if (auto reason = unsupported_feature(problem, {.several_results = true})) return refuse(*std::move(reason));
+  if (auto reason = unsupported_feature(problem, {.further_results = true})) return refuse(*std::move(reason));
   const DType dtype = problem.inputs[0].dtype;
   if (size_of(dtype) > 4) return refuse(fmt::format("its input is {}", name_of(dtype)));
   if (!problem.program.is_identity()) return refuse("this kernel has no epilogue");
