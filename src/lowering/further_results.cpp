@@ -5,6 +5,8 @@
 #include <span>
 #include <unordered_map>
 
+#include "lowering/program_builder.h"
+
 namespace lathe {
 namespace {
 
@@ -69,6 +71,7 @@ std::optional<Region> joined(const Region& region, const Region& expression) {
   const std::optional<size_t> from = operand_from(region, expression.expression);
   if (!from || expression.expression.space.indices() != region.expression.space.indices()) return std::nullopt;
   Region both = region;
+  if (!round_result(both.expression.program, result)) return std::nullopt;
   append(expression.expression, *from, both.expression);
   if (!validate(both.expression.program)) return std::nullopt;
   both.nodes.insert(both.nodes.end(), expression.nodes.begin(), expression.nodes.end());

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lowering/normalized_results.h"
 
+#include "lowering/program_builder.h"
+
 namespace lathe {
 namespace {
 
@@ -46,8 +48,9 @@ const Node* normalization_behind(const Region& region, const NodeOrder& order, c
   return has_rows(result.shape(), order, counts) ? row_normalization(result) : nullptr;
 }
 
-void join(const Region& product, Region& normalization) {
+bool join(const Region& product, Region& normalization) {
   Region joined = product;
+  if (!round_result(joined.expression.program, *product.result())) return false;
   const Node* node = normalization.root;
   joined.nodes.push_back(normalization.root);
   joined.outputs = normalization.outputs;
@@ -57,6 +60,7 @@ void join(const Region& product, Region& normalization) {
     joined.expression.reads.push_back({{Shape{product.written.index.back()}, {}}, {}});
   }
   normalization = std::move(joined);
+  return true;
 }
 
 }  // namespace
@@ -71,9 +75,7 @@ std::vector<Region> with_normalized_results(std::vector<Region> regions, const N
     if (!region.root) continue;
     const Node* node = normalization_behind(region, order, options.traits.rows_normalized_as_written);
     const auto found = node && !refused.stands_alone(*node) ? alone.find(node) : alone.end();
-    if (found == alone.end()) continue;
-    join(region, regions[found->second]);
-    region = {};
+    if (found != alone.end() && join(region, regions[found->second])) region = {};
   }
   std::erase_if(regions, [](const Region& region) { return region.nodes.empty(); });
   return regions;

@@ -202,7 +202,7 @@ bool pays_to_recompute(const Region& region, CostModel& costs) {
 }
 
 std::optional<Expression> prologue_for(const Region& region, const Node& reader, size_t input) {
-  const Value* result = region.result();
+  Value* result = region.outputs[0];
   if (!times_read(reader, input) || !is_floating(result->dtype())) return std::nullopt;
   const std::vector<Value*>& operands = region.expression.operands;
   const auto found = std::ranges::find_if(operands, [&](const Value* operand) {
@@ -214,6 +214,7 @@ std::optional<Expression> prologue_for(const Region& region, const Node& reader,
   ProgramBuilder program(source);
   for (const Node* node : region.nodes)
     if (!program.add(*node, index)) return std::nullopt;
+  program.round(result);
   std::optional<Expression> producer = program.finish(result, region.expression.space);
   if (!producer) return std::nullopt;
   producer->operands.insert(producer->operands.begin(), source);

@@ -35,6 +35,12 @@ std::optional<float> number(const ir::Value* value) {
   return static_cast<float>(tensor->at_double(0));
 }
 
+// Of a cast whose operand is rounded as it is read: f32 does not hold every i32, and what it has instead may have
+// another neighbour in bf16.
+bool rounds_twice(const ir::Node& cast) {
+  return cast.input(0)->dtype() == DType::i32 && cast.output()->dtype() == DType::bf16;
+}
+
 }  // namespace
 
 std::optional<DType> storage_type_of(const ir::Node& node) {
@@ -71,10 +77,31 @@ bool is_programmable(const ir::Node& node, bool narrow_types) {
                             (zero_point->constant() && zero_point->dtype() == DType::i32);
     if (node.is(OpKind::quantize)) return is_float(x) && is_float(scale);
     if (node.is(OpKind::dequantize)) return is_level(x) && small_zero && is_float(scale) && is_float(node.output());
-    if (node.is(OpKind::cast)) return (is_float(x) || is_level(x)) && is_float(node.output());
+    if (node.is(OpKind::cast)) return (is_float(x) || is_level(x)) && is_float(node.output()) && !rounds_twice(node);
   }
   return opcode_of(node) && is_float(node.output()) &&
          std::all_of(node.inputs().begin(), node.inputs().end(), is_float);
+}
+
+std::optional<Opcode> rounding_of(const ir::Value& value) {
+  const ir::Node* cast = value.producer();
+  while (cast && permutes_elements(*cast) && cast->input(0)->dtype() == value.dtype())
+    cast = cast->input(0)->producer();
+  if (!cast || !cast->is(OpKind::cast)) return std::nullopt;
+  const DType from = cast->input(0)->dtype(), to = value.dtype();
+  // Both types hold all numbers of 8 bits.
+  if ((to != DType::f16 && to != DType::bf16) || from == to || size_of(from) == 1) return std::nullopt;
+  return to == DType::f16 ? Opcode::round_f16 : Opcode::round_bf16;
+}
+
+bool round_result(Program& program, const ir::Value& value) {
+  const std::optional<Opcode> rounding = rounding_of(value);
+  const size_t inputs = program.num_inputs, result = program.outputs[0];
+  if (!rounding || (result >= inputs && program.code[result - inputs].op == *rounding)) return true;
+  if (program.code.size() == kMaxProgramCode) return false;
+  program.code.push_back({*rounding, {program.outputs[0]}, {}});
+  program.outputs[0] = static_cast<uint16_t>(inputs + program.code.size() - 1);
+  return true;
 }
 
 ProgramBuilder::ProgramBuilder(const ir::Value* accumulator) : accumulators_(accumulator ? 1 : 0) {
@@ -87,7 +114,8 @@ ProgramBuilder::ProgramBuilder(const ir::Value* first, const ir::Value* second) 
 }
 
 bool ProgramBuilder::room(size_t operands, size_t code) const {
-  return operands_.size() + accumulators_ + operands <= kMaxProgramInputs && code_.size() + code <= kMaxProgramCode;
+  return operands_.size() + accumulators_ + operands <= kMaxProgramInputs &&
+         code_.size() + unrounded_.size() + code <= kMaxProgramCode;
 }
 
 int ProgramBuilder::operand(ir::Value* value) {
@@ -96,10 +124,25 @@ int ProgramBuilder::operand(ir::Value* value) {
 }
 
 int ProgramBuilder::source(ir::Value* value) {
+  if (const auto rounding = unrounded_.find(value); rounding != unrounded_.end()) {
+    sources_[value] = push(rounding->second, {sources_.at(value)});
+    unrounded_.erase(rounding);
+  }
   const auto it = sources_.find(value);
   if (it != sources_.end()) return it->second;
   const std::optional<float> x = number(value);
   return sources_[value] = x ? push(Opcode::constant, {}, *x) : operand(value);
+}
+
+void ProgramBuilder::alias(const ir::Value* value, const ir::Value* of) {
+  sources_[value] = sources_.at(of);
+  if (const auto rounding = unrounded_.find(of); rounding != unrounded_.end())
+    unrounded_.emplace(value, rounding->second);
+}
+
+void ProgramBuilder::forget(const ir::Value* value) {
+  sources_.erase(value);
+  unrounded_.erase(value);
 }
 
 int ProgramBuilder::push(Opcode op, std::vector<int> sources, float x, float y) {
@@ -175,12 +218,14 @@ bool ProgramBuilder::add_code(const ir::Node& node) {
 bool ProgramBuilder::add(const ir::Node& node, const Shape& index) {
   for (const ir::Value* input : node.inputs()) {  // what is read at another index is an operand of its own
     const auto before = last_indices_.find(input);
-    if (before != last_indices_.end() && before->second != index) sources_.erase(input);
+    if (before != last_indices_.end() && before->second != index) forget(input);
   }
   int result = 0;
   if (node.is(OpKind::cast)) {
-    if (!room(1, 1)) return false;
+    if (!room(1, 2)) return false;  // a constant, and the rounding of the result
     result = source(node.input(0));
+    if (const std::optional<Opcode> rounding = rounding_of(*node.output()))
+      unrounded_.emplace(node.output(), *rounding);
   } else {
     if (!add_code(node)) return false;
     result = last();

@@ -3,8 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <limits>
+
+#include "base/dtype.h"
 
 namespace lathe {
 namespace {
@@ -43,6 +46,22 @@ TEST(Program, EveryInstructionRoundTripsThroughText) {
   }
 }
 
+// Of every exponent, in the middle between two numbers and beside it.
+TEST(Program, RoundsAsTypesDo) {
+  for (uint32_t high = 0; high < 0x10000; high += 7)
+    for (const uint32_t low : {0u, 0x7fffu, 0x8000u, 0x8001u, 0xfffu, 0x1000u, 0x1001u, 0xf000u}) {
+      const auto x = std::bit_cast<float>(high << 16 | low);
+      const auto f16 = static_cast<float>(Half(x)), bf16 = static_cast<float>(BFloat16(x));
+      const float rounded[] = {run("in=1; r1=round_f16 r0; out r1", {x}), run("in=1; r1=round_bf16 r0; out r1", {x})};
+      if (std::isnan(x)) {
+        EXPECT_TRUE(std::isnan(rounded[0]) && std::isnan(rounded[1]));
+        continue;
+      }
+      ASSERT_EQ(std::bit_cast<uint32_t>(rounded[0]), std::bit_cast<uint32_t>(f16)) << x;
+      ASSERT_EQ(std::bit_cast<uint32_t>(rounded[1]), std::bit_cast<uint32_t>(bf16)) << x;
+    }
+}
+
 // Plans hold the numbers.
 TEST(Program, NumbersStay) {
   EXPECT_EQ(opcode_info(0), nullptr);
@@ -52,6 +71,8 @@ TEST(Program, NumbersStay) {
                                                                                   {2, "add"},
                                                                                   {10, "affine"},
                                                                                   {13, "select"},
+                                                                                  {38, "round_f16"},
+                                                                                  {39, "round_bf16"},
                                                                                   {24, "exp"},
                                                                                   {40, "relu"},
                                                                                   {41, "clip"},

@@ -48,6 +48,21 @@ TEST(FurtherResults, SeveralOfOneResult) {
                    "r3=clip r2 0 255; r4=relu r0; out r0 r3 r4"}));
 }
 
+// Of a cast, as it is rounded, once for all that follows.
+TEST(FurtherResults, BehindACast) {
+  EXPECT_EQ(grouped(R"(
+    input %x: f32[4, 64]
+    %a = unary{op=neg}(%x)
+    %c = cast{to=f16}(%a)
+    %y = activation{op=relu}(%c)
+    %z = unary{op=abs}(%c)
+    output %c
+    output %y
+    output %z)"),
+            Lines({"unary cast activation unary: in=1; r1=neg r0; r2=round_f16 r1; r3=relu r2; r4=abs r2; "
+                   "out r2 r3 r4"}));
+}
+
 // What comes behind a sum, too.
 TEST(FurtherResults, LevelsOfASum) {
   EXPECT_EQ(grouped(R"(

@@ -29,6 +29,22 @@ TEST(Grouping, SquaresAndCasts) {
             Lines({"0[in=1; r1=mul r0 r0; out r1] reduce"}));
 }
 
+// What is stored is rounded so; a cast rounds what another instruction, or a kernel's register, is to have.
+TEST(Grouping, CastsRoundWhatIsReadOn) {
+  const auto body = [](const std::string& casts) {
+    return "    input %x: f32[4, 64]\n    input %h: f16[4, 64]\n    input %i: i8[4, 64]\n" + casts +
+           "\n    %z = softmax{axis=1}(%y)\n    output %z";
+  };
+  EXPECT_EQ(grouped(body("    %y = cast{to=f16}(%x)")), Lines({"0[in=1; r1=round_f16 r0; out r1] softmax"}));
+  EXPECT_EQ(grouped(body("    %c = cast{to=bf16}(%h)\n    %y = cast{to=f32}(%c)")),
+            Lines({"0[in=1; r1=round_bf16 r0; out r1] softmax"}));
+  EXPECT_EQ(grouped(body("    %c = cast{to=f16}(%i)\n    %y = cast{to=f32}(%c)")),
+            Lines({"0[in=1; out r0] softmax"}));  // f16 has all of i8
+  EXPECT_EQ(grouped(body("    %a = activation{op=relu}(%x)\n    %c = cast{to=f16}(%a)\n    %d = cast{to=bf16}(%c)\n"
+                         "    %y = cast{to=f32}(%d)")),
+            Lines({"0[in=1; r1=relu r0; r2=round_f16 r1; r3=round_bf16 r2; out r3] softmax"}));
+}
+
 TEST(Grouping, IntegersAreDequantizedBeforeGlobalPooling) {
   EXPECT_EQ(grouped(R"(
     input %x: i8[2, 8, 5, 5]

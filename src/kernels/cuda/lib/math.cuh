@@ -81,6 +81,8 @@ LATHE_DEVICE float nearest_multiple(float a, float share, float least) {
   const float unit = at_least(bit_cast<float>(bit_cast<uint32>(a) & 0x7f800000u) * share, least);
   return rintf(a * bit_cast<float>(0x7f000000u - bit_cast<uint32>(unit))) * unit;
 }
+LATHE_DEVICE float nearest_f16(float a) { return f16_to_float(f16_bits(a)); }
+LATHE_DEVICE float nearest_bf16(float a) { return bf16_to_float(bf16_bits(a)); }
 LATHE_DEVICE float tanh(float a) { return tanhf(a); }
 // By the exponential of -|a|, which cannot overflow: its relative error is |a| ulp, so the result's is some ulp of 1,
 // and 1e-5 of itself at -87.

@@ -10,6 +10,8 @@ namespace math {
 #include "base/scalar_math_f64.inc"
 #undef LATHE_MATH
 
+LATHE_DEVICE double nearest_f16(double a) { return nearest_f16(static_cast<float>(a)); }
+LATHE_DEVICE double nearest_bf16(double a) { return nearest_bf16(static_cast<float>(a)); }
 // The hardware library's errs by up to 2 ulp, which shows where a whole number is expected and truncated to.
 LATHE_DEVICE double pow(double a, double b) {
   if (b == 0.5 && a >= 0) return ::sqrt(a);
