@@ -31,7 +31,8 @@ bool is_read_last(const Region& region) {
   const ir::Node& node = *region.root;
   const auto is_before = [&](const ir::Use& use) {
     if (use.node == &node) return use.index == 0;
-    return use.node->is(OpKind::gather) && std::ranges::count(region.nodes, use.node) == 0 && needs(node, *use.node);
+    return (use.node->is(OpKind::gather) || use.node->is(OpKind::gather_nd)) &&
+           std::ranges::count(region.nodes, use.node) == 0 && needs(node, *use.node);
   };
   return std::ranges::all_of(node.input(0)->uses(), is_before);
 }

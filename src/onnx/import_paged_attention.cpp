@@ -184,8 +184,8 @@ class PagedAttention {
     none_written_ = c_.binary(Op::equal, first, tokens);
     writers_ = c_.select(c_.binary(Op::logical_or, is_written, none_written_), tokens_, first);
     ir::Value* some = c_.concat({c_.reshape(table_, {-1}), c_.filled(0, table_->dtype(), {1})}, 0);
-    spare_ = c_.cast(c_.slice(some, 0, 0, 1), DType::i64);
-    numbers = c_.select(none_written_, c_.mul(spare_, block_), c_.gather(numbers, writers_, 0));
+    ir::Value* spare = c_.cast(c_.slice(some, 0, 0, 1), DType::i64);
+    numbers = c_.select(none_written_, c_.mul(spare, block_), c_.gather(numbers, writers_, 0));
     return c_.concat(
         {c_.unsqueeze(c_.divide(numbers, block_), {1}), c_.unsqueeze(c_.binary(Op::mod, numbers, block_), {1})}, 1);
   }
@@ -201,8 +201,8 @@ class PagedAttention {
   ir::Value* write(Inputs cache, ir::Value* heads, size_t output) {
     ir::Value *pool = c_.input(cache), *rows = c_.squeeze(c_.transpose(heads, {0, 2, 1, 3}), {0});
     if (writers_) {
-      ir::Value* spare = c_.squeeze(c_.slice(c_.gather(pool, spare_, 0), 1, 0, 1), {1});
-      rows = c_.select(c_.unsqueeze(none_written_, {1, 2}), spare, c_.gather(rows, writers_, 0));
+      ir::Value* there = c_.add(GatherNdAttrs{}, {pool, slots_});  // of no tokens nothing, also from no block
+      rows = c_.select(c_.unsqueeze(none_written_, {1, 2}), there, c_.gather(rows, writers_, 0));
     }
     ir::Value* written = write_to_blocks(c_, pool, rows, slots_);
     c_.set_output(output, written);
@@ -259,8 +259,8 @@ class PagedAttention {
   ir::Value *table_ = nullptr, *block_ = nullptr, *blocks_ = nullptr;
   ir::Value *tokens_ = nullptr, *sequences_ = nullptr, *places_ = nullptr;  // of tokens: their numbers, and others
   ir::Value* slots_ = nullptr;
-  // With given slots: whether no token is written, whose row each token writes, and a block; else null.
-  ir::Value *none_written_ = nullptr, *writers_ = nullptr, *spare_ = nullptr;
+  // With given slots: whether no token is written, and whose row each token writes; else null.
+  ir::Value *none_written_ = nullptr, *writers_ = nullptr;
   ir::Value* queries_ = nullptr;  // of a sequence, at most
 };
 

@@ -41,7 +41,8 @@ def table(dims, at, random):
 
 def pool(dims, at, random):
     values = random.standard_normal(dims)
-    values[random.integers(0, dims[0])] *= 100
+    large = random.integers(0, max(dims[0], 1))
+    values[large : large + 1] *= 100
     return values
 
 
@@ -209,6 +210,13 @@ class PagedAttention(RuntimeNodes):
             sizes = [batch(sequences, written=written) for written in (1, 0.5, 0)] + [batch([], written=0)]
             self.attend(sizes, tokens=tokens, slots=Operand(tokens, make=slots, dtype=np.int32))
 
+    def test_pools_of_no_block(self):
+        """Nothing is read or written of them where there are no keys; a table that names blocks is an error."""
+        for others in (dict(), dict(slots=Operand("tokens", make=slots, dtype=np.int32))):
+            self.attend([MIXED[0], batch([], blocks=0, table=0), batch([], blocks=0), batch([(0, 0)], blocks=0, table=0)], **others)
+        self.attend([STEPS[2], batch([], blocks=0)], tokens="sequences", slots=Operand("sequences", make=slots, dtype=np.int32))
+        self.fail_to_run(self.operands(), r"'node\w*' \(gather\): gather: index 0 is outside \[-0, 0\)", batch([(0, 0)], blocks=0))
+
     def test_caches_of_8_bits(self):
         float8 = ml_dtypes.float8_e4m3fn
         for kind, dims, dtype, type in (("PER_TENSOR", (1,), np.int8, INT8), ("PER_CHANNEL", (SHARED, 1, SIZE), np.int8, INT8),
@@ -249,8 +257,8 @@ class PagedAttention(RuntimeNodes):
             operands = self.operands()[:7] + [Operand("sequences", "table", make=bad, dtype=np.int32)]
             self.fail_to_run(operands, r"index (99|4294967295) is outside \[-14, 14\)")
 
-    def fail_to_run(self, operands, pattern):
-        model, [arrays] = self.write("PagedAttention", operands, [batch(MIXED[0])], 3, num_heads=HEADS, kv_num_heads=SHARED)
+    def fail_to_run(self, operands, pattern, sizes=None):
+        model, [arrays] = self.write("PagedAttention", operands, [sizes or batch(MIXED[0])], 3, num_heads=HEADS, kv_num_heads=SHARED)
         files = ",".join(f"x{i}:{self.saved(f'x{i}', x)}" for i, x in enumerate(arrays) if x is not None)
         code, text = self.lathe("run", model, f"--loadInputs={files}", "--target=cpu", "--buildBudget=0")
         self.assertNotEqual(code, 0, text)
