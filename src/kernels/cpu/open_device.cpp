@@ -12,12 +12,24 @@
 #include "kernels/cpu/target.h"
 
 namespace lathe::cpu {
+namespace {
+
+// What CPUs' kernels hold between instructions is f32; casts to narrower types are steps of their own.
+bool has_casts(const Program& program) {
+  for (const Instruction& each : program.code)
+    if (each.op == Opcode::round_f16 || each.op == Opcode::round_bf16) return true;
+  return false;
+}
+
+}  // namespace
 
 Result<std::unique_ptr<lathe::Kernel>> make_kernel(const StepRecord& record) {
   const KernelFactory factory = find_kernel(record.kernel);
   if (!factory || !record.launches.empty())
     return fail(ErrorCode::plan_target, "this library has no kernel '{}'; build the plan anew with this version",
                 record.kernel);
+  if (record.program && has_casts(*record.program))
+    return fail(ErrorCode::plan_target, "kernel '{}' has no instruction for casts", record.kernel);
   LATHE_TRY(have_packed_code());  // families make kernels without a device
   LATHE_ASSIGN(std::unique_ptr<lathe::Kernel> kernel, factory({record.params, record.program}));
   return kernel;

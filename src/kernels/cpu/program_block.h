@@ -46,6 +46,7 @@ struct BlockOutput {
 enum class StepOp : uint8_t {
   copy = 0,
 #define LATHE_INSTRUCTION(name, number, operands, parameters, formula) name = number,
+#define LATHE_ROUNDING(...)
 #include "base/scalars.def"
   add_relu = 200,  // max(a + b, 0)
   affine_clip,     // min(max(a * x + y, z), w)

@@ -43,6 +43,7 @@ struct Frame {
     }                                                                                           \
   }
 #define LATHE_INSTRUCTION(name, number, operands, parameters, formula) LATHE_STEP(name, operands, formula)
+#define LATHE_ROUNDING(...)
 #include "base/scalars.def"
 LATHE_TRANSLATED_STEPS(LATHE_STEP)
 #undef LATHE_STEP
@@ -94,6 +95,7 @@ void apply(StepOp op, const Frame& frame) {
   case StepOp::name:                     \
     return step_##name(frame);
 #define LATHE_INSTRUCTION(name, number, operands, parameters, formula) LATHE_STEP(name, operands, formula)
+#define LATHE_ROUNDING(...)
 #include "base/scalars.def"
       LATHE_TRANSLATED_STEPS(LATHE_STEP)
 #undef LATHE_STEP

@@ -52,18 +52,4 @@ LATHE_INLINE Vec nearest_multiple(Vec a, float share, float least) {
   return round_even(a / unit) * unit;
 }
 
-LATHE_INLINE Vec nearest_f16(Vec a) {
-#if defined(LATHE_ISA_LEVEL_avx512)
-  return _mm512_cvtph_ps(_mm512_cvtps_ph(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
-#elif defined(LATHE_ISA_LEVEL_avx2)
-  return _mm256_cvtph_ps(_mm256_cvtps_ph(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
-#else
-  return select(abs(a) < 65520.0f, nearest_multiple(a, 0x1p-10f, 0x1p-24f), a * __builtin_inff());
-#endif
-}
-LATHE_INLINE Vec nearest_bf16(Vec a) {
-  const IntVec bits = as_int(a), even = (bits >> 16) & 1;
-  return select(a == a, as_float((bits + 0x7fff + even) & static_cast<int32_t>(0xffff0000u)), a);
-}
-
 }  // namespace lathe::cpu::LATHE_ISA::math

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "kernels/cpu/kernel_runner.h"
+#include "kernels/cpu/open_device.h"
 
 namespace lathe::cpu {
 namespace {
@@ -107,6 +108,16 @@ TEST(Pointwise, InPlace) {
     std::ranges::fill(b.floats(), 2.0f);
     run_kernel(*kernel, {a.arg, b.arg}, {a.arg}, threads);
     for (const float x : a.floats()) ASSERT_EQ(x, 15.0f);
+  }
+}
+
+// Casts are steps of their own on CPUs.
+TEST(Pointwise, RefusesProgramsThatRound) {
+  for (const char* name : {"round_f16", "round_bf16"}) {
+    const Program program = *parse_program(fmt::format("in=1; r1={} r0; out r1", name));
+    const auto kernel = make_kernel(StepRecord{.kernel = "pointwise", .program = &program});
+    ASSERT_FALSE(kernel);
+    EXPECT_EQ(kernel.error().message, "kernel 'pointwise' has no instruction for casts");
   }
 }
 

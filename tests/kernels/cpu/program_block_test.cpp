@@ -135,8 +135,6 @@ TEST(ProgramBlock, UnaryInstructionsAreAccurate) {
                                {"ceil r0", 0},
                                {"round r0", 0},
                                {"sign r0", 0},
-                               {"round_f16 r0", 0},
-                               {"round_bf16 r0", 0},
                                {"relu r0", 0},
                                {"clip r0 -1 6", 0},
                                {"leaky_relu r0 0.1", 0.5},

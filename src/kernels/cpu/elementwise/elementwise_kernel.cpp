@@ -214,8 +214,6 @@ size_t inputs_of(Function function) {
       return 3;
     case Function::constant:
     case Function::fma:
-    case Function::round_f16:
-    case Function::round_bf16:
       return 0;  // of fusion programs only
   }
   return 0;
