@@ -287,7 +287,7 @@ class Grouper {
         const Node& root = *regions_[i].root;
         if (refused_.has_producer(root, input)) continue;
         std::optional<Region> movement;
-        if (prologues_) movement = pages_before(root, input, order_, may_join_, costs_);
+        if (prologues_) movement = pages_before(root, input, order_, may_read_levels_, costs_);
         if (!movement) movement = movement_before(root, input, order_, may_join_);
         if (movement) join(*movement, i, input, movement->expression);
       }
@@ -353,6 +353,11 @@ class Grouper {
   const NodeOrder order_;
   const RefusedFusions& refused_;
   const MayJoin may_join_ = [this](const Node& node) { return may_join(node); };
+  // Those, too, that move elements which nothing computes with before they are dequantised.
+  const MayJoin may_read_levels_ = [this](const Node& node) {
+    const bool moves_floats = permutes_elements(node) && is_factor_float8(node.output()->dtype());
+    return may_join(node) || (moves_floats && !owner_.contains(&node) && !refused_.stands_alone(node));
+  };
   const BackendTraits traits_;
   bool fuse_, prologues_, movement_;
   int64_t most_rows_normalized_;

@@ -17,7 +17,7 @@ double queries_of_keys(const Node& attention, const CostModel& costs) {
   return costs.at_optimum(q[1]) * costs.at_optimum(q[2]) / std::max(costs.at_optimum(k[1]), 1.0);
 }
 
-// The pool and its table, in the place of the gather that `read` reads.
+// The pool and its table, in the place of the gather whose result is the first operand of `read`.
 void read_through(const Node& gather, Expression& read) {
   Value *pool = gather.input(0), *table = gather.input(1);
   const int64_t axis = gather.attrs<GatherAttrs>().axis;
@@ -27,8 +27,11 @@ void read_through(const Node& gather, Expression& read) {
   Shape of_pool(index.begin(), begin);
   of_pool.push_back(0);
   of_pool.insert(of_pool.end(), end, index.end());
-  read.operands = {pool, table};
-  read.reads = {{{std::move(of_pool), {}}, {}}, {{Shape(begin, end), {}}, {}}};
+  const Read of_table{{Shape(begin, end), {}}, {}};
+  read.reads[0] = {{std::move(of_pool), {}}, {}};
+  read.reads.insert(read.reads.begin() + 1, of_table);
+  read.operands[0] = pool;
+  read.operands.insert(read.operands.begin() + 1, table);
   read.paged_dim = at;
 }
 
@@ -37,6 +40,16 @@ std::optional<Shape> strides_of(const Expression& read, size_t operand) {
   const Shape dense = dense_strides(read.operands[operand]->shape(), Layout::linear);
   std::optional<Access> access = access_of(read.reads[operand].map, dense, read.space);
   return access ? std::optional(std::move(access->strides)) : std::nullopt;
+}
+
+// Whether all but the pool and its table are alike for all sequences and keys of a head.
+bool scales_heads(const Expression& read, const PageAxes& axes) {
+  for (size_t i = 2; i < read.operands.size(); ++i) {
+    const std::optional<Shape> strides = strides_of(read, i);
+    const auto is_repeated = [&](std::optional<size_t> axis) { return !axis || (*strides)[*axis] == Expr(0); };
+    if (!strides || !is_repeated(axes.batch) || !is_repeated(axes.blocks) || !is_repeated(axes.keys)) return false;
+  }
+  return true;
 }
 
 }  // namespace
@@ -70,18 +83,22 @@ std::optional<Region> pages_before(const Node& root, size_t input, const NodeOrd
   if (!root.is(OpKind::attention) || input == 0 || !is_factor(root.info(), input)) return std::nullopt;
   if (!keys->has_single_use() || queries_of_keys(root, costs) > kMostQueries) return std::nullopt;
   Node* last = keys->producer();
-  const auto joins = [&](const Node& node) { return permutes_elements(node) && may_join(node); };
+  const auto joins = [&](const Node& node) {
+    const bool is_converted = node.is(OpKind::dequantize) || node.is(OpKind::cast);
+    return (permutes_elements(node) || is_converted) && may_join(node);
+  };
   if (!last || !joins(*last)) return std::nullopt;
   ExpressionBuilder expression(last, order);
   expression.grow(joins);
   std::optional<Region> region = expression.is_known() ? expression.region() : std::nullopt;
-  if (!region || region->expression.operands.size() != 1) return std::nullopt;
+  if (!region || !round_result(region->expression.program, *keys)) return std::nullopt;
   const Value* blocks = region->expression.operands[0];
   Node* gather = blocks->producer();
   const bool is_gather = gather && gather->is(OpKind::gather) && blocks->has_single_use();
   if (!is_gather || gather->input(0)->content() || gather->input(1)->content()) return std::nullopt;
   read_through(*gather, region->expression);
-  if (!page_axes(region->expression)) return std::nullopt;
+  const std::optional<PageAxes> axes = page_axes(region->expression);
+  if (!axes || !scales_heads(region->expression, *axes)) return std::nullopt;
   region->nodes.push_back(gather);
   order.sort(region->nodes);
   return region;

@@ -13,9 +13,9 @@ struct PageAxes {
 // Of a pool and its table; nothing where memory cannot be read so.
 std::optional<PageAxes> page_axes(const Expression& read);
 
-// The gather of a pool's blocks that a table names, and what moves their keys or values on their way to that input of
-// an attention, which alone reads them: Expression::paged_dim. Nothing where there is no such gather, and where so many
-// queries read each key that a copy is quicker.
+// The gather of a pool's blocks that a table names, and what moves their keys or values, or dequantises them, on their
+// way to that input of an attention, which alone reads them: Expression::paged_dim. Nothing where there is no such
+// gather, and where so many queries read each key that a copy is quicker.
 std::optional<Region> pages_before(const ir::Node& root, size_t input, const NodeOrder& order, const MayJoin& may_join,
                                    const CostModel& costs);
 

@@ -139,6 +139,16 @@ Operand Problems::paged(const Expression& producer, const Value& input) const {
   table.strides = {sequences.stride, numbers.stride};
   table.offset = named.offset;
   pool.operands = {with_optimum(std::move(table))};
+  if (producer.program.is_identity() && pool.dtype == input.dtype()) return with_optimum(std::move(pool));
+  pool.program = producer.program;
+  for (size_t i = 2; i < producer.operands.size(); ++i) {
+    const Operand scale = along_axes(producer.operands[i], producer.reads[i], producer.space);
+    Operand each = operand_of(producer.operands[i]);
+    each.dims = input.shape();
+    each.strides = {0, dim(scale, axes.heads).stride, 0, dim(scale, axes.size).stride};
+    each.offset = scale.offset;
+    pool.operands.push_back(with_optimum(std::move(each)));
+  }
   return with_optimum(std::move(pool));
 }
 

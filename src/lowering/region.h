@@ -60,7 +60,7 @@ struct Expression {
   // is that operand. Of a product: that which normalises the result's rows by the last operands, which no read moves.
   const ir::Node* normalization = nullptr;
   // Of an attention's keys or values: the first operand is a pool of blocks, read in the block that the second one
-  // names. Its map says 0 along this dimension of the pool.
+  // names; both are one input of the program. Its map says 0 along this dimension of the pool.
   std::optional<size_t> paged_dim;
 
   // Whether operands that do not just broadcast to a result of these dims, over its own axes, are among them.

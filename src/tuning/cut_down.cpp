@@ -251,7 +251,7 @@ bool shrink(Problem& problem) {
   for (Operand& operand : problem.operands) set_dims(operand, output.opt_dims);
   for (Operand& input : problem.inputs)
     for (Operand& operand : input.operands)
-      if (input.pages)
+      if (input.pages && &operand == &input.operands[0])
         set_dims(operand, {input.opt_dims[0], operand.opt_dims[1]});
       else if (operand.blocks.empty() && !input.normalization)
         set_dims(operand, input.opt_dims);

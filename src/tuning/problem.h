@@ -55,8 +55,8 @@ struct Operand {
   Dims blocks;
   // Of keys or values [batch, heads, keys, size] of attention that lie in blocks of one pool, which all sequences
   // share: `strides` are those within a block, 0 along the batch. operands[0] is the table [batch, keys / size of a
-  // block] of the numbers of blocks. A number counts from the end where it is negative; keys of a block that is not
-  // there are 0.
+  // block] of the numbers of blocks, and those of `program` follow it. A number counts from the end where it is
+  // negative; keys of a block that is not there are 0.
   struct Pages {
     OperandDim blocks;  // of the pool
     Expr size;          // keys of a block
@@ -73,6 +73,8 @@ struct Operand {
   void append_dim(const OperandDim& dim) { insert_dim(dims.size(), dim); }
   OperandDim take_out_dim(size_t at);
   bool is_computed() const { return program.num_inputs > 0; }
+  // Of `operands`, those of `program`.
+  std::span<const Operand> program_operands() const { return std::span(operands).subspan(pages ? 1 : 0); }
   bool is_scaled_by_blocks() const { return !operands.empty() && !operands[0].blocks.empty(); }
 };
 

@@ -233,7 +233,7 @@ Result<std::vector<Expected>> TrialData::expected(double tolerance) const {
   std::vector<Tensor> registers;
   bool reads_rounded = false;
   float off_by_ties = 0;  // how far the root's result is off where elements it reads were rounded to the other side
-  const auto append = [&](const std::vector<Operand>& operands, std::vector<Tensor>& to) -> Result<> {
+  const auto append = [&](std::span<const Operand> operands, std::vector<Tensor>& to) -> Result<> {
     for (const Operand& operand : operands) {
       LATHE_ASSIGN(to.emplace_back(), content_of(operand));
     }
@@ -253,7 +253,7 @@ Result<std::vector<Expected>> TrialData::expected(double tolerance) const {
       const Program& program = problem_.inputs[i].program;
       Tensor& input = inputs[i];
       std::vector<Tensor> before = {input};
-      LATHE_TRY(append(problem_.inputs[i].operands, before));
+      LATHE_TRY(append(problem_.inputs[i].program_operands(), before));
       LATHE_ASSIGN(input, apply(program, before, problem_.inputs[i].opt_dims));
       if (!rounds(program)) continue;
       reads_rounded = true;

@@ -68,6 +68,37 @@ TEST(PagedAttentions, WithoutTensorCores) {
   }
 }
 
+// Levels that a scale of the tensor, or of each channel of a head, turns into floats as they are read.
+TEST(PagedAttentions, LevelsInBlocks) {
+  const AttentionAttrs attrs = attention_attributes(0.125);
+  for (const DType levels : {DType::i8, DType::u8, DType::f8e4m3fn, DType::f8e5m2})
+    for (const DType dtype : {DType::f16, DType::bf16, DType::f32})
+      for (const bool of_channels : {false, true}) {
+        const Sizes s{2, 16, of_channels ? 64 : 40};
+        Problem problem = paged_problem(attrs, dtype, s);
+        for (const size_t i : {1, 2}) {
+          Operand& input = problem.inputs[i];
+          input.dtype = levels;
+          input.program = *parse_program("in=2; r2=mul r0 r1; r3=affine r2 0.0625 -0; out r3");
+          const Dims strides = of_channels ? Dims{0, s.size, 0, 1} : Dims{0, 0, 0, 0};
+          input.operands.push_back(strided_operand(DType::f32, {kBatch, kShared, s.blocks * s.block, s.size}, strides));
+        }
+        check(problem);
+      }
+}
+
+// Of many queries, or rows that are not aligned, the blocks are gathered first.
+TEST(PagedAttentions, LevelsThatAreRefused) {
+  const AttentionAttrs attrs = attention_attributes(0.125);
+  for (const Sizes& s : {Sizes{80, 16, 64}, Sizes{1, 16, 20}}) {
+    Problem problem = paged_problem(attrs, DType::f16, s);
+    problem.inputs[1].dtype = DType::i8;
+    problem.inputs[1].program = *parse_program("in=1; r1=affine r0 0.5 -0; out r1");
+    EXPECT_EQ(refusal_of(attention_tactic(), problem),
+              "levels in blocks, for many queries or rows that are not aligned");
+  }
+}
+
 // Keys alone lie in blocks; the sizes are known later.
 TEST(PagedAttentions, SizesKnownLater) {
   const std::vector<int64_t> symbols = {kBatch, 3, 6};

@@ -226,7 +226,12 @@ Result<std::vector<Tensor>> contents_of(const std::vector<Operand>& operands, co
 
 // What the root reads instead of x, in f32.
 Result<Tensor> apply_prologue(const Operand& input, const Tensor& x, std::span<const Tensor> operands, bool round) {
-  if (input.pages) return in_order(x, operands[0], input.opt_dims);
+  if (input.pages) {
+    LATHE_ASSIGN(const Tensor keys, in_order(x, operands[0], input.opt_dims));
+    Operand dense = input;
+    dense.pages.reset();
+    return input.is_computed() ? apply_prologue(dense, keys, operands.subspan(1), round) : keys;
+  }
   if (input.normalization) {  // rounded to its type
     std::vector<Tensor> read(operands.begin(), operands.end());
     read.insert(read.begin(), x);

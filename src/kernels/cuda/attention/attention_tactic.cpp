@@ -61,6 +61,25 @@ bool fits_tensor_cores(const Problem& problem) {
   return true;
 }
 
+// Levels in blocks, of which a program makes floats.
+bool is_of_levels(const Operand& input) { return input.pages && input.is_computed(); }
+
+// Whether tensor cores can take few queries: their kernel makes factors of what it reads, levels in blocks, too.
+bool fits_few(const Problem& problem) {
+  const DType dtype = problem.inputs[0].dtype;
+  if (dtype == DType::f8e4m3fn) return false;
+  Problem factors = problem;
+  for (const size_t i : {1, 2}) {
+    Operand& input = factors.inputs[i];
+    if (is_of_levels(input)) input.dtype = dtype;
+  }
+  return fits_tensor_cores(factors);
+}
+
+StepInput program_input(size_t input, size_t operand) {
+  return {.kind = StepInput::input_operand, .index = input, .of_program = operand};
+}
+
 constexpr std::string_view kNames[] = {"Q", "K", "V"};
 
 // The program before one of the three, whose operands become inputs of the emission; gives what the kernel reads.
@@ -69,10 +88,11 @@ std::string declare_program(Source& source, const Problem& problem, size_t input
   const Operand& x = problem.inputs[input];
   if (!x.is_computed()) return fmt::format("{}_", name);
   std::vector<Operand> views = {x};
-  for (const Operand& operand : x.operands) views.push_back(broadcast(operand, x));
+  for (const Operand& operand : x.program_operands()) views.push_back(broadcast(operand, x));
   source.prologue(x.program, views, emission.inputs.size(), name);
-  add_prologue_inputs(problem, input, emission);
-  return fmt::format("Computed<{0}, {0}Prologue>{{{0}_, {0}Prologue_}}", name);
+  for (size_t k = x.pages ? 1 : 0; k < x.operands.size(); ++k) emission.inputs.push_back(program_input(input, k));
+  return x.pages ? fmt::format("Computed<Paged<{0}Pool, {0}Table>, {0}Prologue>{{{0}_, {0}Prologue_}}", name)
+                 : fmt::format("Computed<{0}, {0}Prologue>{{{0}_, {0}Prologue_}}", name);
 }
 
 // The tables of blocks that keys and values lie in, which become inputs of the emission; gives the objects of what the
@@ -82,7 +102,7 @@ std::string declare_tables(Source& source, const Problem& problem, Emission& emi
   for (const size_t i : {1, 2}) {
     if (!problem.inputs[i].pages) continue;
     source.input(emission.inputs.size(), problem.inputs[i].operands[0], fmt::format("{}Table", kNames[i]));
-    add_prologue_inputs(problem, i, emission);
+    emission.inputs.push_back(program_input(i, 0));
     objects += fmt::format("const Paged<{0}Pool, {0}Table> {0}_{{{0}Pool_, {0}Table_}}; ", kNames[i]);
   }
   return objects;
@@ -136,7 +156,7 @@ std::vector<Config> configs(const Problem& problem, const Heads& heads) {
         for (const int64_t splits : {1, 2, 4, 8}) add(problem, heads, {true, warps, keys, 0, splits}, configs);
   }
   configs = best_first(std::move(configs), 5);
-  if (fits_tensor_cores(problem) && heads.dtype != DType::f8e4m3fn) decode::add_configs(problem, configs);
+  if (fits_few(problem)) decode::add_configs(problem, configs);
   return best_first(std::move(configs));
 }
 
@@ -184,8 +204,11 @@ Matched match_attention(const Problem& problem) {
   if (!problem.is(OpKind::attention)) return refuse("not an attention");
   const DType dtype = problem.inputs[0].dtype;
   const bool is_float8 = dtype == DType::f8e4m3fn;
-  const Features supported{.reassociated_inputs = 7, .prologues = is_float8 ? 0u : 7u, .pages = 6, .float8 = true};
+  const Features supported{
+      .mixed_factors = true, .reassociated_inputs = 7, .prologues = is_float8 ? 0u : 7u, .pages = 6, .float8 = true};
   if (auto reason = unsupported_feature(problem, supported)) return refuse(*std::move(reason));
+  for (const size_t i : {1, 2})
+    if (problem.inputs[i].dtype != dtype && !is_of_levels(problem.inputs[i])) return refuse("factors of two types");
   if (!is_short_float(dtype) && !is_float8) return refuse(fmt::format("its input is {}", name_of(dtype)));
   if (auto reason = refuse_doubles(problem)) return refuse(*std::move(reason));
   for (const size_t i : {0, 2}) {
@@ -194,6 +217,8 @@ Matched match_attention(const Problem& problem) {
     if (size > kMaxSize) return refuse(fmt::format("heads of {} elements, {} are handled", size, kMaxSize));
   }
   if (auto reason = refuse_order(problem)) return refuse(*std::move(reason));
+  if (std::ranges::any_of(problem.inputs, is_of_levels) && !(fits_few(problem) && decode::takes(problem)))
+    return refuse("levels in blocks, for many queries or rows that are not aligned");
   return match_form(problem, Heads{head_size(problem, 0), head_size(problem, 2), dtype}, configs, emit);
 }
 

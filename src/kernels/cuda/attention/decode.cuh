@@ -14,19 +14,19 @@ namespace decode {
 
 inline constexpr int kKeys = 16;  // that a warp takes at a time
 
-// 16 bytes of neighbours along dimension 3: what is read, or what a program makes of it, as operands of products.
-template <class Tensor>
+// 16 bytes of T, neighbours along dimension 3: what is read, or what a program makes of it, as operands of products.
+template <class T, class Tensor>
 LATHE_DEVICE Vec<uint32, 4> load_words(const Tensor& tensor, const long (&c)[4]) {
+  static_assert(is_same<T, typename Tensor::Type>, "a program converts");
   auto words = load_streaming(reinterpret_cast<const Vec<uint32, 4>*>(tensor.data + offset_of(tensor, c)));
-  if constexpr (is_same<typename Tensor::Type, float>) {
+  if constexpr (is_same<T, float>) {
     LATHE_UNROLL
     for (uint32& word : words.at) word = tf32_bits(bit_cast<float>(word));
   }
   return words;
 }
-template <class Tensor, class Program>
+template <class T, class Tensor, class Program>
 LATHE_DEVICE Vec<uint32, 4> load_words(const Computed<Tensor, Program>& tensor, const long (&c)[4]) {
-  using T = typename Tensor::Type;
   constexpr int kCount = 16 / static_cast<int>(sizeof(T));
   float v[kCount];
   load<3, kCount>(tensor, c, v, kCount);
@@ -35,11 +35,11 @@ LATHE_DEVICE Vec<uint32, 4> load_words(const Computed<Tensor, Program>& tensor, 
   for (int i = 0; i < kCount; ++i) rounded.at[i] = as_operand<T>(v[i]);
   return bit_cast<Vec<uint32, 4>>(rounded);
 }
-template <class Pool, class Table>
+template <class T, class Pool, class Table>
 LATHE_DEVICE Vec<uint32, 4> load_words(const Paged<Pool, Table>& tensor, const long (&c)[4]) {
   long at[4];
   if (!tensor.find(c, at)) return {};
-  return load_words(tensor.pool, at);
+  return load_words<T>(tensor.pool, at);
 }
 
 // Brings a key's row, or a value's, to the last cache: what lies there may still be written.
@@ -110,7 +110,7 @@ struct WarpTile {
       for (int chunk = 0; chunk < kChunks; ++chunk) {
         c[3] = (chunk * 4 + lane() % 4) * kVector;
         Vec<uint32, 4> words = {};
-        if (c[3] < q.dim(3)) words = load_words(q, c);
+        if (c[3] < q.dim(3)) words = load_words<T>(q, c);
         LATHE_UNROLL
         for (int i = 0; i < 4; ++i) queries[r / 2][2 * chunk + i / 2][i % 2 * kHalves + r % 2] = words.at[i];
       }
@@ -163,7 +163,7 @@ struct WarpTile {
     for (int chunk = 0; chunk < kChunks; ++chunk) {
       const long at[4] = {kv[0], kv[1], first + n * 8 + lane() / 4, (chunk * 4 + lane() % 4) * kVector};
       keys[n][chunk] = {};
-      if (at[2] < k.dim(2) && at[3] < k.dim(3)) keys[n][chunk] = load_words(k, at);
+      if (at[2] < k.dim(2) && at[3] < k.dim(3)) keys[n][chunk] = load_words<T>(k, at);
     }
     LATHE_UNROLL
     for (int p = 0; p < kPairs; ++p) LATHE_UNROLL
@@ -228,7 +228,7 @@ struct WarpTile {
     for (int i = 0; i < 4; ++i) {
       const long at[4] = {kv[0], kv[1], first + i / 2 * 8 + lane() % 4 * 2 + i % 2, (chunk * 8 + lane() / 4) * kVector};
       values[chunk][i] = {};  // what is hidden may be anything, and has no part in the sums
-      if ((seen >> i & 1) != 0 && at[3] < v.dim(3)) values[chunk][i] = load_words(v, at);
+      if ((seen >> i & 1) != 0 && at[3] < v.dim(3)) values[chunk][i] = load_words<T>(v, at);
     }
   }
 

@@ -34,6 +34,11 @@ int64_t widest_bytes(const Problem& problem) {
 }
 constexpr int64_t kMostBytes = 512;  // of a row, times the tiles of rows, that registers hold
 
+int64_t rows_of(const Problem& problem) {
+  const Dims &q = problem.inputs[0].opt_dims, &k = problem.inputs[1].opt_dims;
+  return std::max<int64_t>(q[2] * (q[1] / k[1]), 1);
+}
+
 // The fewest that hold the rows, as far as registers reach.
 int64_t row_tiles_of(const Problem& problem, int64_t rows) {
   int64_t tiles = 1;
@@ -55,7 +60,8 @@ double predicted_us(const Problem& problem, const Blocks& blocks, int64_t rows) 
   const auto tiles = static_cast<double>(k[0] * k[1] * ceil_div(rows, 8 * blocks.row_tiles));
   const auto keys = static_cast<double>(seen_keys(problem)), warps = static_cast<double>(blocks.warps);
   const auto splits = static_cast<double>(blocks.splits);
-  const auto key_bytes = static_cast<double>(element_bytes(problem) * (key_size(problem) + value_size(problem)));
+  const auto bytes_of = [&](size_t input) { return static_cast<int64_t>(size_of(problem.inputs[input].dtype)); };
+  const auto key_bytes = static_cast<double>(bytes_of(1) * key_size(problem) + bytes_of(2) * value_size(problem));
   const double resident = std::max(1.0, std::floor(16 / warps)), each = tiles * splits / target.cores;
   const double steps = std::ceil(keys / (kKeys * warps * splits)) * std::max(1.0, std::ceil(each / resident));
   const double clocks = kStartClocks + steps * kStepClocks + (blocks.splits > 1 ? kClusterClocks : kMergeClocks);
@@ -90,13 +96,18 @@ Hiding hiding_of(const Problem& problem) {
 
 }  // namespace
 
-void add_configs(const Problem& problem, std::vector<Config>& configs) {
+bool takes(const Problem& problem) {
   constexpr int64_t kMostTiles = 2;  // of rows: for each, keys and values are read anew
-  const Dims &q = problem.inputs[0].opt_dims, &k = problem.inputs[1].opt_dims;
-  if (k[1] == 0 || widest_bytes(problem) > kMostBytes) return;
-  const int64_t rows = std::max<int64_t>(q[2] * (q[1] / k[1]), 1), row_tiles = row_tiles_of(problem, rows);
+  if (problem.inputs[1].opt_dims[1] == 0 || widest_bytes(problem) > kMostBytes) return false;
+  const int64_t rows = rows_of(problem);
+  return ceil_div(rows, 8 * row_tiles_of(problem, rows)) <= kMostTiles;
+}
+
+void add_configs(const Problem& problem, std::vector<Config>& configs) {
+  if (!takes(problem)) return;
+  const Dims& k = problem.inputs[1].opt_dims;
+  const int64_t rows = rows_of(problem), row_tiles = row_tiles_of(problem, rows);
   const int64_t tiles = ceil_div(rows, 8 * row_tiles), keys = seen_keys(problem);
-  if (tiles > kMostTiles) return;
   for (const int64_t warps : {4, 8, 16})
     for (const int64_t splits : {1, 2, 4, 8}) {
       const Blocks blocks{warps, row_tiles, splits};

@@ -14,7 +14,9 @@ struct Blocks {
   int64_t warps = 8, row_tiles = 1, splits = 1;
 };
 
-// Of a problem that tensor cores take: none where there are too many rows.
+// Whether rows are few enough, of a problem that tensor cores take.
+bool takes(const Problem& problem);
+// None where it is not taken.
 void add_configs(const Problem& problem, std::vector<Config>& configs);
 
 // `operands`: the text of what is read and written, and of the logits; `objects`: of objects that are declared first.

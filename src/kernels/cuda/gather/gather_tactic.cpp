@@ -85,7 +85,7 @@ Result<Emission> emit(const Problem& problem, int axis) {
 
 Matched match_gather(const Problem& problem) {
   if (!problem.is(OpKind::gather)) return refuse("not a gather");
-  if (auto reason = unsupported_feature(problem, {})) return refuse(*std::move(reason));
+  if (auto reason = unsupported_feature(problem, {.float8 = true})) return refuse(*std::move(reason));
   const Operand &table = problem.inputs[0], &result = problem.outputs[0];
   if (is_packed(table.dtype)) return refuse(fmt::format("{} is packed", name_of(table.dtype)));
   const auto is_held = [](DType dtype) { return is_floating(dtype) ? dtype != DType::f64 : size_of(dtype) <= 2; };
