@@ -79,6 +79,15 @@ std::optional<Region> joined(const Region& region, const Region& expression) {
   return both;
 }
 
+// A first result that nothing but the further ones is computed of, as of levels of several scales, is not written.
+void drop_unread(Region& region) {
+  const Value& result = *region.result();
+  const auto is_inside = [&](const ir::Use& use) { return std::ranges::count(region.nodes, use.node) > 0; };
+  if (result.is_graph_output() || !std::ranges::all_of(result.uses(), is_inside)) return;
+  region.outputs.erase(region.outputs.begin());
+  region.expression.program.outputs.erase(region.expression.program.outputs.begin());
+}
+
 }  // namespace
 
 std::vector<Region> with_further_results(std::vector<Region> regions, const GroupingOptions& options,
@@ -102,6 +111,7 @@ std::vector<Region> with_further_results(std::vector<Region> regions, const Grou
       region = *std::move(both);
       reader = {};
     }
+    if (region.has_further_results()) drop_unread(region);
   }
   std::erase_if(regions, [](const Region& region) { return region.nodes.empty(); });
   return regions;

@@ -77,6 +77,20 @@ TEST(FurtherResults, LevelsOfASum) {
                    "out r2 r5"}));
 }
 
+// Levels of two scales alone: nothing reads the rows.
+TEST(FurtherResults, WithoutAFirstThatNothingElseReads) {
+  const std::string levels = R"(
+    %p = quantize{to=u8}(%n, %s)
+    %q = quantize{to=f8e4m3fn}(%n, %t)
+    output %p
+    output %q)";
+  EXPECT_EQ(regions_of(levels), Lines({"layer_normalization quantize quantize: in=2; r2=affine r0 4 -0; r3=round r2; "
+                                       "r4=clip r3 0 255; r5=div r0 r1; r6=round_e4m3 r5; out r4 r6"}));
+  EXPECT_EQ(regions_of("    output %n" + levels),
+            Lines({"layer_normalization quantize quantize: in=2; r2=affine r0 4 -0; r3=round r2; "
+                   "r4=clip r3 0 255; r5=div r0 r1; r6=round_e4m3 r5; out r0 r4 r6"}));
+}
+
 // The region stands where its first result is made, which others read before the further node.
 TEST(FurtherResults, AreThereBeforeTheirFirstReader) {
   EXPECT_EQ(regions_of(R"(
