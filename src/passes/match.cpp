@@ -135,6 +135,12 @@ Ints swap_of_last_two(int64_t rank) {
 
 bool near(double a, double b) { return std::fabs(a - b) <= 1e-3 * std::fabs(b); }
 
+std::optional<int64_t> place_in(const Expr& extent, const Expr& at, std::span<const Range> symbols) {
+  if (!at.is_valid() || at.is_constant()) return at.as_constant();
+  const std::optional<int64_t> behind = (at - extent).as_constant();
+  return behind && *behind < 0 && extent.range(symbols).min >= -*behind ? behind : std::nullopt;
+}
+
 bool same_shape(const ir::Value* a, const ir::Value* b) { return a->shape() == b->shape(); }
 
 bool is_last_axis(int64_t axis, const ir::Value* value) {

@@ -52,6 +52,10 @@ std::optional<WithScalar> match_shifted(const ir::Value* value);  // x + c or x 
 // The axis along which `value` reduces x and stays of the same rank.
 std::optional<int64_t> reduced_axis(const ir::Value* value, ReduceOp op, const ir::Value* x);
 
+// A bound or an index along an axis as a number, which below 0 counts from the end of an axis that is open; nothing
+// where the axis may be too short for that.
+std::optional<int64_t> place_in(const Expr& extent, const Expr& at, std::span<const Range> symbols);
+
 bool same_shape(const ir::Value* a, const ir::Value* b);
 bool is_last_axis(int64_t axis, const ir::Value* value);
 bool commutes(ElementwiseOp op);

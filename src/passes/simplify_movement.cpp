@@ -236,20 +236,33 @@ Result<bool> sink_through_two(Rewrite& r) {
   return r.finish(r.transpose(inner, perm));
 }
 
+// The only index of a gather, below 0 counted from the end, where the axis is as long as that at least.
+std::optional<int64_t> sole_index(Rewrite& r, const Expr& extent) {
+  const ir::Value* index = r.input(1);
+  const std::vector<Range>& symbols = r.graph().symbol_ranges();
+  std::optional<int64_t> at;
+  if (index->constant() && index->constant()->volume() == 1)
+    at = index->constant()->at(0);
+  else if (index->elements() && index->elements()->size() == 1)
+    at = place_in(extent, index->elements()->front(), symbols);
+  const int64_t least = extent.range(symbols).min;
+  return at && (*at < 0 ? *at >= -least : *at < least) ? at : std::nullopt;
+}
+
 // One index that is known picks a slice. Shapes are left to what computes them.
 Result<bool> gather_to_slice(Rewrite& r) {
-  ir::Value *x = r.input(0), *index = r.input(1);
-  if (x->constant() || x->elements() || !index->constant() || index->constant()->volume() != 1 || x->rank() == 0)
-    return false;
-  int64_t axis = r.node->attrs<GatherAttrs>().axis, at = index->constant()->at(0);
+  ir::Value* x = r.input(0);
+  if (x->constant() || x->elements() || x->rank() == 0) return false;
+  int64_t axis = r.node->attrs<GatherAttrs>().axis;
   if (axis < 0) axis += x->rank();
-  const std::optional<int64_t> extent = x->shape()[static_cast<size_t>(axis)].as_constant();
-  if (!extent) return false;
-  if (at < 0) at += *extent;
+  const Expr& extent = x->shape()[static_cast<size_t>(axis)];
+  std::optional<int64_t> at = sole_index(r, extent);
+  if (!at) return false;
+  if (*at < 0) *at += extent.as_constant().value_or(0);
   Shape sliced = x->shape();
   sliced[static_cast<size_t>(axis)] = 1;
-  if (at < 0 || at >= *extent || !reshape_target(sliced, r.output()->shape())) return false;
-  return finish_as_reshape(r, r.slice(x, axis, at, at + 1));
+  if (!reshape_target(sliced, r.output()->shape())) return false;
+  return finish_as_reshape(r, r.slice(x, axis, *at, *at == -1 ? INT64_MAX : *at + 1));
 }
 
 // A table is converted once, and holds less, unless something reads it as it is.

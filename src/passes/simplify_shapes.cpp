@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Uses what is known about the contents of shape tensors: operands become constants, and equal contents one value.
+#include <algorithm>
+
 #include "ops/rules.h"
 #include "passes/match.h"
 #include "passes/reshape_target.h"
@@ -15,32 +17,38 @@ Result<bool> constant_reshape(Rewrite& r) {
   return r.finish(r.reshape(r.input(0), *target));
 }
 
-// Entry i of a slice's bound as a number: a known one, or "to the end" where it is the extent of its axis.
-std::optional<int64_t> bound_number(const Expr& bound, const Expr& extent) {
+// The bound of a slice as a number: "to the end" where it is the extent of its axis.
+std::optional<int64_t> bound_number(const Expr& bound, const Expr& extent, const std::vector<Range>& symbols) {
   if (bound == extent && !bound.is_constant()) return INT64_MAX;
-  return bound.as_constant();
+  return place_in(extent, bound, symbols);
+}
+
+// Of input `at` of a slice, starts or ends, as numbers; nothing where they are constants, or not known.
+std::optional<Ints> bound_numbers(Rewrite& r, size_t at) {
+  const ir::Value* bounds = r.input(at);
+  if (bounds->constant() || !bounds->elements()) return std::nullopt;
+  const std::optional<Ints> axes = axes_of(r.input(3), bounds->elements()->size(), r.input(0)->rank());
+  Ints numbers;
+  for (size_t i = 0; axes && i < bounds->elements()->size(); ++i) {
+    const Expr& extent = r.input(0)->shape()[static_cast<size_t>((*axes)[i])];
+    const std::optional<int64_t> number = bound_number((*bounds->elements())[i], extent, r.graph().symbol_ranges());
+    if (!number) return std::nullopt;
+    numbers.push_back(*number);
+  }
+  return axes ? std::optional(std::move(numbers)) : std::nullopt;
 }
 
 Result<bool> constant_slice(Rewrite& r) {
-  const ir::Value* ends = r.input(2);
-  if (ends->constant() || !ends->elements()) return false;
-  const std::optional<Ints> axes = axes_of(r.input(3), ends->elements()->size(), r.input(0)->rank()),
-                            steps = r.input(4) ? ints_of(r.input(4)) : Ints();
-  if (!axes || !steps || r.node->attrs<SliceAttrs>().strict) return false;
-  Ints numbers;
-  for (size_t i = 0; i < ends->elements()->size(); ++i) {
-    if (i < steps->size() && (*steps)[i] < 0) return false;
-    const std::optional<int64_t> number =
-        bound_number((*ends->elements())[i], r.input(0)->shape()[static_cast<size_t>((*axes)[i])]);
-    if (!number) return false;
-    numbers.push_back(*number);
-  }
-  std::vector<ir::Value*> inputs = r.node->inputs();
+  const std::optional<Ints> steps = r.input(4) ? ints_of(r.input(4)) : Ints();
+  const bool goes_forward = steps && std::ranges::all_of(*steps, [](int64_t step) { return step > 0; });
+  if (!goes_forward || r.node->attrs<SliceAttrs>().strict) return false;
   // The bounds share one type.
-  for (size_t i : {1, 3, 4})
+  for (size_t i : {1, 2, 3, 4})
     if (r.input(i) && r.input(i)->dtype() != DType::i64) return false;
-  inputs[2] = r.ints(numbers);
-  return r.finish(r.add(SliceAttrs(), std::move(inputs)));
+  std::vector<ir::Value*> inputs = r.node->inputs();
+  for (const size_t at : {1, 2})
+    if (const std::optional<Ints> numbers = bound_numbers(r, at)) inputs[at] = r.ints(*numbers);
+  return inputs == r.node->inputs() ? false : r.finish(r.add(SliceAttrs(), std::move(inputs)));
 }
 
 // Values whose known contents are equal are equal: later ones give way to the first.
@@ -79,7 +87,7 @@ Result<bool> simplify_shapes(ir::Graph& graph, PassContext& context) {
   LATHE_ASSIGN(const bool merged, merge_equal_contents(graph));
   static constexpr Rule rules[] = {
       {"reshape(x, computed) = reshape(x, constant) when 0 and -1 can say it", OpKind::reshape, constant_reshape},
-      {"slice(x, a, shape(x)[i]) = slice(x, a, end)", OpKind::slice, constant_slice},
+      {"slice(x, shape(x)[i] - a, shape(x)[i]) = slice(x, -a, end)", OpKind::slice, constant_slice},
   };
   LATHE_ASSIGN(const bool rewritten, apply_rules(graph, context, rules));
   return merged || rewritten;

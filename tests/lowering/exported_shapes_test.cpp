@@ -41,6 +41,54 @@ TEST(ExportedShapes, PositionsAreCutToTheLength) {
               {{{"x", {{1, 1, 4}, {2, 16, 4}, {3, 128, 4}}}}}, {{1, 1, 4}, {3, 128, 4}, {2, 77, 4}});
 }
 
+// The logits of a decoder's last token, as exporters write it: all that one token alone is needed of has one row, from
+// the last attention's queries on.
+TEST(ExportedShapes, TheLastTokenIsScoredAlone) {
+  const auto body = [](const std::string& last) {
+    return R"(graph "g" {
+    input %x: f32[n, s, 16]
+    %w = constant{value=f32[16, 16]{~1}}()
+    %g = constant{value=f32[16]{~2}}()
+    %heads = constant{value=i64[4]{0, 0, 2, 8}}()
+    %merged = constant{value=i64[3]{0, 0, 16}}()
+    %q = matmul(%x, %w)
+    %qh = reshape(%q, %heads)
+    %qt = transpose{perm=[0, 2, 1, 3]}(%qh)
+    %xh = reshape(%x, %heads)
+    %xt = transpose{perm=[0, 2, 1, 3]}(%xh)
+    %a = attention{scale=0.25, causal=true}(%qt, %xt, %xt)
+    %at = transpose{perm=[0, 2, 1, 3]}(%a)
+    %m = reshape(%at, %merged)
+    %c = rms_normalization(%m, %g)
+    %shape = shape(%c)
+    %one = constant{value=i64[]{1}}()
+    %ones = constant{value=i64[1]{1}}()
+    %back = constant{value=i64[]{-1}}()
+    %length = gather(%shape, %one)
+    %lengths = gather(%shape, %ones)
+    %number = elementwise{op=sub}(%length, %one)
+    %numbers = elementwise{op=sub}(%lengths, %ones)
+    )" + last +
+           "\n    output %y\n  }";
+  };
+  for (const std::string last : {"%y = gather{axis=1}(%c, %number)", "%y = gather{axis=1}(%c, %back)",
+                                 "%y = slice(%c, %numbers, %lengths, %ones)",
+                                 "%l = slice(%c, %numbers, %lengths, %ones)\n    %y = squeeze(%l, %ones)"}) {
+    SCOPED_TRACE(last);
+    const ProfileShapes profile = {{{"x", {{1, 1, 16}, {2, 7, 16}, {3, 64, 16}}}}};
+    check_sizes(body(last), profile, {{1, 1, 16}, {3, 64, 16}, {2, 33, 16}});
+    BuildOptions options = native_options();
+    options.profiles = {profile};
+    const std::shared_ptr<const Engine> engine = build_engine(body(last), options);
+    ASSERT_TRUE(engine);
+    std::vector<std::string> of_all;  // steps that write a row for each token
+    for (const plan::Step& step : engine->plan().steps)
+      for (const plan::TensorId id : step.outputs)
+        if (std::ranges::count(engine->plan().tensors[id].dims, Expr::symbol(1)) > 0) of_all.emplace_back(step.name);
+    EXPECT_EQ(of_all, std::vector<std::string>{"xh + xt"}) << "the keys, and values";
+  }
+}
+
 // Wav2Vec2, HuBERT: the length of what strided convolutions leave of the audio, computed anew for heads and masks.
 TEST(ExportedShapes, LengthsOfStridedConvolutionsMeet) {
   check_sizes(R"(graph "g" {
