@@ -19,7 +19,7 @@ namespace {
 constexpr double kRelative = 1e-3, kAbsolute = 1e-7;
 
 struct Unsupported : std::runtime_error {
-  using std::runtime_error::runtime_error;
+  [[nodiscard]] explicit Unsupported(const std::string& message) : std::runtime_error(message) {}
 };
 
 // The library's codes for what it cannot do, as opposed to what went wrong.
