@@ -117,7 +117,7 @@ class LayoutTerms {
     else if (region.moves_elements())
       add_moved_result(region);
     else
-      fix_linear(result, "written row-major by " + by(region));
+      for (const Value* output : region.outputs) fix_linear(output, "written row-major by " + by(region));
     for (size_t i = 0; i < root.num_inputs(); ++i) add_input(region, i);
     add_operands(region);
   }

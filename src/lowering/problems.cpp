@@ -222,7 +222,7 @@ Problem Problems::of(const Region& region) const {
   problem.program = program;
   problem.pairs = region.pairs;
   add_outputs(region, problem);
-  if (normalization) problem.outputs[0].normalization = &normalization->attributes();
+  if (normalization) problem.outputs.back().normalization = &normalization->attributes();
   problem.sparse = is_sparse(problem);
   return problem;
 }

@@ -58,6 +58,7 @@ struct Expression {
   std::vector<Read> reads;           // of each of them
   // Of a product's first factor: the node that normalises the rows of the first operand by the others, and the program
   // is that operand. Of a product: that which normalises the result's rows by the last operands, which no read moves.
+  // What it gives is the region's last result, and the rows themselves are the one before, where others read them, too.
   const ir::Node* normalization = nullptr;
   // Of an attention's keys or values: the first operand is a pool of blocks, read in the block that the second one
   // names; both are one input of the program. Its map says 0 along this dimension of the pool.

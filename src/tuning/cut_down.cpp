@@ -238,7 +238,7 @@ bool set_whole_dims(Operand& output, const Dims& whole) {
 // False = it cannot be cut, and may have been changed in part.
 bool shrink(Problem& problem) {
   if (!problem.attributes) return cut_pointwise(problem), true;
-  if (problem.outputs[0].normalization) return false;  // of few rows
+  if (problem.result_normalization()) return false;  // of few rows
   if (problem.inputs.empty() || !cut_inputs(problem)) return false;
   std::optional<Dims> dims = result_dims(problem);
   Operand& output = problem.outputs[0];

@@ -136,6 +136,7 @@ std::optional<std::string> unsupported_feature(const Problem& problem, const Fea
     if (is_storage_only(tensor->dtype) && !has_packed && !(supported.float8 && is_factor_float8(tensor->dtype)))
       return fmt::format("elements of {}, which no kernel computes with", name_of(tensor->dtype));
   if (problem.pairs && !supported.pairs) return "columns that are finished in pairs";
+  if (problem.result_normalization()) return "a result whose rows are normalised";
   const bool has_further = problem.attributes && problem.program.outputs.size() > 1;
   if (has_further && !supported.further_program_results) return "further results of its program";
   if (problem.outputs.size() > 1 && !has_further && !supported.further_results) return "further results";
@@ -156,7 +157,6 @@ std::optional<std::string> unsupported_feature(const Problem& problem, const Fea
   for (size_t i = 0; i < problem.inputs.size(); ++i)
     if (problem.inputs[i].normalization && !supported.normalized_rows)
       return "rows that are normalised as they are read";
-  if (!problem.outputs.empty() && problem.outputs[0].normalization) return "a result whose rows are normalised";
   for (size_t i = 0; i < problem.inputs.size(); ++i)
     if (problem.inputs[i].is_computed() && !(has_packed && i == 1))
       if (auto reason = unsupported_prologue(problem, problem.inputs[i], has(supported.prologues, i))) return reason;
@@ -191,7 +191,7 @@ std::string to_text(const Problem& problem) {
     for (const Operand& operand : problem.inputs[i].operands) text += operand_text(operand) + ",";
     text += ')';
   }
-  if (const Attributes* normalization = problem.outputs.empty() ? nullptr : problem.outputs[0].normalization)
+  if (const Attributes* normalization = problem.result_normalization())
     text += fmt::format(" before {}{}", op_info(normalization->kind()).name, to_text(*normalization));
   text += " {" + to_text(problem.program) + "} threads=" + std::to_string(problem.target.least_cores);
   if (problem.pairs) text += " pairs";

@@ -64,7 +64,8 @@ struct Operand {
   };
   std::optional<Pages> pages;
   // The op that normalises rows, or null: of a product's first factor, as they are read, along K, with `operands` as
-  // its scale and bias, if it has them; of a product's result, with the problem's last operands.
+  // its scale and bias, if it has them; of a product's last result, with the problem's last operands. That result is
+  // then none of the program's, but the rows of the one that the program has, which may be a result before it.
   const Attributes* normalization = nullptr;
 
   int rank() const { return static_cast<int>(dims.size()); }
@@ -113,6 +114,8 @@ struct Problem {
   // Whether it moves one operand to the output and computes nothing.
   bool is_copy() const { return !attributes && operands.size() == 1 && program.is_identity(); }
   bool is(OpKind kind) const { return attributes && attributes->kind() == kind; }
+  // What normalises the rows of the program's result; null = nothing does.
+  const Attributes* result_normalization() const { return outputs.empty() ? nullptr : outputs.back().normalization; }
   bool has_input(size_t i) const { return i < inputs.size() && !inputs[i].omitted; }
 };
 

@@ -2,7 +2,7 @@
 #include "tuning/trial.h"
 
 #include <algorithm>
-#include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <utility>
 
@@ -13,6 +13,7 @@
 #include "tuning/packed_weights.h"
 #include "tuning/padded_content.h"
 #include "tuning/paged_content.h"
+#include "tuning/program_content.h"
 #include "tuning/random_content.h"
 
 namespace lathe {
@@ -34,12 +35,12 @@ Span span_of(const Dims& dims, const Dims& strides) {
   return span;
 }
 
-constexpr uint32_t kOutputSeed = 0;  // whose content does not matter
+size_t results_of_program(const Problem& problem) { return std::max<size_t>(problem.program.outputs.size(), 1); }
 
-float element(const Tensor& tensor, int64_t i) {
-  if (tensor.dtype() == DType::f32) return tensor.as<float>()[i];
-  return static_cast<float>(tensor.at_double(i));
-}
+// Whether a result is the rows of another one.
+bool normalizes_beside(const Problem& problem) { return problem.result_normalization() && problem.outputs.size() > 1; }
+
+constexpr uint32_t kOutputSeed = 0;  // whose content does not matter
 
 // The window's elements, dense and row-major, in the memory's own type or in f32. Element `first` of the memory is the
 // window's first.
@@ -54,7 +55,7 @@ Result<Tensor> gather(const Tensor& memory, int64_t first, const TensorArg& arg,
     if (dtype == memory.dtype())
       std::memcpy(to, from + static_cast<size_t>(at) * size, size);
     else
-      dense.mutable_as<float>()[i] = element(memory, at);
+      dense.mutable_as<float>()[i] = element_of(memory, at);
   }
   return dense;
 }
@@ -131,7 +132,7 @@ Result<TrialData::Slot> TrialData::make_slot(const Operand& operand, uint32_t se
 Result<std::unique_ptr<TrialData>> TrialData::make(const Problem& problem, Use use, Device& device, Queue& queue) {
   auto data = std::make_unique<TrialData>();
   data->problem_ = problem;
-  if (problem.outputs.size() != std::max<size_t>(problem.program.outputs.size(), 1))
+  if (problem.outputs.size() != results_of_program(problem) + (normalizes_beside(problem) ? 1 : 0))
     return fail(ErrorCode::dtype_unsupported, "trials are made for regions whose results are their program's");
   uint32_t seed = 1;
   for (const Operand* operand : tensors_of(data->problem_)) {
@@ -145,17 +146,6 @@ Result<std::unique_ptr<TrialData>> TrialData::make(const Problem& problem, Use u
 
 namespace {
 
-// The result of a program that has one, for each element of `dims`; registers of the same dims, dense.
-Result<Tensor> apply(const Program& program, const std::vector<Tensor>& registers, const Dims& dims) {
-  LATHE_ASSIGN(Tensor result, Tensor::allocate(DType::f32, dims));
-  std::vector<float> in(registers.size());
-  for (int64_t i = 0, n = result.volume(); i < n; ++i) {
-    for (size_t k = 0; k < registers.size(); ++k) in[k] = element(registers[k], i);
-    evaluate(program, in, {result.mutable_as<float>() + i, 1});
-  }
-  return result;
-}
-
 // Packed weights as the op sees them.
 Result<Tensor> dequantized(const Operand& operand) {
   LATHE_ASSIGN(Tensor result, Tensor::allocate(DType::f32, operand.opt_dims));
@@ -166,53 +156,20 @@ Result<Tensor> dequantized(const Operand& operand) {
   return result;
 }
 
-// How far f32 arithmetic in another order may be off, as a part of the largest operand.
-constexpr float kRounding = 1e-6f;
-
-float largest_of(const Tensor& values) {
-  float largest = 0;
-  for (int64_t i = 0; i < values.volume(); ++i)
-    if (const float value = std::fabs(element(values, i)); std::isfinite(value)) largest = std::max(largest, value);
-  return largest;
+// What is left of registers are the program's; behind them are the vectors that normalise the rows of its result.
+std::vector<Tensor> take_vectors(const Problem& problem, std::vector<Tensor>& registers) {
+  if (!problem.result_normalization()) return {};
+  const auto first = registers.begin() + problem.program.num_inputs;
+  std::vector<Tensor> vectors(first, registers.end());
+  registers.erase(first, registers.end());
+  return vectors;
 }
 
-// The most that any element of the program's result changes when register 0 changes by rounding.
-Result<float> step_at_ties(const Program& program, std::vector<Tensor> registers, const Tensor& result) {
-  const Tensor center = registers[0];
-  const float error = kRounding * largest_of(center);
-  float step = 0;
-  for (const float shift : {-error, error}) {
-    LATHE_ASSIGN(registers[0], Tensor::allocate(DType::f32, center.dims()));
-    for (int64_t i = 0; i < center.volume(); ++i) registers[0].mutable_as<float>()[i] = element(center, i) + shift;
-    LATHE_ASSIGN(const Tensor other, apply(program, registers, result.dims()));
-    for (int64_t i = 0; i < result.volume(); ++i)
-      step = std::max(step, std::fabs(element(other, i) - element(result, i)));
-  }
-  return step;
-}
-
-// Its even columns, and its odd ones.
-Result<std::vector<Tensor>> pairs_of(const Tensor& results) {
-  Dims dims = results.dims();
-  dims.back() /= 2;
-  std::vector<Tensor> halves;
-  for (int64_t side = 0; side < 2; ++side) {
-    LATHE_ASSIGN(Tensor half, Tensor::allocate(DType::f32, dims));
-    for (int64_t i = 0; i < half.volume(); ++i) half.mutable_as<float>()[i] = element(results, 2 * i + side);
-    halves.push_back(std::move(half));
-  }
-  return halves;
-}
-
-// The program's result, whose rows are normalised by the vectors behind its registers.
-Result<Tensor> normalized(const Problem& problem, std::vector<Tensor> registers, const Dims& dims) {
-  const auto vectors = registers.begin() + problem.program.num_inputs;
-  std::vector<Tensor> inputs(1);
-  inputs.insert(inputs.end(), vectors, registers.end());
-  registers.erase(vectors, registers.end());
-  LATHE_ASSIGN(inputs[0], apply(problem.program, registers, dims));
-  LATHE_ASSIGN(std::vector<Tensor> outputs, run_op(*problem.outputs[0].normalization, inputs, 1));
-  return std::move(outputs[0]);
+// Rows of a program's result as the problem's last one.
+Result<Expected> normalized(const Problem& problem, const Tensor& rows, std::vector<Tensor> vectors) {
+  vectors.insert(vectors.begin(), rows);
+  LATHE_ASSIGN(std::vector<Tensor> results, run_op(*problem.result_normalization(), vectors, 1));
+  return Expected{std::move(results[0]), {}, {}, {}};
 }
 
 }  // namespace
@@ -254,7 +211,7 @@ Result<std::vector<Expected>> TrialData::expected(double tolerance) const {
       Tensor& input = inputs[i];
       std::vector<Tensor> before = {input};
       LATHE_TRY(append(problem_.inputs[i].program_operands(), before));
-      LATHE_ASSIGN(input, apply(program, before, problem_.inputs[i].opt_dims));
+      LATHE_ASSIGN(input, result_of(program, before, problem_.inputs[i].opt_dims));
       if (!rounds(program)) continue;
       reads_rounded = true;
       // An element at a tie moves a result by a step times what it is multiplied by. Two such elements may go into one
@@ -282,24 +239,26 @@ Result<std::vector<Expected>> TrialData::expected(double tolerance) const {
       for (const Expr& each : padding->begin) begin.push_back(each.evaluate(problem_.symbols).value_or(0));
       LATHE_ASSIGN(registers[first + i], padded(registers[first + i], begin, padding->value, dims));
     }
-  if (problem_.outputs[0].normalization) {
-    LATHE_ASSIGN(Tensor rows, normalized(problem_, std::move(registers), dims));
-    return std::vector<Expected>{{std::move(rows), {}, {}, {}}};
-  }
+  std::vector<Tensor> vectors = take_vectors(problem_, registers);
   std::vector<float> errors;
   if (reads_rounded || rounds(problem_.program))
     for (size_t k = 0; k < registers.size(); ++k)
       errors.push_back(k < first ? static_cast<float>(tolerance) * largest_of(registers[k]) + off_by_ties
                                  : kRounding * largest_of(registers[k]));
   std::vector<Expected> all;
-  for (size_t i = 0; i < problem_.outputs.size(); ++i) {
+  for (size_t i = 0; i < results_of_program(problem_); ++i) {
     Program program = problem_.program;
     if (!program.outputs.empty()) program.outputs = {program.outputs[i]};
-    LATHE_ASSIGN(Tensor values, apply(program, registers, dims));
+    LATHE_ASSIGN(Tensor values, result_of(program, registers, dims));
     if (reads_rounded || rounds(program))
       all.push_back({std::move(values), std::move(program), registers, errors});
     else
       all.push_back({std::move(values), {}, {}, {}});
+  }
+  if (problem_.result_normalization()) {
+    LATHE_ASSIGN(Expected rows, normalized(problem_, all[0].values, std::move(vectors)));
+    if (!normalizes_beside(problem_)) all.clear();
+    all.push_back(std::move(rows));
   }
   return all;
 }

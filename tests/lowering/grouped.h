@@ -10,7 +10,8 @@
 namespace lathe {
 
 // A line for each region: the ops of its nodes, those that a prologue computes in brackets before the op they are for.
-// Where it has further results, the program that computes all of them follows.
+// Where it has further results, the program that computes all of them follows; where it normalises its result, whether
+// it writes that, too.
 inline std::vector<std::string> grouped(const std::string& body, bool prologues = true) {
   const Result<ir::Graph> graph = ir::parse_graph("graph \"g\" {\n" + body + "\n}");
   EXPECT_TRUE(graph) << graph.error().to_string();
@@ -37,6 +38,7 @@ inline std::vector<std::string> grouped(const std::string& body, bool prologues 
     for (; node != region.nodes.end(); ++node) line += fmt::format("{} ", (*node)->info().name);
     line.pop_back();
     if (region.has_further_results()) line += fmt::format(": {}", to_text(region.expression.program));
+    if (region.expression.normalization && region.outputs.size() > 1) line += ", beside its result";
     lines.push_back(std::move(line));
   }
   return lines;

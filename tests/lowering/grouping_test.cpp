@@ -204,7 +204,7 @@ TEST(Grouping, ProductsNormalizeFewRows) {
 }
 
 // Some hundred rows of a product's result: not fewer, which other kernels multiply, nor more, whose tiles need no
-// splits, nor in f32, nor where others read what is normalised, nor along other rows.
+// splits, nor in f32, nor along other rows. Where others read what is normalised, it is written, too, of fewer rows.
 TEST(Grouping, ProductsNormalizeTheirResults) {
   const auto body = [](const std::string& type, const std::string& rows, const std::string& axis,
                        const std::string& last) {
@@ -215,15 +215,39 @@ TEST(Grouping, ProductsNormalizeTheirResults) {
            "output %n\noutput %a\n" + last;
   };
   const Lines joined = {"matmul elementwise layer_normalization", "activation"},
+              both = {"matmul elementwise layer_normalization, beside its result", "activation"},
               apart = {"matmul elementwise", "layer_normalization activation: in=1; r1=silu r0; out r0 r1"};
   EXPECT_EQ(grouped(body("f16", "17", "-1", "")), joined);
   EXPECT_EQ(grouped(body("bf16", "512", "2", "")), joined);
   EXPECT_EQ(grouped(body("f16", "16", "-1", "")), apart);
   EXPECT_EQ(grouped(body("f16", "513", "-1", "")), apart);
   EXPECT_EQ(grouped(body("f32", "100", "-1", "")), apart);
-  EXPECT_EQ(grouped(body("f16", "100", "-1", "output %t")), apart);
+  EXPECT_EQ(grouped(body("f16", "100", "1", "")), apart);
+  EXPECT_EQ(grouped(body("f16", "100", "-1", "output %t")), both);
+  EXPECT_EQ(grouped(body("f16", "256", "-1", "output %t")), both);
+  EXPECT_EQ(grouped(body("f16", "257", "-1", "output %t")), apart);
   EXPECT_EQ(grouped("symbol n in [17, 512]\n" + body("f16", "n", "-1", "")), joined);
   EXPECT_EQ(grouped("symbol n in [1, 512]\n" + body("f16", "n", "-1", "")), apart);
+}
+
+// As networks that normalise first have them: the sum is read by its normalisation and by the next sum. Of several
+// normalisations one joins; one that something else than constants scales does not.
+TEST(Grouping, ProductsNormalizeSumsThatOthersRead) {
+  const auto body = [](const std::string& scale, const std::string& last) {
+    return "input %x: f16[100, 32]\ninput %r: f16[100, 64]\ninput %g: f16[64]\n%s = constant{value=f16[64]{~2}}()\n"
+           "%w = constant{value=f16[32, 64]{~1}}()\n%v = constant{value=f16[64, 64]{~3}}()\n%p = matmul(%x, %w)\n"
+           "%t = elementwise{op=add}(%p, %r)\n%n = rms_normalization(%t, " +
+           scale +
+           ")\n%q = matmul(%n, %v)\n"
+           "%u = elementwise{op=add}(%q, %t)\noutput %u\n" +
+           last;
+  };
+  EXPECT_EQ(grouped(body("%s", "")),
+            (Lines{"matmul elementwise rms_normalization, beside its result", "matmul elementwise"}));
+  EXPECT_EQ(
+      grouped(body("%s", "%m = rms_normalization(%t, %s)\noutput %m")),
+      (Lines{"matmul elementwise rms_normalization, beside its result", "matmul elementwise", "rms_normalization"}));
+  EXPECT_EQ(grouped(body("%g", "")), (Lines{"matmul elementwise", "rms_normalization", "matmul elementwise"}));
 }
 
 // Queries are read once, keys and values for each tile of queries.

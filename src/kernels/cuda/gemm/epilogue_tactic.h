@@ -61,8 +61,9 @@ struct Ending {
   std::string scales_type = {};
   std::function<std::string(Source&)> scales = {};
   const ResultNormalization* normalization = nullptr;
-  // Whether sums go to the workspace, for another launch: those of splits, and those of rows that are normalised.
-  bool keeps_sums(int64_t splits) const { return splits > 1 || normalization; }
+  // Whether sums go to the workspace, for another launch: those of splits, and those of rows that are written as they
+  // are normalised alone.
+  bool keeps_sums(int64_t splits) const { return splits > 1 || (normalization && !normalization->beside); }
 };
 
 // Whether the output's rows begin where no vector is aligned, so that a pipeline's warps write along them

@@ -17,8 +17,8 @@ std::vector<Config> configs(const Problem& problem, const Product& p) {
   gemm::Extent extent = gemm::extent_of(problem, p);
   const gemm::Ending ending = gemm::ending_of(p, problem.inputs[0].dtype);
   extent.copied = kMaps && gemm::can_copy(problem, p, ending);
-  extent.kept = p.normalization.has_value();
-  if (extent.kept) extent.operands = extent.functions = 0;  // of the other launch
+  extent.normalized = p.normalization.has_value();
+  extent.kept = extent.normalized && !p.normalization->beside;
   extent.by_rows = !extent.kept && gemm::stores_by_rows(ending);
   extent.neighbours = !extent.kept && extent.copied && gemm::has_neighbours(p, ending);
   return gemm::configs(extent);

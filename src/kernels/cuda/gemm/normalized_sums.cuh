@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows whose sums a launch before has kept: added up, finished and normalised by a block each.
+// Rows of a product's results that are normalised by a block each: of sums that a launch before has kept, or as it has
+// written them.
 #pragma once
 
 #include "gemm/gemm.cuh"
@@ -8,13 +9,40 @@
 
 namespace gemm {
 
-// Rows of kColumns elements, [split][row][pitch]; kThreads threads have four neighbours each, again and again.
-template <int kSplits, int kThreads, int kColumns, class Sink, class Statistic, class Affine>
-LATHE_DEVICE void normalize_sums(const float* sums, long rows, long pitch, const Sink& sink, const Statistic& statistic,
-                                 const Affine& affine) {
-  using Out = decltype(sink.out);
-  constexpr int W = 4, D = Out::kUnit, kVectors = kColumns / W, kChunks = (kVectors + kThreads - 1) / kThreads;
-  static_assert(kColumns % W == 0, "whole vectors");
+// Sums, [split][row][pitch], that are added up and finished by the product's program. Written: the tensor of what is
+// normalised, or Absent.
+template <int kSplits, class Fusion, class Written>
+struct SummedRows {
+  const float* sums;
+  long rows, pitch;
+  Fusion fusion;
+  Written written;
+
+  template <int D, int W, int N>
+  LATHE_DEVICE_MEMBER void read(long row, const long (&c)[N], float (&v)[W]) const {
+    add_splits<kSplits>(sums + row * pitch + c[D], rows * pitch, v);
+    fusion.template apply<D, W>(v, c, W);
+    if constexpr (!is_same<Written, Absent>) store<D, W>(written, c, v, W);
+  }
+};
+
+// Results that the product has written.
+template <class Written>
+struct WrittenRows {
+  Written written;
+
+  template <int D, int W, int N>
+  LATHE_DEVICE_MEMBER void read(long, const long (&c)[N], float (&v)[W]) const {
+    load<D, W>(written, c, v, W);
+  }
+};
+
+// Rows of kColumns elements; kThreads threads have four neighbours each, again and again.
+template <int kThreads, int kColumns, class Rows, class Out, class Statistic, class Affine>
+LATHE_DEVICE void normalize_results(const Rows& rows, const Out& out, const Statistic& statistic,
+                                    const Affine& affine) {
+  constexpr int W = 4, D = Out::kRank - 1, kVectors = kColumns / W, kChunks = (kVectors + kThreads - 1) / kThreads;
+  static_assert(kColumns % W == 0 && Out::kUnit == D, "whole vectors");
   const long row = block_x();
   long c[kChunks][Out::kRank];
   bool inside[kChunks];
@@ -22,17 +50,15 @@ LATHE_DEVICE void normalize_sums(const float* sums, long rows, long pitch, const
   for (int i = 0; i < kChunks; ++i) {
     const int vector = thread_x() + i * kThreads;
     inside[i] = vector < kVectors;
-    sink.find(row, inside[i] ? vector * W : 0, c[i]);
+    row_coordinates<D, 1>(out, row, c[i]);
+    c[i][D] = inside[i] ? vector * W : 0;
     if (row == 0) affine.prefetch(c[i]);  // what nothing has read since the run before
   }
   dependency_wait();
   float v[kChunks][W];
   LATHE_UNROLL
-  for (int i = 0; i < kChunks; ++i) {
-    if (!inside[i]) continue;
-    add_splits<kSplits>(sums + row * pitch + (thread_x() + i * kThreads) * W, rows * pitch, v[i]);
-    sink.fusion.template apply<D, W>(v[i], c[i], W);
-  }
+  for (int i = 0; i < kChunks; ++i)
+    if (inside[i]) rows.template read<D>(row, c[i], v[i]);
   typename Statistic::State mine;
   statistic.absorb(mine, v, inside);
   auto all = mine;
@@ -43,7 +69,7 @@ LATHE_DEVICE void normalize_sums(const float* sums, long rows, long pitch, const
     if (!inside[i]) continue;
     statistic.apply_absorbed(v[i], factors);
     affine.template apply<D, W>(v[i], c[i]);
-    store<D, W>(sink.out, c[i], v[i], W);
+    store<D, W>(out, c[i], v[i], W);
   }
 }
 

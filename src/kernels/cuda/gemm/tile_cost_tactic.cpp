@@ -19,6 +19,8 @@ constexpr double kLaunchShare = 0.4;  // of a launch, which overlaps with the st
 // What it takes to add up splits: in a launch of their own, in a cluster.
 constexpr double kSplitMicroseconds = 0.7, kSplitShare = 0.5;
 constexpr double kClusterMicroseconds = 0.9, kClusterShare = 0.5625;
+// Of a launch that reads results to normalise them, by 512 rows of 768.
+constexpr double kNormalizedMicroseconds = 2.8;
 // Clocks: of a block until its first panel is there; of its end, by itself and for each of its sums; of each sum of a
 // thread, and of each element that it reads for it; of an access.
 constexpr double kStartClocks = 1330, kEndClocks = 440, kEndSumClocks = 0.25, kSumClocks = 35, kOperandClocks = 72;
@@ -141,7 +143,11 @@ double memory_us(double bytes, const Target& target) {
   return bytes / (is_cached ? kCacheShare * target.cache_rate() : kMemoryShare * target.memory_rate);
 }
 
-double predict(const TileShape& tile, const Extent& e) {
+double predict(const TileShape& tile, const Extent& extent) {
+  Extent e = extent;
+  const auto splits = static_cast<double>(tile.splits), kept = tile.cluster ? 1 : splits;
+  const bool keeps_sums = e.kept || kept > 1;
+  if (e.normalized && keeps_sums) e.operands = e.functions = 0;  // of the other launch
   const auto outputs = static_cast<double>(e.m * e.n * e.batch);
   const double rows =  // that are read
       static_cast<double>(e.m) / static_cast<double>(e.taps) + static_cast<double>(e.n) * stored_share(tile, e.dtype);
@@ -151,9 +157,12 @@ double predict(const TileShape& tile, const Extent& e) {
   const double spent = tile.unit == TileShape::pipeline ? pipeline_clocks(tile, e) : clocks(tile, e);
   double time = std::max(spent / target.clock_mhz, memory_us(bytes, target)) + kLaunchShare * target.launch_us;
   const double moved = outputs * static_cast<double>(accumulator_size(e.dtype));
-  const auto splits = static_cast<double>(tile.splits), kept = tile.cluster ? 1 : splits;
   if (tile.cluster) time += kClusterMicroseconds + moved * (splits - 1) / (kClusterShare * target.memory_rate);
-  if (kept > 1 || e.kept) time += kSplitMicroseconds + moved * (kept + 1) / (kSplitShare * target.memory_rate);
+  if (keeps_sums) time += kSplitMicroseconds + moved * (kept + 1) / (kSplitShare * target.memory_rate);
+  if (e.normalized && !keeps_sums) {
+    const double read = outputs * static_cast<double>(size_of(e.output));
+    time += kNormalizedMicroseconds + 2 * read / (kSplitShare * target.memory_rate);
+  }
   return time;
 }
 

@@ -176,7 +176,7 @@ std::vector<int64_t> split_counts(const TileShape& tile, const Extent& e) {
   std::vector<int64_t> counts = {1};
   const int64_t tiles = ceil_div(e.m, tile.m) * ceil_div(e.n, tile.n) * e.batch, panels = ceil_div(e.k, tile.k);
   for (int64_t splits : {2, 3, 4, 6, 8, 12, 16})
-    if (tiles * splits <= 2 * e.target.cores && panels >= (e.kept ? 2 : 4) * splits)
+    if (tiles * splits <= 2 * e.target.cores && panels >= (e.normalized ? 2 : 4) * splits)
       counts.push_back(ceil_div(panels, ceil_div(panels, splits)));  // none is without work
   counts.erase(std::unique(counts.begin(), counts.end()), counts.end());
   return counts;

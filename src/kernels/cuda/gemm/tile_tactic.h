@@ -52,6 +52,7 @@ struct Extent {
   int64_t functions = 0;     // of the program, that take as long as an exponential does
   int64_t instructions = 0;  // of the program
   bool kept = false;         // all sums are kept for another launch
+  bool normalized = false;   // another launch normalises the results
   int64_t m = 1, n = 1, k = 1, batch = 1;
 };
 
