@@ -3,6 +3,8 @@
 #include <array>
 #include <cmath>
 
+#include "ops/float_blocks.h"
+#include "ops/narrowing.h"
 #include "ops/rules.h"
 
 namespace lathe {
@@ -38,15 +40,24 @@ void write_cast(const CastAttrs& attrs, std::span<double> values, int64_t begin,
   encode_doubles(values, begin, y, attrs.saturate);
 }
 
-// Floats to one of 16 bits, each rounded once: the weights of a whole network are, where a build lowers its precision.
+// On processors without instructions for it.
 template <class T>
-void narrow(const Tensor& x, Tensor& y) {
-  const float* from = x.as<float>();
-  T* to = y.mutable_as<T>();
-  for (int64_t i = 0, count = x.volume(); i < count; ++i) to[i] = T(from[i]);
+bool narrow_each(const float* from, int64_t count, std::byte* result) {
+  T* to = reinterpret_cast<T*>(result);
+  bool is_large = false;
+  for (int64_t i = 0; i < count; ++i) {
+    to[i] = T(from[i]);
+    is_large |= !std::isfinite(static_cast<float>(to[i]));
+  }
+  return is_large;
 }
 
 }  // namespace
+
+bool narrow(const float* from, int64_t count, DType to, std::byte* result) {
+  if (const NarrowFloats lanes = narrow_floats(to, cpu::isa_level())) return lanes(from, count, nullptr, result);
+  return (to == DType::f16 ? narrow_each<Half> : narrow_each<BFloat16>)(from, count, result);
+}
 
 Result<> infer_cast(InferContext& context) {
   const DType to = context.attrs<CastAttrs>().to;
@@ -68,8 +79,10 @@ Result<> eval_cast(EvalContext& context) {
   const auto& attrs = context.attrs<CastAttrs>();
   const Tensor& x = context.input(0);
   Tensor& y = context.output(0);
-  if (x.dtype() == DType::f32 && y.dtype() == DType::f16) return narrow<Half>(x, y), Result<>();
-  if (x.dtype() == DType::f32 && y.dtype() == DType::bf16) return narrow<BFloat16>(x, y), Result<>();
+  if (x.dtype() == DType::f32 && is_narrowed_to(y.dtype())) {
+    narrow(x.as<float>(), x.volume(), y.dtype(), y.mutable_as<std::byte>());
+    return {};
+  }
   const bool in_doubles = !is_integral(x.dtype()) || is_storage_only(y.dtype());
   const int64_t count = x.volume();
   constexpr int64_t kBlock = 512;

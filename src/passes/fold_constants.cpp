@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes what depends on constants alone, and shape arithmetic whose result the shape rules already know.
 #include <algorithm>
+#include <functional>
 #include <new>
 #include <unordered_set>
 #include <utility>
 
 #include "base/for_each_in_threads.h"
 #include "ir/known_content.h"
+#include "ops/narrowing.h"
 #include "ops/rules.h"
 #include "passes/quantization.h"
 #include "passes/rewrite.h"
@@ -167,9 +169,13 @@ class WeightsFolder {
     bool changed = false;
     for (std::vector<ir::Node*> nodes = next_round(); !nodes.empty(); nodes = next_round()) {
       std::vector<std::vector<Known>> results(nodes.size());
-      for_each_in_threads(nodes.size(), context_.threads, [&](size_t i, size_t) {
+      std::vector<std::function<void()>> works;
+      for (size_t i = 0; i < nodes.size(); ++i)
+        if (!add_narrowing(*nodes[i], results[i], works))
+          works.emplace_back([&, i] { results[i] = compute_outputs(*nodes[i]); });
+      for_each_in_threads(works.size(), context_.threads, [&](size_t i, size_t) {
         try {
-          results[i] = compute_outputs(*nodes[i]);
+          works[i]();
         } catch (const std::bad_alloc&) {  // folded by itself later, when others need no memory, or it fails there
         }
       });
@@ -187,6 +193,26 @@ class WeightsFolder {
 
  private:
   static constexpr int64_t kLarge = 1 << 20, kMostOfRound = int64_t{512} << 20;  // bytes
+
+  // A network's largest weights would keep one thread busy when all others are done: those that are rounded to 16 bits
+  // are so in pieces. False, adding nothing, of other nodes.
+  static bool add_narrowing(const ir::Node& node, std::vector<Known>& results,
+                            std::vector<std::function<void()>>& works) {
+    static constexpr int64_t kPiece = 1 << 20;  // elements
+    if (!node.is(OpKind::cast) || !node.input(0)->constant() || node.input(0)->dtype() != DType::f32) return false;
+    const Tensor& from = *node.input(0)->constant();
+    const DType to = node.attrs<CastAttrs>().to;
+    Result<Tensor> made = is_narrowed_to(to) ? Tensor::allocate(to, from.dims()) : Tensor();
+    if (!made || !made->defined()) return false;
+    auto* const bytes = made->mutable_as<std::byte>();
+    for (int64_t begin = 0; begin < from.volume(); begin += kPiece)
+      works.emplace_back([&from, bytes, to, begin] {
+        narrow(from.as<float>() + begin, std::min(kPiece, from.volume() - begin), to,
+               bytes + static_cast<size_t>(begin) * size_of(to));
+      });
+    results = {Known{*std::move(made), nullptr}};
+    return true;
+  }
 
   std::vector<ir::Node*> next_round() {
     std::vector<ir::Node*> nodes;

@@ -8,12 +8,16 @@
 // f16's lowest. A floor that keeps a divisor from 0 does not become 0: 1e-12 of a clip, a maximum or a sum becomes
 // f16's least number, or rows of zeros would be divided by 0.
 #include <algorithm>
-#include <bit>
-#include <limits>
+#include <array>
+#include <atomic>
+#include <cmath>
 #include <map>
 #include <unordered_map>
 #include <unordered_set>
 
+#include "base/divide.h"
+#include "base/for_each_in_threads.h"
+#include "ops/narrowing.h"
 #include "passes/match.h"
 #include "passes/pins.h"
 #include "passes/precision_rules.h"
@@ -48,17 +52,28 @@ constexpr float kLeastHalf = 0x1p-24f;  // above 0
 
 bool vanishes(double floor) { return floor > 0 && rounded_to(DType::f16, floor) == 0; }
 
-// Infinity and NaN do. One comparison tells, of magnitudes as integers, for there are as many as the network has
-// weights.
-bool fits_half(const Tensor& constant) {
-  constexpr auto kFirstBeyond = std::bit_cast<uint32_t>(kLargestHalf) + 1;
-  constexpr auto kInfinity = std::bit_cast<uint32_t>(std::numeric_limits<float>::infinity());
-  const float* values = constant.as<float>();
-  for (const float* end = values + constant.volume(); values != end; ++values) {
-    const uint32_t magnitude = std::bit_cast<uint32_t>(*values) & 0x7fffffffu;
-    if (magnitude - kFirstBeyond < kInfinity - kFirstBeyond) return false;
-  }
-  return true;
+// Whether any number would become infinite. Infinity and NaN stay what they are.
+bool any_beyond_half(std::span<const float> values) {
+  return std::ranges::any_of(
+      values, [](float value) { return std::isfinite(value) && std::isinf(static_cast<float>(Half(value))); });
+}
+
+// A network has many weights: they are rounded several at a time, and only where that gives infinity or NaN is each
+// looked at.
+bool fits_half(const Tensor& constant, int threads) {
+  constexpr size_t kBlock = 4096, kOfThread = 1 << 20;
+  const std::span values(constant.as<float>(), static_cast<size_t>(constant.volume()));
+  std::atomic<bool> fits = true;
+  for_each_in_threads(ceil_div(values.size(), kOfThread), threads, [&](size_t i, size_t) {
+    std::array<std::byte, kBlock * sizeof(Half)> rounded;
+    const size_t end = std::min((i + 1) * kOfThread, values.size());
+    for (size_t at = i * kOfThread; at < end && fits; at += kBlock) {
+      const auto block = values.subspan(at, std::min(kBlock, end - at));
+      const bool is_large = narrow(block.data(), static_cast<int64_t>(block.size()), DType::f16, rounded.data());
+      if (is_large && any_beyond_half(block)) fits = false;
+    }
+  });
+  return fits;
 }
 
 class PrecisionLowering {
@@ -168,7 +183,8 @@ class PrecisionLowering {
   // Constants are looked through once, whoever reads them.
   bool exceeds_half(const Value& value) {
     const auto [known, is_new] = beyond_half_.try_emplace(&value, false);
-    if (is_new && value.dtype() == DType::f32 && value.content()) known->second = !fits_half(*value.content());
+    if (is_new && value.dtype() == DType::f32 && value.content())
+      known->second = !fits_half(*value.content(), context_.threads);
     return known->second;
   }
 

@@ -8,6 +8,7 @@
 
 #include "ops/rules.h"
 #include "passes/column_matmul.h"
+#include "passes/joined_weights.h"
 #include "passes/match.h"
 #include "passes/rewrite.h"
 
@@ -118,15 +119,8 @@ std::vector<ColumnMatmul> matmuls_like(const ColumnMatmul& first, PassContext& c
   return matmuls;
 }
 
-Result<Tensor> joined(const std::vector<Tensor>& tensors, size_t axis) {
-  ConcatAttrs attrs;
-  attrs.axis = static_cast<int64_t>(axis);
-  LATHE_ASSIGN(const std::vector<Tensor> results, run_op(attrs, tensors, 1));
-  return results[0];
-}
-
 // Input `input` of the matmuls' change `change` for the columns of all.
-Result<Tensor> joined_constants(const std::vector<ColumnMatmul>& matmuls, size_t change, size_t input) {
+Result<Tensor> joined_constants(const std::vector<ColumnMatmul>& matmuls, size_t change, size_t input, int threads) {
   const auto constant_of = [&](const ColumnMatmul& matmul) -> const Tensor& {
     return *matmul.changes[change]->input(input)->constant();
   };
@@ -142,7 +136,7 @@ Result<Tensor> joined_constants(const std::vector<ColumnMatmul>& matmuls, size_t
     LATHE_ASSIGN(const std::vector<Tensor> copies, run_op(ExpandAttrs{}, std::array{rows.back(), dims}, 1));
     rows.back() = copies[0];
   }
-  return joined(rows, static_cast<size_t>(rows[0].rank() - 1));
+  return joined(rows, static_cast<size_t>(rows[0].rank() - 1), threads);
 }
 
 Value* merged(Rewrite& r, const std::vector<ColumnMatmul>& matmuls) {
@@ -151,7 +145,7 @@ Value* merged(Rewrite& r, const std::vector<ColumnMatmul>& matmuls) {
   for (size_t i = 0; i < first.weights.size(); ++i) {
     std::vector<Tensor> parts;
     for (const ColumnMatmul& matmul : matmuls) parts.push_back(*matmul.weights[i]);
-    weights.push_back(r.constant(joined(parts, first.axis)));
+    weights.push_back(r.constant(joined(parts, first.axis, r.context.threads)));
   }
   for (const ColumnMatmul& matmul : matmuls) {
     r.absorb(matmul.matmul);
@@ -162,7 +156,7 @@ Value* merged(Rewrite& r, const std::vector<ColumnMatmul>& matmuls) {
   for (size_t i = 0; i < first.changes.size(); ++i) {
     std::vector<Value*> inputs{y};
     for (size_t k = 1; k < first.changes[i]->num_inputs(); ++k)
-      inputs.push_back(r.constant(joined_constants(matmuls, i, k)));
+      inputs.push_back(r.constant(joined_constants(matmuls, i, k, r.context.threads)));
     y = r.add(first.changes[i]->attributes(), std::move(inputs));
   }
   return y;
@@ -185,19 +179,6 @@ Result<bool> merge(Rewrite& r) {
   return true;
 }
 
-// The columns of two halves in turn: [k, 2 n] as it was [k, 2, n] becomes [k, n, 2].
-Result<Tensor> in_turns(const Tensor& halves, size_t axis) {
-  const Dims& dims = halves.dims();
-  Dims apart = dims;
-  apart[axis] /= 2;
-  apart.insert(apart.begin() + static_cast<std::ptrdiff_t>(axis), 2);
-  TransposeAttrs swap;
-  for (size_t i = 0; i < apart.size(); ++i) swap.perm.push_back(static_cast<int64_t>(i));
-  std::swap(swap.perm[axis], swap.perm[axis + 1]);
-  LATHE_ASSIGN(const std::vector<Tensor> results, run_op(swap, std::vector{halves.reshaped(apart)}, 1));
-  return results[0].reshaped(dims);
-}
-
 // The product by those columns in turn: `parts` are the matrices, of as many columns, or the one of both halves.
 Value* paired(Rewrite& r, const std::vector<ColumnMatmul>& parts) {
   const ColumnMatmul& first = parts[0];
@@ -205,8 +186,7 @@ Value* paired(Rewrite& r, const std::vector<ColumnMatmul>& parts) {
   for (size_t i = 0; i < first.weights.size(); ++i) {
     std::vector<Tensor> tensors;
     for (const ColumnMatmul& part : parts) tensors.push_back(*part.weights[i]);
-    const Result<Tensor> halves = joined(tensors, first.axis);
-    weights.push_back(r.constant(halves ? in_turns(*halves, first.axis) : halves));
+    weights.push_back(r.constant(joined_in_turns(tensors, first.axis, r.context.threads)));
   }
   for (size_t i = 1; i < parts.size(); ++i) r.absorb(parts[i].matmul);
   std::vector<Value*> operands = r.node->inputs();
