@@ -29,6 +29,7 @@ double estimated_ns(StepOp op) {
 #define LATHE_INSTRUCTION(name, number, operands, parameters, formula) \
   case StepOp::name:                                                   \
     return is_long(#formula) ? kLong : kShort;
+#define LATHE_ROUNDING(...)
 #include "base/scalars.def"
     default:
       return kShort;
