@@ -115,7 +115,9 @@ TEST(Pointwise, InPlace) {
 TEST(Pointwise, RefusesProgramsThatRound) {
   for (const char* name : {"round_f16", "round_bf16"}) {
     const Program program = *parse_program(fmt::format("in=1; r1={} r0; out r1", name));
-    const auto kernel = make_kernel(StepRecord{.kernel = "pointwise", .program = &program});
+    StepRecord record;
+    record.kernel = "pointwise", record.program = &program;
+    const auto kernel = make_kernel(record);
     ASSERT_FALSE(kernel);
     EXPECT_EQ(kernel.error().message, "kernel 'pointwise' has no instruction for casts");
   }
