@@ -92,6 +92,7 @@ struct RegionReport {
   // Of a step that sizes tell apart: its forms, those for few elements first, and how many elements a run's sizes have.
   std::vector<StepForm> forms;
   Expr elements;
+  std::optional<Expr> runs;  // 1 for the sizes at which the step runs, 0 for others; nullopt = it runs for all
 };
 
 // Why a tensor of the network, as passes have left it, lies where it does.

@@ -77,7 +77,8 @@ bool are_equal(const Packed& a, const Packed& b) {
 std::optional<uint32_t> place_of(const StepInput& input, const Emission& emission, const Emission& first) {
   for (uint32_t i = 0; i < first.inputs.size(); ++i) {
     const StepInput& other = first.inputs[i];
-    if (input.kind != other.kind || input.transposed != other.transposed || input.of_program != other.of_program)
+    if (input.kind != other.kind || input.transposed != other.transposed || input.of_program != other.of_program ||
+        input.inlined != other.inlined)
       continue;
     if (input.kind == StepInput::packed ? are_equal(emission.packed[input.index], first.packed[other.index])
                                         : input.index == other.index)
@@ -156,13 +157,13 @@ class FormsOfStep {
     return launches;
   }
 
-  // 1 for the sizes of the form, 0 for all others: one atom, so that the grid that it multiplies has no more terms than
-  // before. Grids are evaluated when sizes change, and in each launch.
+  // 1 for the sizes of the form.
   Expr condition(size_t i) const {
-    const Expr& elements = report_.elements;
-    Expr inside = elements - Expr(i == 0 ? -1 : report_.forms[i - 1].most);
-    if (i + 1 < report_.forms.size()) inside = min(inside, Expr(report_.forms[i].most) + Expr(1) - elements);
-    return max(min(inside, Expr(1)), Expr(0));
+    const std::vector<StepForm>& forms = report_.forms;
+    SizeRange range;
+    if (i > 0) range.above = forms[i - 1].most;
+    if (i + 1 < forms.size()) range.most = forms[i].most;
+    return range.contains(report_.elements);
   }
 
   // The step's own have their code already, and no source.
@@ -180,6 +181,18 @@ class FormsOfStep {
 };
 
 }  // namespace
+
+Expr SizeRange::contains(const Expr& elements) const {
+  Expr inside = elements - Expr(above.value_or(-1));
+  if (most) inside = min(inside, Expr(*most) + Expr(1) - elements);
+  return max(min(inside, Expr(1)), Expr(0));
+}
+
+Expr SizeRange::excludes(const Expr& elements) const {
+  Expr outside = Expr(above.value_or(-1)) + Expr(1) - elements;
+  if (most) outside = max(outside, elements - Expr(*most));
+  return max(min(outside, Expr(1)), Expr(0));
+}
 
 std::vector<std::vector<int64_t>> sizes_besides_optimum(const plan::Plan& plan) {
   std::vector<std::vector<int64_t>> all;

@@ -3,6 +3,8 @@
 // are launches of one step, and the grids of all but one are empty.
 #pragma once
 
+#include <optional>
+
 #include "lowering/plan_code.h"
 
 namespace lathe {
@@ -13,6 +15,17 @@ std::vector<std::vector<int64_t>> sizes_besides_optimum(const plan::Plan& plan);
 
 // Elements that the problem reads and writes: what tells its sizes from each other. They grow with every size.
 Expr elements_of(const Problem& problem);
+
+// Sizes of a step with more elements than `above`, and no more than `most`; nullopt = there is no such bound.
+struct SizeRange {
+  std::optional<int64_t> above, most;
+
+  bool is_all() const { return !above && !most; }
+  // 1 for these sizes and 0 for all others, and the other way round: one atom, so that the grid that it multiplies has
+  // no more terms than before. Grids are evaluated when sizes change, and in each launch.
+  Expr contains(const Expr& elements) const;
+  Expr excludes(const Expr& elements) const;
+};
 
 // The problem, tuned for other values of its symbols; nullopt where its sizes do not differ from those that it has, or
 // depend on data.

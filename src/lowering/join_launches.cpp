@@ -6,7 +6,7 @@
 #include <tuple>
 
 #include "device/open_numbers.h"
-#include "plan/disjoint.h"
+#include "lowering/dependences.h"
 #include "plan/expressions.h"
 #include "tuning/all_cores.h"
 
@@ -24,7 +24,7 @@ constexpr size_t kParts = 12;  // of a launch
 class Joiner {
  public:
   Joiner(BuiltPlan& built, const BuildOptions& options, PlanCode& code)
-      : plan_(built.plan), reports_(built.report.regions), options_(options), code_(code) {
+      : plan_(built.plan), reports_(built.report.regions), options_(options), code_(code), dependences_(plan_) {
     for (const plan::SymbolProfile& symbol : plan_.profiles[0].symbols) optimum_.push_back(symbol.opt);
     for (const Symbol& symbol : plan_.symbols) ranges_.push_back(symbol.range);
   }
@@ -98,6 +98,7 @@ class Joiner {
     const JoinedParts how = meet ? JoinedParts::in_turn : group.how;
     const bool have_one_block = group.has_one_block && added.has_one_block;
     if (group.steps.size() == kParts || (how == JoinedParts::in_turn && !have_one_block)) return false;
+    if (reports_[group.steps[0]].runs != reports_[step].runs) return false;  // then none of its tensors is written
     Group both{group.steps, true, have_one_block, how};
     both.steps.push_back(step);
     std::vector<SourceLaunch> parts;
@@ -115,7 +116,7 @@ class Joiner {
     const Step& own = plan_.steps[step];
     std::vector<std::pair<LaunchArg::Kind, uint32_t>> places;  // of its inputs
     for (const TensorId id : own.inputs) {
-      const bool is_written = touch({id}, group.outputs);
+      const bool is_written = dependences_.touch({&id, 1}, group.outputs);
       std::vector<TensorId>& ids = is_written ? group.outputs : group.inputs;
       const auto at = is_written ? std::ranges::find(ids, id) : ids.end();
       places.emplace_back(is_written ? LaunchArg::output : LaunchArg::input, static_cast<uint32_t>(at - ids.begin()));
@@ -186,28 +187,15 @@ class Joiner {
     return std::ranges::all_of(launch.grid, [&](const Expr& extent) { return extent.range(ranges_).max <= 1; });
   }
 
-  // Whether one writes what the other reads or writes, as what is behind a copy does where the copy is left out
-  // (plan/aliased_bindings.h).
   bool depends(const Group& a, const Group& b) const {
-    return std::ranges::any_of(a.steps, [&](uint32_t i) {
-      return std::ranges::any_of(b.steps, [&](uint32_t j) {
-        const Step &first = plan_.steps[i], &second = plan_.steps[j];
-        return touch(first.outputs, second.inputs) || touch(first.outputs, second.outputs) ||
-               touch(first.inputs, second.outputs) || (second.is<plan::Copy>() && touch(first.inputs, second.inputs));
-      });
-    });
-  }
-
-  bool touch(const std::vector<TensorId>& a, const std::vector<TensorId>& b) const {
-    const auto meet = [&](TensorId i, TensorId j) {
-      if (i == plan::kNoTensor || j == plan::kNoTensor) return false;
-      const plan::TensorDesc &x = plan_.tensors[i], &y = plan_.tensors[j];
-      // An empty tensor has no element in common with itself, and is written before it is read all the same.
-      return x.storage == y.storage && x.index == y.index &&
-             (x.offset == y.offset || !plan::are_disjoint(x, y, ranges_));
+    const auto accesses_of = [&](uint32_t i) {
+      const Step& step = plan_.steps[i];
+      return Accesses{step.inputs, step.outputs, step.is<plan::Copy>()};
     };
-    return std::ranges::any_of(
-        a, [&](TensorId i) { return std::ranges::any_of(b, [&](TensorId j) { return meet(i, j); }); });
+    return std::ranges::any_of(a.steps, [&](uint32_t i) {
+      return std::ranges::any_of(b.steps,
+                                 [&](uint32_t j) { return dependences_.are_ordered(accesses_of(i), accesses_of(j)); });
+    });
   }
 
   template <class Time>
@@ -256,6 +244,7 @@ class Joiner {
   PlanCode& code_;
   std::vector<int64_t> optimum_;
   std::vector<Range> ranges_;
+  Dependences dependences_;
   std::vector<Group> groups_;
 };
 

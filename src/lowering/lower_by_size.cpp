@@ -104,6 +104,11 @@ Result<> RegionLowering::choose_by_size(std::span<Pending* const> all, const Tun
   return {};
 }
 
+// Whether there is a choice, which was measured if the step's own was.
+bool RegionLowering::is_known(const Pending::Sized& sized, const Pending& own) {
+  return sized.choice.tactic && (sized.choice.microseconds > 0 || own.choice.microseconds <= 0);
+}
+
 // By elements. A size has the step's own form where another would read other weights, or where that was measured and
 // the other is no more than predicted.
 std::vector<StepForm> RegionLowering::forms_of(Pending& pending) const {
@@ -114,8 +119,7 @@ std::vector<StepForm> RegionLowering::forms_of(Pending& pending) const {
   for (Pending::Sized& sized : pending.sized) {
     StepForm form = own;
     const Choice& choice = sized.choice;
-    const bool is_known = choice.tactic && (choice.microseconds > 0 || pending.choice.microseconds <= 0);
-    if (is_known && describe(*choice.tactic, choice.config) != own.tactic)
+    if (is_known(sized, pending) && describe(*choice.tactic, choice.config) != own.tactic)
       if (Result<Emission> emission = sized.matches->emit(*choice.tactic, choice.config))
         if (std::optional<StepForm> other = form_like(*pending.emission, *std::move(emission))) {
           form = *std::move(other);

@@ -16,6 +16,17 @@ using ir::Node;
 using ir::Value;
 using plan::TensorId;
 
+namespace {
+
+// Empty grids elsewhere.
+void run_where(const Expr& runs, plan::Step& step, std::vector<StepForm>& forms) {
+  for (Launch& launch : std::get<plan::DeviceLaunches>(step.work).launches) launch.grid[0] *= runs;
+  for (StepForm& form : forms)
+    for (SourceLaunch& each : form.launches) each.launch.grid[0] *= runs;
+}
+
+}  // namespace
+
 std::string name_of_region(const Region& region) {
   std::string name;
   for (const Node* node : region.nodes) {
@@ -248,6 +259,7 @@ Result<> RegionLowering::choose(const Tuner::Progress& progress) {
 }
 
 Result<> RegionLowering::write() {
+  LATHE_TRY(inline_steps());
   LATHE_TRY(write_steps());
   return finish_plan(out_, context_.options, code_);
 }
@@ -296,51 +308,24 @@ Result<> RegionLowering::write(Pending& pending) {
     LATHE_ASSIGN(pending.emission, pending.matches->emit(*choice.tactic, choice.config));
     LATHE_TRY(describe_kernel(problem, choice, *pending.emission, step));
     if (!pending.region) return add_step(std::move(step), pending.kind, {}, &problem), Result<>();
-    const Region& region = *pending.region;
-    for (const StepInput& input : pending.emission->inputs)
-      step.inputs.push_back(input_of(region, problem, input, *pending.emission, step.name));
-    for (const Value* output : region.outputs)  // of a region that moves elements in the order of its space
-      step.outputs.push_back(region.moves_elements() ? tensors_.along(output, problem.outputs[0])
-                                                     : tensors_.tensor_of(output));
+    set_operands(pending);
   } else if (pending.emission) {
     LATHE_TRY(describe_work(*pending.emission, step.tactic, "", step));
   }
   std::vector<StepForm> forms = pending.sized.empty() ? std::vector<StepForm>() : forms_of(pending);
+  if (pending.runs) run_where(*pending.runs, step, forms);
   add_step(std::move(step), std::move(pending.kind), pending.choice,
            pending.matches ? &pending.matches->problem() : nullptr);
+  RegionReport& report = out_.report.regions.back();
+  report.runs = pending.runs;
+  if (pending.runs && pending.runs->evaluate(context_.optimum) == 0) {  // its work is another step's
+    report.microseconds = report.estimated_microseconds = plan_.steps.back().milliseconds = 0;
+  }
   if (!forms.empty()) {
-    out_.report.regions.back().forms = std::move(forms);
-    out_.report.regions.back().elements = elements_of(pending.matches->problem());
+    report.forms = std::move(forms);
+    report.elements = elements_of(pending.matches->problem());
   }
   return {};
-}
-
-TensorId RegionLowering::input_of(const Region& region, const Problem& problem, const StepInput& input,
-                                  const Emission& emission, const std::string& step) {
-  switch (input.kind) {
-    case StepInput::packed:
-      return tensors_.packed_of(emission.packed[input.index], step + " packed");
-    case StepInput::input:
-      return as_read(region, input, problem);
-    case StepInput::operand:
-      return tensors_.along(region.expression.operands[input.index], problem.operands[input.index]);
-    case StepInput::input_operand:
-      return tensors_.along(region.producer_of(input.index)->operands[input.of_program + 1],
-                            operand_of(problem, input));
-  }
-  return plan::kNoTensor;
-}
-
-// An input of the root as its kernel reads it: the placed tensor, perhaps in another order, or its channels-last copy.
-TensorId RegionLowering::as_read(const Region& region, const StepInput& input, const Problem& problem) {
-  const Value* value = region.input(input.index);
-  if (!value) return plan::kNoTensor;
-  const Operand& operand = problem.inputs[input.index];
-  const bool is_moved = !operand.reassociation.empty();
-  const auto copy = channels_last_.find(value);
-  const bool is_copied = !is_moved && copy != channels_last_.end() && operand.strides[1] == Expr(1);
-  const TensorId id = is_copied ? copy->second : is_moved ? tensors_.along(value, operand) : tensors_.tensor_of(value);
-  return input.transposed ? tensors_.transposed(id) : id;
 }
 
 void RegionLowering::add_step(plan::Step step, std::string kind, const Choice& choice, const Problem* problem) {

@@ -46,6 +46,7 @@ class RegionLowering {
     std::string kind;                  // RegionReport::kind
     std::unique_ptr<Matches> matches;  // of the problem that tactics were asked; null = there is none
     std::optional<Region> region;      // that the step runs; its values become the step's operands
+    std::vector<Region> inlined;       // of the problem's inlined steps
     std::optional<Emission> emission;  // where there is no choice
     Choice choice;
     struct Sized {
@@ -53,6 +54,8 @@ class RegionLowering {
       Choice choice;
     };
     std::vector<Sized> sized;
+    // 1 for the sizes at which a step of device code runs, 0 for those at which another one does its work.
+    std::optional<Expr> runs;
     std::vector<std::shared_ptr<GraphLowering>> bodies;  // of control flow
   };
   struct Copy {
@@ -75,6 +78,8 @@ class RegionLowering {
                                        const DataDependentEmission& emission, SymbolId size) const;
   bool may_be_in_place(const Region& region);
   Result<bool> lower_in_place(const Region& region);
+  class Inliner;  // inline_steps.cpp
+  Result<> inline_steps();
   Result<> lower_plugin(const ir::Node& node);
   Result<> lower_movement(const Region& region);
   bool lower_parts(const Region& region);
@@ -106,12 +111,14 @@ class RegionLowering {
   Result<double> choose_at(std::span<const int64_t> symbols, std::span<Alike* const> groups,
                            const Tuner::Progress& progress);
   Result<> choose_by_size(std::span<Pending* const> all, const Tuner::Progress& progress);
+  static bool is_known(const Pending::Sized& sized, const Pending& own);
   std::vector<StepForm> forms_of(Pending& pending) const;
   Result<> write_steps();
   Result<> write(Pending& pending);
   void count_readers();
   void release(Pending& pending);
   Result<> write_block(Pending& pending);
+  void set_operands(Pending& pending);
   plan::TensorId input_of(const Region& region, const Problem& problem, const StepInput& input,
                           const Emission& emission, const std::string& step);
   plan::TensorId as_read(const Region& region, const StepInput& input, const Problem& problem);

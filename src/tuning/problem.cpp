@@ -124,6 +124,10 @@ std::vector<const Operand*> tensors_of(const Problem& problem) {
     for (const Operand& operand : *list) tensors.push_back(&operand);
   for (const Operand& input : problem.inputs)
     for (const Operand& operand : input.operands) tensors.push_back(&operand);
+  for (const InlinedStep& step : problem.inlined) {
+    const std::vector<const Operand*> own = tensors_of(step.problem);
+    tensors.insert(tensors.end(), own.begin(), own.end());
+  }
   return tensors;
 }
 
@@ -135,6 +139,7 @@ std::optional<std::string> unsupported_feature(const Problem& problem, const Fea
   for (const Operand* tensor : tensors_of(problem))
     if (is_storage_only(tensor->dtype) && !has_packed && !(supported.float8 && is_factor_float8(tensor->dtype)))
       return fmt::format("elements of {}, which no kernel computes with", name_of(tensor->dtype));
+  if (!problem.inlined.empty() && !supported.inlined) return "steps before it that its kernel would do";
   if (problem.pairs && !supported.pairs) return "columns that are finished in pairs";
   if (problem.result_normalization()) return "a result whose rows are normalised";
   const bool has_further = problem.attributes && problem.program.outputs.size() > 1;
@@ -197,6 +202,8 @@ std::string to_text(const Problem& problem) {
   if (problem.pairs) text += " pairs";
   if (problem.in_place) text += " in place";
   if (problem.sparse) text += " sparse";
+  for (const InlinedStep& step : problem.inlined)
+    text += fmt::format(" doing {}=[{}]", step.input, to_text(step.problem));
   return problem.tf32 ? text + " tf32" : text;
 }
 

@@ -89,6 +89,8 @@ Dims opt_whole_dims(const Operand& operand);
 
 enum class Layout : uint8_t { linear, channels_last };
 
+struct InlinedStep;
+
 struct Problem {
   const Attributes* attributes = nullptr;  // of the root op; null = a pure pointwise region
   std::vector<Operand> inputs;             // the root's, in the op's order, bias excluded (it is part of the program)
@@ -104,6 +106,8 @@ struct Problem {
   // the output: registers 0 and 1.
   bool pairs = false;
   bool in_place = false;  // input 0 is the output's memory: of ops that replace parts of it, which alone are written
+  // Steps before it that the kernel does itself, in the order of the inputs that they write.
+  std::vector<InlinedStep> inlined;
 
   template <class A>
   const A& attrs() const {
@@ -117,6 +121,14 @@ struct Problem {
   // What normalises the rows of the program's result; null = nothing does.
   const Attributes* result_normalization() const { return outputs.empty() ? nullptr : outputs.back().normalization; }
   bool has_input(size_t i) const { return i < inputs.size() && !inputs[i].omitted; }
+};
+
+// A step that writes an input of another one's root, which `inputs` of that problem describe as if it had been done.
+// What a pointwise step writes is not in memory then: it is computed as it is read. A tensor that is updated in place
+// is, and becomes an output of the kernel.
+struct InlinedStep {
+  size_t input = 0;
+  Problem problem;
 };
 
 // What a problem may need beyond dense tensors and a program behind the op. A tactic names the features that it
@@ -135,6 +147,7 @@ struct Features {
   bool float8 = false;                   // is_factor_float8(), of factors, of what programs read and of results
   bool packed_weights = false;           // of a product: Operand::is_scaled_by_blocks(), its second factor
   bool normalized_rows = false;          // of a product: Operand::normalization
+  bool inlined = false;                  // Problem::inlined
 };
 std::optional<std::string> unsupported_feature(const Problem& problem, const Features& supported);
 

@@ -32,6 +32,11 @@ std::optional<Problem> with_symbols(const Problem& problem, std::span<const int6
   other.symbols.assign(symbols.begin(), symbols.end());
   for (auto* list : {&other.inputs, &other.operands, &other.outputs})
     if (!set_sizes(*list, symbols)) return std::nullopt;
+  for (InlinedStep& step : other.inlined) {
+    std::optional<Problem> own = with_symbols(step.problem, symbols);
+    if (!own) return std::nullopt;
+    step.problem = *std::move(own);
+  }
   return other;
 }
 

@@ -38,6 +38,11 @@ const Program* program_of(const Problem& problem, const Emission& emission) {
 }
 
 const Operand& operand_of(const Problem& problem, const StepInput& input) {
+  if (input.inlined) {
+    StepInput own = input;
+    own.inlined.reset();
+    return operand_of(problem.inlined[*input.inlined].problem, own);
+  }
   switch (input.kind) {
     case StepInput::operand:
       return problem.operands[input.index];

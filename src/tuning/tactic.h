@@ -27,11 +27,13 @@ struct Config {
 
 // Where a step's input comes from.
 struct StepInput {
-  // problem.inputs[index], problem.operands[index], packed[index], problem.inputs[index].operands[of_program]
+  // problem.inputs[index], problem.operands[index], packed[index], problem.inputs[index].operands[of_program]; of the
+  // problem of an inlined step, where it is that step's
   enum Kind { input, operand, packed, input_operand } kind = input;
   size_t index = 0;
-  bool transposed = false;  // read with its last two dimensions swapped
-  size_t of_program = 0;    // which operand, of an input_operand
+  bool transposed = false;                       // read with its last two dimensions swapped
+  size_t of_program = 0;                         // which operand, of an input_operand
+  std::optional<size_t> inlined = std::nullopt;  // problem.inlined[*inlined]
 };
 // What of the problem is read; not of what is packed.
 const Operand& operand_of(const Problem& problem, const StepInput& input);

@@ -8,6 +8,7 @@ namespace lathe::null {
 namespace {
 
 Matched match_null(const Problem& problem) {
+  if (!problem.inlined.empty()) return refuse("steps before it that its kernel would do");
   Emission emission;
   emission.kernel = "null";
   for (size_t i = 0; i < problem.inputs.size(); ++i)

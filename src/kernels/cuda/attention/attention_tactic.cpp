@@ -5,6 +5,7 @@
 
 #include "base/divide.h"
 #include "kernels/cuda/attention/decode_tactic.h"
+#include "kernels/cuda/attention/inlined_tactic.h"
 #include "kernels/cuda/attention/logits.h"
 #include "kernels/cuda/cuda_tactics.h"
 #include "kernels/cuda/match.h"
@@ -82,6 +83,17 @@ StepInput program_input(size_t input, size_t operand) {
 
 constexpr std::string_view kNames[] = {"Q", "K", "V"};
 
+// Queries, keys or values, which become inputs of the emission; gives the objects that are declared first.
+std::string declare_factor(Source& source, const Problem& problem, size_t i, Emission& emission) {
+  if (const std::optional<size_t> step = inlined_at(problem, i))
+    return declare_inlined(source, problem, *step, kNames[i], emission);
+  const bool paged = problem.inputs[i].pages.has_value();
+  source.input(emission.inputs.size(), paged ? pool_of(problem.inputs[i]) : problem.inputs[i],
+               fmt::format("{}{}", kNames[i], paged ? "Pool" : ""));
+  emission.inputs.push_back({StepInput::input, i});
+  return "";
+}
+
 // The program before one of the three, whose operands become inputs of the emission; gives what the kernel reads.
 std::string declare_program(Source& source, const Problem& problem, size_t input, Emission& emission) {
   const std::string_view name = kNames[input];
@@ -148,6 +160,10 @@ void add(const Problem& problem, const Heads& heads, const Blocking& shape, std:
 
 std::vector<Config> configs(const Problem& problem, const Heads& heads) {
   std::vector<Config> configs;
+  if (!problem.inlined.empty()) {
+    decode::add_configs(problem, configs);
+    return best_first(std::move(configs));
+  }
   if (!fits_tensor_cores(problem)) {
     for (const int64_t queries : {4, 1}) add(problem, heads, {false, 4, 32, queries}, configs);
   } else {
@@ -162,18 +178,16 @@ std::vector<Config> configs(const Problem& problem, const Heads& heads) {
 
 Result<Emission> emit(const Problem& problem, const Heads& heads, const Config& config) {
   const auto* few = std::any_cast<decode::Blocks>(&config.choice);
+  if (!few && !problem.inlined.empty())
+    return fail(ErrorCode::internal, "only the kernel of few queries does steps before it");
   const Blocking shape = few ? Blocking{} : config.as<Blocking>();
   Emission emission;
   Source source(few                  ? "attention/decode.cuh"
                 : shape.tensor_cores ? "attention/attention.cuh"
                                      : "attention/attention_simt.cuh");
-  for (size_t i = 0; i < 3; ++i) {
-    const bool paged = problem.inputs[i].pages.has_value();
-    source.input(i, paged ? pool_of(problem.inputs[i]) : problem.inputs[i],
-                 fmt::format("{}{}", kNames[i], paged ? "Pool" : ""));
-    emission.inputs.push_back({StepInput::input, i});
-  }
-  const std::string paged = declare_tables(source, problem, emission);
+  std::string objects;
+  for (size_t i = 0; i < 3; ++i) objects += declare_factor(source, problem, i, emission);
+  objects += declare_tables(source, problem, emission);
   const std::string logits = declare_logits(source, problem, emission);
   source.output(0, problem.outputs[0], "Y");
   source.fusion(problem, emission.inputs.size());
@@ -181,7 +195,7 @@ Result<Emission> emit(const Problem& problem, const Heads& heads, const Config& 
   std::string operands;
   for (size_t i = 0; i < 3; ++i) operands += declare_program(source, problem, i, emission) + ", ";
   if (few) {
-    emission.launches.push_back(decode::launch(source, problem, *few, operands + "Y_, " + logits, paged));
+    emission.launches.push_back(decode::launch(source, problem, *few, operands + "Y_, " + logits, objects));
     return emission;
   }
   const std::string kernel =
@@ -190,7 +204,7 @@ Result<Emission> emit(const Problem& problem, const Heads& heads, const Config& 
                         shape.keys, shape.splits)
           : fmt::format("attend_simt<{}, {}, {}, {}>", heads.size, heads.value_size, shape.warps, shape.queries);
   const lathe::Shape& q = problem.inputs[0].dims;
-  emission.launches.push_back(source.finish(fmt::format("{}{}({}Y_, {}, fusion_);", paged, kernel, operands, logits),
+  emission.launches.push_back(source.finish(fmt::format("{}{}({}Y_, {}, fusion_);", objects, kernel, operands, logits),
                                             {q[0] * q[1] * ceildiv(q[2], shape.rows()) * shape.splits, 1, 1},
                                             static_cast<uint32_t>(shape.warps * 32),
                                             static_cast<uint32_t>(shape.shared_bytes(heads))));
@@ -204,8 +218,12 @@ Matched match_attention(const Problem& problem) {
   if (!problem.is(OpKind::attention)) return refuse("not an attention");
   const DType dtype = problem.inputs[0].dtype;
   const bool is_float8 = dtype == DType::f8e4m3fn;
-  const Features supported{
-      .mixed_factors = true, .reassociated_inputs = 7, .prologues = is_float8 ? 0u : 7u, .pages = 6, .float8 = true};
+  const Features supported{.mixed_factors = true,
+                           .reassociated_inputs = 7,
+                           .prologues = is_float8 ? 0u : 7u,
+                           .pages = 6,
+                           .float8 = true,
+                           .inlined = true};
   if (auto reason = unsupported_feature(problem, supported)) return refuse(*std::move(reason));
   for (const size_t i : {1, 2})
     if (problem.inputs[i].dtype != dtype && !is_of_levels(problem.inputs[i])) return refuse("factors of two types");
@@ -219,6 +237,10 @@ Matched match_attention(const Problem& problem) {
   if (auto reason = refuse_order(problem)) return refuse(*std::move(reason));
   if (std::ranges::any_of(problem.inputs, is_of_levels) && !(fits_few(problem) && decode::takes(problem)))
     return refuse("levels in blocks, for many queries or rows that are not aligned");
+  if (!problem.inlined.empty()) {
+    if (!fits_tensor_cores(problem) || is_float8) return refuse("steps before it that only tensor cores' kernel does");
+    if (auto reason = refuse_inlined(problem)) return refuse(*std::move(reason));
+  }
   return match_form(problem, Heads{head_size(problem, 0), head_size(problem, 2), dtype}, configs, emit);
 }
 

@@ -2,58 +2,15 @@
 // Attention of few queries to many keys, as of a decoder's next token, at the speed of memory. The queries of all heads
 // that share a head of keys are rows of one tile, so that keys and values are read once. A warp takes 16 keys at a
 // time from memory to registers, where they are operands of products as they come, and waits for no other warp before
-// the end. Keys that no row sees are not read. D and DV: the sizes of keys and values, rounded up to multiples of 64
-// and 128 bytes.
+// the end. Keys that no row sees are not read, but for the first ones, which are on their way with what tells that. D
+// and DV: the sizes of keys and values, rounded up to multiples of 64 and 128 bytes.
 #pragma once
 
 #include "attention/logits.cuh"
 #include "attention/partial.cuh"
-#include "attention/tiles.cuh"
+#include "attention/words.cuh"
 
 namespace decode {
-
-inline constexpr int kKeys = 16;  // that a warp takes at a time
-
-// 16 bytes of T, neighbours along dimension 3: what is read, or what a program makes of it, as operands of products.
-template <class T, class Tensor>
-LATHE_DEVICE Vec<uint32, 4> load_words(const Tensor& tensor, const long (&c)[4]) {
-  static_assert(is_same<T, typename Tensor::Type>, "a program converts");
-  auto words = load_streaming(reinterpret_cast<const Vec<uint32, 4>*>(tensor.data + offset_of(tensor, c)));
-  if constexpr (is_same<T, float>) {
-    LATHE_UNROLL
-    for (uint32& word : words.at) word = tf32_bits(bit_cast<float>(word));
-  }
-  return words;
-}
-template <class T, class Tensor, class Program>
-LATHE_DEVICE Vec<uint32, 4> load_words(const Computed<Tensor, Program>& tensor, const long (&c)[4]) {
-  constexpr int kCount = 16 / static_cast<int>(sizeof(T));
-  float v[kCount];
-  load<3, kCount>(tensor, c, v, kCount);
-  Vec<T, kCount> rounded;
-  LATHE_UNROLL
-  for (int i = 0; i < kCount; ++i) rounded.at[i] = as_operand<T>(v[i]);
-  return bit_cast<Vec<uint32, 4>>(rounded);
-}
-template <class T, class Pool, class Table>
-LATHE_DEVICE Vec<uint32, 4> load_words(const Paged<Pool, Table>& tensor, const long (&c)[4]) {
-  long at[4];
-  if (!tensor.find(c, at)) return {};
-  return load_words<T>(tensor.pool, at);
-}
-
-// Brings a key's row, or a value's, to the last cache: what lies there may still be written.
-template <class Tensor>
-LATHE_DEVICE void prefetch_row(const Tensor& tensor, const long (&c)[4]) {
-  const auto* row = reinterpret_cast<const unsigned char*>(tensor.data + offset_of(tensor, c));
-  const auto bytes = static_cast<int>(tensor.dim(3) * sizeof(typename Tensor::Type));
-  for (int at = 0; at < bytes; at += 128) prefetch_line(row + at);
-}
-template <class Tensor, class Program>
-LATHE_DEVICE void prefetch_row(const Computed<Tensor, Program>&, const long (&)[4]) {}
-// Where it lies may be computed by a launch before.
-template <class Pool, class Table>
-LATHE_DEVICE void prefetch_row(const Paged<Pool, Table>&, const long (&)[4]) {}
 
 // Keys are passed over where no row of the tile sees them: by booleans, or where the mask, of numbers, does not exceed
 // `low`. They weigh nothing in a row whose largest logit exceeds `floor`. A tile with another row is computed again
@@ -76,12 +33,13 @@ struct RowSpace {
 // right operand of products with values, eight of them: RowTiles tiles of eight rows are kPairs left operands, of which
 // each has kHalves halves that are not zeros.
 template <class T, int D, int DV, int RowTiles>
-struct WarpTile {
+struct WarpTile : WarpRows<T, D, DV> {
+  using Reads = WarpRows<T, D, DV>;
+  using Reads::kVector, Reads::kChunks, Reads::kValueChunks, Reads::kBoth;
+  using Reads::load, Reads::load_values, Reads::take_new_keys, Reads::take_new_values, Reads::hide_values;
+  using typename Reads::Loaded, typename Reads::NewRow;
   static constexpr int kRows = 8 * RowTiles, kPairs = (RowTiles + 1) / 2, kHalves = RowTiles == 1 ? 1 : 2;
-  static constexpr int kVector = 16 / static_cast<int>(sizeof(T));  // elements of 16 bytes
-  // A chunk is what neighbouring lanes read at a time, 16 bytes each: four lanes of a key, eight of a value. A chunk of
-  // a value has kBlocks blocks of 16 columns. Weights of 16 keys are right operands of kParts products.
-  static constexpr int kChunks = D / (4 * kVector), kValueChunks = DV / (8 * kVector);
+  // A chunk of a value has kBlocks blocks of 16 columns. Weights of 16 keys are right operands of kParts products.
   static constexpr int kBlocks = kVector / 2, kParts = 8 / kVector;
 
   unsigned queries[kPairs][2 * kChunks][2 * kHalves];
@@ -134,6 +92,40 @@ struct WarpTile {
     }
   }
 
+  // The same of booleans, as they are loaded; they become numbers later, so that nothing waits for them until then.
+  struct Booleans {
+    bool at[RowTiles][2][2];
+  };
+  template <class Logits>
+  LATHE_DEVICE_MEMBER void load_mask(Booleans& booleans, const Logits& logits, const RowSpace& space,
+                                     long first) const {
+    if constexpr (Logits::kHasBooleans && !Logits::kHasDistances) {
+      LATHE_UNROLL
+      for (int r = 0; r < RowTiles; ++r) {
+        long c[4];
+        space.place(8 * r + lane() / 4, c);
+        const long end = logits.seen.end_of(c[2]);
+        LATHE_UNROLL
+        for (int i = 0; i < 4; ++i) {
+          c[3] = this->key_of(first, i);
+          booleans.at[r][i / 2][i % 2] = false;
+          if (c[3] < end) booleans.at[r][i / 2][i % 2] = logits.mask.data[offset_of(logits.mask, c)];
+        }
+      }
+    }
+  }
+  template <class Logits>
+  LATHE_DEVICE_MEMBER void first_added(float (&added)[RowTiles][2][2], const Booleans& booleans, const Logits& logits,
+                                       const RowSpace& space, long first) const {
+    if constexpr (Logits::kHasBooleans && !Logits::kHasDistances) {
+      LATHE_UNROLL
+      for (int r = 0; r < RowTiles; ++r) LATHE_UNROLL
+      for (int i = 0; i < 4; ++i) added[r][i / 2][i % 2] = booleans.at[r][i / 2][i % 2] ? 1.0f : 0.0f;
+    } else {
+      read_added(added, logits, space, first);
+    }
+  }
+
   // A bit for each of the lane's keys: whether some row sees it.
   template <class Logits>
   LATHE_DEVICE_MEMBER unsigned seen_keys(const float (&added)[RowTiles][2][2], const Logits& logits,
@@ -155,16 +147,7 @@ struct WarpTile {
   }
 
   // s: of each eight keys and each pair of row tiles, two neighbours of two rows.
-  template <class K>
-  LATHE_DEVICE_MEMBER void multiply_keys(float (&s)[kPairs][2][4], const K& k, const long (&kv)[4], long first) const {
-    Vec<uint32, 4> keys[2][kChunks];
-    LATHE_UNROLL
-    for (int n = 0; n < 2; ++n) LATHE_UNROLL
-    for (int chunk = 0; chunk < kChunks; ++chunk) {
-      const long at[4] = {kv[0], kv[1], first + n * 8 + lane() / 4, (chunk * 4 + lane() % 4) * kVector};
-      keys[n][chunk] = {};
-      if (at[2] < k.dim(2) && at[3] < k.dim(3)) keys[n][chunk] = load_words<T>(k, at);
-    }
+  LATHE_DEVICE_MEMBER void multiply_keys(float (&s)[kPairs][2][4], const Vec<uint32, 4> (&keys)[2][kChunks]) const {
     LATHE_UNROLL
     for (int p = 0; p < kPairs; ++p) LATHE_UNROLL
     for (int n = 0; n < 2; ++n) {
@@ -220,18 +203,6 @@ struct WarpTile {
     }
   }
 
-  template <class V>
-  LATHE_DEVICE_MEMBER void load_values(Vec<uint32, 4> (&values)[kValueChunks][4], const V& v, const long (&kv)[4],
-                                       long first, unsigned seen) const {
-    LATHE_UNROLL
-    for (int chunk = 0; chunk < kValueChunks; ++chunk) LATHE_UNROLL
-    for (int i = 0; i < 4; ++i) {
-      const long at[4] = {kv[0], kv[1], first + i / 2 * 8 + lane() % 4 * 2 + i % 2, (chunk * 8 + lane() / 4) * kVector};
-      values[chunk][i] = {};  // what is hidden may be anything, and has no part in the sums
-      if ((seen >> i & 1) != 0 && at[3] < v.dim(3)) values[chunk][i] = load_words<T>(v, at);
-    }
-  }
-
   // The left operand of a part of the weights, of 16 columns. Of 16 bits, the lane's four keys in pairs; of f32, where
   // the neighbours 2k and 2k + 1 stand for k and k + 4, two of them.
   LATHE_DEVICE_MEMBER static void columns_of(unsigned (&a)[4], const Vec<uint32, 4> (&values)[4], int part, int block) {
@@ -258,30 +229,30 @@ struct WarpTile {
     }
   }
 
-  // The keys from `first` on that are `step` apart. Where all are wanted, none is passed over.
+  // The keys from `first` on that are `step` apart, of which the first ones are loaded. Where all are wanted, none is
+  // passed over.
   template <class K, class V, class Logits>
-  LATHE_DEVICE_MEMBER void run(const K& k, const V& v, const Logits& logits, const RowSpace& space, const long (&kv)[4],
-                               long first, long step, long end, float low, bool all) {
+  LATHE_DEVICE_MEMBER void run(Loaded& loaded, const Booleans& booleans, const K& k, const V& v, const NewRow& row,
+                               const Logits& logits, const RowSpace& space, const long (&kv)[4], long first, long step,
+                               long end, float low, bool all) {
     float added[RowTiles][2][2], next[RowTiles][2][2];
-    if (first < end) read_added(added, logits, space, first);
-    for (; first < end; first += step) {
+    if (first < end) first_added(added, booleans, logits, space, first);
+    for (bool is_there = true; first < end; first += step, is_there = false) {
       const unsigned seen = all ? 15u : seen_keys(added, logits, space, first, low);
       const bool is_wanted = ballot(seen != 0) != 0;
       if (first + step < end) read_added(next, logits, space, first + step);
       if (is_wanted) {
         float s[kPairs][2][4];
-        unsigned weights[RowTiles][kParts][2], there = 0;
-        Vec<uint32, 4> values[kValueChunks][4];
-        LATHE_UNROLL
-        for (int i = 0; i < 4; ++i)
-          if (first + i / 2 * 8 + lane() % 4 * 2 + i % 2 < k.dim(2)) there |= seen & 1u << i;
-        constexpr bool kBoth = (D + DV) * static_cast<int>(sizeof(T)) <= 512;  // on the way at the same time
-        if constexpr (kBoth) load_values(values, v, kv, first, there);
-        multiply_keys(s, k, kv, first);
-        if constexpr (!kBoth) load_values(values, v, kv, first, there);
+        unsigned weights[RowTiles][kParts][2];
+        if (!is_there) load(loaded, k, v, kv, first, seen);
+        take_new_keys(loaded.keys, k, kv, first, row);
+        multiply_keys(s, loaded.keys);
+        if constexpr (!kBoth) load_values(loaded.values, v, kv, first, seen);
+        take_new_values(loaded.values, v, kv, first, row);
+        hide_values(loaded.values, seen);
         LATHE_UNROLL
         for (int r = 0; r < RowTiles; ++r) weigh(weights[r], s[r / 2], added[r], r, logits, space, first);
-        multiply_values(values, weights);
+        multiply_values(loaded.values, weights);
       }
       LATHE_UNROLL
       for (int r = 0; r < RowTiles; ++r) LATHE_UNROLL
@@ -326,6 +297,16 @@ LATHE_DEVICE void write(const Merged& merged, const Out& y, const V& values, con
   store<3, 4>(y, c, v, count);
 }
 
+// The new rows of a head into its caches, by one block. Of 16 bits, the first is stored as it has been loaded.
+template <int Threads, class Tile, class K, class V>
+LATHE_DEVICE void write_new_rows(const Tile& tile, const typename Tile::NewRow& newest, const K& keys, const V& values,
+                                 const long (&kv)[4]) {
+  constexpr int kStored = Tile::kVector == 8 ? 1 : 0;
+  if (kStored == 1 && warp() == 0) tile.store_new_row(newest, keys, values, kv);
+  write_new<Threads>(keys, kv, kStored, thread_x());
+  write_new<Threads>(values, kv, kStored, Threads - 1 - thread_x());
+}
+
 // Grid (batch * heads of keys * tiles of rows * Splits). The warps of a cluster's Splits blocks take 16 keys each in
 // turns, so that a context that is not full keeps all of them busy. kRechecks: keys are hidden by numbers that may
 // have weight in a row of which no other key is seen.
@@ -361,11 +342,21 @@ LATHE_DEVICE void attend(const Q& q, const K& k, const V& v, const Out& y, const
       prefetch_row(v, near);
   }
   dependency_wait();
+  const auto keys = of_entry(k, at.batch);
+  const auto values = of_entry(v, at.batch);
   Tile tile;
+  typename Tile::Loaded loaded;
+  typename Tile::NewRow newest;
+  typename Tile::Booleans booleans;
+  tile.load_mask(booleans, logits, space, first);
+  tile.load(loaded, k, v, kv, first, 15u);
   tile.load_queries(q, space);
+  tile.load_new_row(newest, keys, values, kv);
   for (bool all = false;; all = true) {
     tile.clear();
-    tile.run(k, v, logits, space, kv, first, Warps * Splits * kKeys, end, skipping.low, all);
+    if (all) tile.load(loaded, k, v, kv, first, 15u);
+    tile.run(loaded, booleans, keys, values, newest, logits, space, kv, first, Warps * Splits * kKeys, end,
+             skipping.low, all);
     tile.stage(of_warp(warp()));
     barrier();
     for (int i = thread_x(); i < kRows * DV / 4; i += kThreads)
@@ -380,9 +371,11 @@ LATHE_DEVICE void attend(const Q& q, const K& k, const V& v, const Out& y, const
     if constexpr (kRechecks)
       again = !all && ballot(!(largest_of<Splits>(of_block, lane() % kRows) > skipping.floor)) != 0;
     if (!again) {
+      if (at.block == 0)  // behind the barrier, which would wait for what is written before it
+        write_new_rows<kThreads>(tile, newest, keys, values, kv);
       for (int i = split * kThreads + thread_x(); i < kRows * DV / 4; i += Splits * kThreads) {
         const int row = i / (DV / 4), column = i % (DV / 4) * 4;
-        write(merge<Splits>(of_block, row, column), y, v, logits, fusion, space, row, column);
+        write(merge<Splits>(of_block, row, column), y, values, logits, fusion, space, row, column);
       }
     }
     if constexpr (Splits > 1) {  // until the others have read what is here
