@@ -284,7 +284,7 @@ TEST_F(InlinedStepsTest, QueriesAreInNoMemory) {
 }
 
 // What a launch of all would read before, or after, it has written it; queries that are wanted in memory; caches that
-// begin anew, which take rows at several places.
+// begin anew, which take rows at several places; 134 heads of keys for 132 multiprocessors.
 TEST_F(InlinedStepsTest, StepsThatStay) {
   const std::string both(kBoth);
   const std::string networks[] = {both + R"(
@@ -325,6 +325,15 @@ TEST_F(InlinedStepsTest, StepsThatStay) {
         %keys_after = tensor_scatter{axis=2, circular=true}(%keys, %k, %first)
         %values_after = tensor_scatter{axis=2, circular=true}(%values, %v, %first)
         %y = attention{scale=0.2}(%q, %keys_after, %values_after)
+      )",
+                                  R"(
+        input %many_keys: f16[67, 2, 300, 32]
+        input %many_values: f16[67, 2, 300, 32]
+        input %many: f16[67, 2, 1, 32]
+        input %places: i64[67]
+        %keys_after = tensor_scatter{axis=2}(%many_keys, %many, %places)
+        %values_after = tensor_scatter{axis=2}(%many_values, %many, %places)
+        %y = attention{scale=0.2}(%many, %keys_after, %values_after)
       )"};
   for (const std::string& network : networks) EXPECT_EQ(joined_in(network), 0u) << network;
   EXPECT_EQ(joined_in(both + "%y = attention{scale=0.2}(%q, %keys_after, %values_after)\n"), 1u);

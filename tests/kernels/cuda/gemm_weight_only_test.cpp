@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 
 #include "fixtures/ask_tactic.h"
@@ -89,6 +90,31 @@ TEST(CudaWeightOnly, OneRow) {
     pack(problem, levels, scales);
     check_one_row(gemm_weight_only_tactic(), problem, {});
   }
+}
+
+// A thread of a row's tile has no more registers than leave room for the blocks that a multiprocessor gets: up to 16
+// warps of them.
+TEST(CudaWeightOnly, RegistersOfOneRow) {
+  const Tensor levels = any_levels({256, 128}, 1), scales = f16_scales_of({1, 128});
+  const MatmulAttrs attrs;
+  Problem problem = op_problem(attrs, {operand(DType::f16, {1, 256}), operand(DType::i8, {256, 128})},
+                               {operand(DType::f16, {1, 128})});
+  pack(problem, levels, scales);
+  constexpr std::string_view kName = "one row warps=";
+  int found = 0;
+  for (const int cores : {1, 2, 4, 8}) {
+    problem.target.cores = cores;
+    for (const Config& config : configs_of(gemm_weight_only_tactic(), problem)) {
+      if (!config.text.starts_with(kName) || config.text.find("slices") != config.text.npos) continue;
+      const int warps = std::stoi(config.text.substr(kName.size())), blocks = std::clamp(8 / cores, 1, 16 / warps);
+      const Result<Emission> emission = emit(gemm_weight_only_tactic(), problem, config);
+      ASSERT_TRUE(emission) << emission.error().to_string();
+      const std::string& text = emission->launches[0].source;
+      EXPECT_NE(text.find(fmt::format("LATHE_KERNEL({}, {})", 32 * warps, blocks)), std::string::npos) << cores << text;
+      ++found;
+    }
+  }
+  EXPECT_GT(found, 2);
 }
 
 // Rows of one expert, and of none, among them.

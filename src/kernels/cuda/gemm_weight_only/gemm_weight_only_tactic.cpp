@@ -135,7 +135,7 @@ SourceLaunch launch_of(const Problem& problem, const WeightOnly& form, const Str
       rows_type, staged);
   const Expr blocks = ceildiv(p.m, tile.rows) * stream.blocks() * volume(p.batch) * is_wanted;
   return source.finish(call, {blocks, 1, 1}, static_cast<uint32_t>(tile.threads()),
-                       static_cast<uint32_t>(staged + tile.sums_bytes()));
+                       static_cast<uint32_t>(staged + tile.sums_bytes()), weights.min_blocks(tile, problem.target));
 }
 
 // Where the rows are open there is a launch for each tile and those for many rows: what a run does not need has no

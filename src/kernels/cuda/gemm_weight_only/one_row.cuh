@@ -22,12 +22,20 @@ struct Segments {
   }
 };
 
+// Of its `own` panels, how many a warp has in registers: `most`, or fewer where all turns are of as many then.
+LATHE_DEVICE constexpr int panels_ahead(int own, int most) {
+  if (own <= most) return own;
+  int ahead = most;
+  while (ahead > most / 2 && own % ahead != 0) --ahead;
+  return own % ahead == 0 ? ahead : most;
+}
+
 // 16 columns for kWarps warps, which take panels of the kDepth elements of K in turn. `Reader` is a GlobalRows.
 template <int kBits, bool kZeros, int kDepth, int kBlock, int kWarps, int kGroups, class Reader>
 struct OneRowTile {
   static constexpr int kSlice = 16, kM = 1, kN = kSlice * kGroups, kK = 64, kThreads = 32 * kWarps * kGroups;
   static constexpr int kPanels = (kDepth + 63) / 64, kOwn = (kPanels + kWarps - 1) / kWarps;
-  static constexpr int kAhead = kOwn < 32 / kBits ? kOwn : 32 / kBits;  // panels that a warp has in registers
+  static constexpr int kAhead = panels_ahead(kOwn, 32 / kBits);
   using Parts = Segments<kBlock, kDepth>;
   static constexpr int kRound = Parts::kRound, kRounds = (kAhead + kRound - 1) / kRound;
 

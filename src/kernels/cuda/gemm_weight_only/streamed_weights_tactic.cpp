@@ -133,6 +133,10 @@ int64_t PackedStream::staged_bytes(const StreamTile& tile, int64_t rows, int wid
              : stream(tile.blocks).staged_bytes(rows, tile.sums_bytes(), target);
 }
 
+int PackedStream::min_blocks(const StreamTile& tile, const Target& target) const {
+  return is_one_row(tile) ? static_cast<int>(stream(tile.blocks).beside(target)) : 1;
+}
+
 std::vector<Config> PackedStream::configs(const Target& target, int64_t rows, int64_t used) const {
   // Of tall tiles, which leave blocks no shared memory for another: measured, 64 to 512 rows of one matrix, and 128 of
   // each of 8.

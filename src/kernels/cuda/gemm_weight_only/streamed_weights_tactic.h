@@ -49,6 +49,10 @@ class PackedStream {
   // Shared memory for `rows` rows, which are read from there if it is not 0; `width` of their elements are neighbours.
   int64_t staged_bytes(const StreamTile& tile, int64_t rows, int width, const Target& target) const;
 
+  // That a multiprocessor's registers are to have room for. Where a warp takes panels in several turns, the compiler
+  // loads the next turn's row and scales early, and a tile of one row would have 172 registers for each thread.
+  int min_blocks(const StreamTile& tile, const Target& target) const;
+
   // In the order of their predicted times, for so many rows of each of `used` matrices: by tiles of tile_rows().
   std::vector<Config> configs(const Target& target, int64_t rows, int64_t used = 1) const;
   // The best few for tiles of one row, of each of `used` matrices; none where has_one_row() is false.

@@ -212,7 +212,7 @@ Tile stream_tile(const Problem& problem, const Gemv& gemv, const Blocks& blocks,
                    : fmt::format("GlobalRows<gemv::Rows<{}>, 8>", type);
   return {fmt::format("gemv::StreamTile<gemv::HalfColumns<{0}, {1}>, {0}, {2}, 1, {3}, {4}, {5}, gemv::{6}>", type,
                       gemv.k, blocks.warps, gemv.rows() / 8, stream.ahead(), stream.own(), reader),
-          fmt::format("B_.data, {}, block, n, {}", rows, stream.cached(problem.target)), before + staged};
+          fmt::format("B_.data, {}, block, n, 0", rows), before + staged};
 }
 
 Tile dot_tile(const Gemv& gemv, const Blocks& blocks, int64_t weights_pitch, Source& source) {

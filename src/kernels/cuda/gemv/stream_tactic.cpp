@@ -36,14 +36,16 @@ std::string PanelStream::cached(const Target& target) const {
   return blocks() <= first ? fmt::format("{}", some) : fmt::format("block_x() < {} ? {} : 0", first, some);
 }
 
+int64_t PanelStream::beside(const Target& target) const {
+  return std::clamp<int64_t>(ceil_div(blocks(), target.cores), 1, ceil_div(kResidentWarps, warps * groups));
+}
+
 int64_t PanelStream::staged_bytes(int64_t rows, int64_t others, const Target& target) const {
   const int64_t bytes = rows * (panels * kStreamPanel * 2 + kPad);
-  const int64_t beside =
-      std::clamp<int64_t>(ceil_div(blocks(), target.cores), 1, ceil_div(kResidentWarps, warps * groups));
   const Target::Limits& limits = target.limits;
   constexpr int64_t kReserved = 1024;  // of each block, for CUDA itself
-  const bool fits =
-      bytes + others <= limits.shared_bytes && (bytes + others + kReserved) * beside <= limits.core_shared_bytes;
+  const bool fits = bytes + others <= limits.shared_bytes &&
+                    (bytes + others + kReserved) * beside(target) <= limits.core_shared_bytes;
   return fits ? bytes : 0;
 }
 

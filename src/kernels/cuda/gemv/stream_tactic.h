@@ -23,7 +23,9 @@ struct PanelStream {
 
   int64_t blocks() const { return ceil_div(slices, groups); }
   int64_t ahead() const;  // panels of a warp that registers hold
-  int64_t own() const;    // panels of each warp; 0 = not the same for all
+  // Blocks that are to be beside each other on a multiprocessor: as many as it gets, and have room.
+  int64_t beside(const Target& target) const;
+  int64_t own() const;  // panels of each warp; 0 = not the same for all
   // Panels of each slice that go to the last cache meanwhile, as text: of those blocks which may be in place while the
   // launch before still runs.
   std::string cached(const Target& target) const;
