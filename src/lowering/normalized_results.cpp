@@ -11,16 +11,13 @@ namespace {
 using ir::Node;
 using ir::Value;
 
-// Rows that are written as well gain less by splits: 197 of them took less time than by steps of their own on one H200,
-// 512 more.
-constexpr int64_t kMostWritten = 256;
-
-bool has_rows(const Value& result, const NodeOrder& order, const RowCounts& counts) {
+bool has_rows(const Value& result, const NodeOrder& order, const BackendTraits& traits) {
+  const RowCounts counts = traits.rows_normalized_as_written;
   const Shape& dims = result.shape();
   Expr rows = 1;
   for (size_t d = 0; d + 1 < dims.size(); ++d) rows *= dims[d];
   const Range range = rows.range(order.symbols);
-  const int64_t most = result.has_single_use() ? counts.most : std::min(counts.most, kMostWritten);
+  const int64_t most = result.has_single_use() ? counts.most : std::min(counts.most, traits.most_rows_written_beside);
   return range.min >= counts.least && range.max <= most;
 }
 
@@ -41,7 +38,7 @@ bool normalizes_rows(const ir::Use& use, const Value& rows) {
 }
 
 // Whether it is a product that may normalise its results.
-bool may_normalize(const Region& region, const NodeOrder& order, const RowCounts& counts) {
+bool may_normalize(const Region& region, const NodeOrder& order, const BackendTraits& traits) {
   if (region.kind != RegionKind::kernel || !region.root->is(OpKind::matmul) || !region.root->input(1)->content())
     return false;
   if (region.expression.normalization || region.pairs || !region.boxes.empty() || region.moves_elements() ||
@@ -51,7 +48,7 @@ bool may_normalize(const Region& region, const NodeOrder& order, const RowCounts
   const bool is_half = result.dtype() == DType::f16 || result.dtype() == DType::bf16;
   const auto is_factor = [&](size_t i) { return region.root->input(i)->dtype() == result.dtype(); };
   return is_half && is_factor(0) && is_factor(1) && !region.producer_of(1) && result.shape().size() >= 2 &&
-         has_rows(result, order, counts);
+         has_rows(result, order, traits);
 }
 
 // The product also runs what reads constants beside its result, which is still written where others read it. False =
@@ -79,7 +76,7 @@ std::vector<Region> with_normalized_results(std::vector<Region> regions, const N
   for (size_t i = 0; i < regions.size(); ++i)
     if (regions[i].nodes.size() == 1) alone.emplace(regions[i].root, i);
   for (Region& region : regions) {
-    if (!region.root || !may_normalize(region, order, options.traits.rows_normalized_as_written)) continue;
+    if (!region.root || !may_normalize(region, order, options.traits)) continue;
     const Value& rows = *region.result();
     const auto joins = [&](const ir::Use& use) {
       return normalizes_rows(use, rows) && alone.contains(use.node) && !refused.stands_alone(*use.node);

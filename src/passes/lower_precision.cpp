@@ -65,7 +65,7 @@ bool fits_half(const Tensor& constant, int threads) {
   const std::span values(constant.as<float>(), static_cast<size_t>(constant.volume()));
   std::atomic<bool> fits = true;
   for_each_in_threads(ceil_div(values.size(), kOfThread), threads, [&](size_t i, size_t) {
-    std::array<std::byte, kBlock * sizeof(Half)> rounded;
+    alignas(Half) std::array<std::byte, kBlock * sizeof(Half)> rounded;
     const size_t end = std::min((i + 1) * kOfThread, values.size());
     for (size_t at = i * kOfThread; at < end && fits; at += kBlock) {
       const auto block = values.subspan(at, std::min(kBlock, end - at));

@@ -10,7 +10,7 @@
 
 namespace lathe {
 
-// Those of so many rows; none.
+// From the least to the most, both counted in; by itself no number of rows.
 struct RowCounts {
   int64_t least = 1, most = 0;
 };
@@ -30,6 +30,8 @@ struct BackendTraits {
   // that costs less than writing them, and so many rows of results as they are written.
   int64_t most_rows_normalized_as_read = 0;
   RowCounts rows_normalized_as_written = {};
+  // Of the latter, so many at most where the results are written beside their normalisation.
+  int64_t most_rows_written_beside = 0;
   // Ops whose kernels also write what is computed of their result and of constants, where others read that result, too.
   // Where there are such ops, expressions do so as well.
   std::span<const OpKind> further_results = {};

@@ -24,6 +24,17 @@ constexpr int kRounds = 5;
 constexpr size_t kCheckedAtOnce = 64;     // problems whose operands and results are held: work for all cores
 constexpr double kOutOfTheRunning = 1.5;  // times the fastest: no noise makes up for that
 
+// What is computed on the way counts as a tensor of the type that it is rounded to.
+double tolerance_of(DType type) { return type == DType::f16 ? 4e-3 : type == DType::bf16 ? 3e-2 : 0; }
+double tolerance_of(const Program& program) {
+  double tolerance = 0;
+  for (const Instruction& each : program.code) {
+    if (each.op == Opcode::round_f16) tolerance = std::max(tolerance, tolerance_of(DType::f16));
+    if (each.op == Opcode::round_bf16) tolerance = std::max(tolerance, tolerance_of(DType::bf16));
+  }
+  return tolerance;
+}
+
 // A wrong kernel errs by the size of the values; rounding, Winograd's included, stays far below this.
 double tolerance(const Problem& problem) {
   double tolerance = problem.tf32 ? 4e-3 : 5e-4;
@@ -33,11 +44,9 @@ double tolerance(const Problem& problem) {
   // A weight near the middle of two 8-bit floats is rounded to either of them: by a part of 16, of one of many weights.
   if (factors == DType::f8e4m3fn) tolerance = 4e-3;
   for (const auto* list : {&problem.inputs, &problem.operands, &problem.outputs})
-    for (const Operand& operand : *list) {
-      if (operand.dtype == DType::f16) tolerance = std::max(tolerance, 4e-3);
-      if (operand.dtype == DType::bf16) tolerance = std::max(tolerance, 3e-2);
-    }
-  return tolerance;
+    for (const Operand& operand : *list)
+      tolerance = std::max({tolerance, tolerance_of(operand.dtype), tolerance_of(operand.program)});
+  return std::max(tolerance, tolerance_of(problem.program));
 }
 
 // How many elements may be off because a sum that differs in its last bits is rounded to the other side of a tie, as

@@ -62,6 +62,30 @@ TEST(Program, RoundsAsTypesDo) {
     }
 }
 
+// Numbers that are known: ties go to the even neighbour, and half an ulp beyond the largest is infinity.
+TEST(Program, RoundsToKnownNumbers) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  for (const auto& [x, f16] : std::vector<std::pair<float, float>>{{65519.99f, 65504.0f},
+                                                                   {65520.0f, infinity},
+                                                                   {-65520.0f, -infinity},
+                                                                   {2049.0f, 2048.0f},
+                                                                   {2051.0f, 2052.0f},
+                                                                   {0x1p-25f, 0.0f},
+                                                                   {0x1.8p-25f, 0x1p-24f},
+                                                                   {0x1.8p-24f, 0x1p-23f},
+                                                                   {1 + 0x1p-11f, 1.0f}})
+    EXPECT_EQ(run("in=1; r1=round_f16 r0; out r1", {x}), f16) << x;
+  for (const auto& [x, bf16] : std::vector<std::pair<float, float>>{{1 + 0x1p-8f, 1.0f},
+                                                                    {1 + 0x1.8p-7f, 1 + 0x1p-6f},
+                                                                    {257.0f, 256.0f},
+                                                                    {259.0f, 260.0f},
+                                                                    {0x1.ffp127f, infinity},
+                                                                    {0x1.fefffep127f, 0x1.fep127f},
+                                                                    {0x1p-149f, 0.0f},
+                                                                    {0x1p-133f, 0x1p-133f}})
+    EXPECT_EQ(run("in=1; r1=round_bf16 r0; out r1", {x}), bf16) << x;
+}
+
 // Plans hold the numbers.
 TEST(Program, NumbersStay) {
   EXPECT_EQ(opcode_info(0), nullptr);

@@ -26,6 +26,7 @@ inline std::vector<std::string> grouped(const std::string& body, bool prologues 
                                              .fuses_movement = prologues,
                                              .most_rows_normalized_as_read = 16,
                                              .rows_normalized_as_written = {17, 512},
+                                             .most_rows_written_beside = 256,
                                              .further_results = kFurtherResults}},
                                             costs)) {
     std::string line;

@@ -15,9 +15,9 @@ LATHE_DEVICE char* panel_of(char* ring, int slot) {
   return ring + slot * kStageBytes<Tile>;
 }
 
-// When the next launch may begin, of a product that has many blocks: before any of this one's, where reading B takes
-// the time, so that the next launch's weights come without a pause; when the sums are there, so that it is in place
-// when this one ends; or when this one ends, for its blocks would crowd where this one's end first.
+// When the next launch may begin, of a product that has many blocks: before this one loads anything, where reading B
+// takes the time, so that the next launch's weights come without a pause; when the sums are there, so that it is in
+// place when this one ends; or when this one ends, for its blocks would crowd where this one's end first.
 enum class NextBegins { kAtOnce, kWhenSummed, kAtTheEnd };
 
 // Asks the loaders for all but the last of the ring's panels, the first `blocks` of which exist. kWeightsFirst: B does

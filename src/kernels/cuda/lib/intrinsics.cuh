@@ -387,12 +387,12 @@ LATHE_DEVICE void prefetch_line(const void* global) { asm volatile("prefetch.glo
 LATHE_DEVICE int lane() { return thread_x() & 31; }
 LATHE_DEVICE int warp() { return thread_x() >> 5; }
 
-// Of half of the multiprocessors: what comes next finds room beside them, one block on each.
-LATHE_DEVICE bool has_few_blocks() { return static_cast<long>(grid_x()) * grid_y() * grid_z() <= 64; }
+// So few that what comes next finds multiprocessors of its own beside them: an H200 has 132.
+inline constexpr long kFewBlocks = 64;
+LATHE_DEVICE bool has_few_blocks() { return static_cast<long>(grid_x()) * grid_y() * grid_z() <= kFewBlocks; }
 
-// What a kernel calls before it reads or writes a tensor, unless it says by itself when the next launch may begin. One
-// of few blocks lets it begin at once, so that the weights behind a chain of short launches come while those run;
-// others when they run themselves, so that no more than one launch is ahead of them.
+// What a kernel calls before it reads or writes a tensor, unless it says by itself when the next may begin: one of few
+// blocks at once, so that weights behind a chain of short ones come while those run; others when they run themselves.
 LATHE_DEVICE void dependency_wait() {
   if (has_few_blocks()) let_next_begin();
   wait_for_results();
