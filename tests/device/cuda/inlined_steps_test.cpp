@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention that writes new keys and values into its caches, where these are at the end of their room, its code does
 // not compile, or somebody looks on. What it computes elsewhere is tests/kernels/cached_attention.graph.
-#include "fake_cuda/fake_device.h"
+#include "device/cuda/compiled_anew_fixture.h"
 #include "fixtures/graph.h"
 #include "fixtures/run_engine.h"
 #include "fixtures/test_tensor.h"
@@ -63,36 +63,14 @@ constexpr std::string_view kBoth = R"(
   %values_after = tensor_scatter{axis=2}(%values, %v, %first)
 )";
 
-struct Warnings final : Log {
-  void write(Severity severity, std::string_view line) override {
-    if (severity == Severity::warning) lines.emplace_back(line);
-  }
-  std::vector<std::string> lines;
-};
-
 struct AnyCode final : Compiler {
   Result<std::vector<std::byte>> compile(std::string_view source) override {
     return std::vector<std::byte>(source.size());
   }
 };
 
-class InlinedStepsTest : public FakeDeviceTest {
+class InlinedStepsTest : public CompiledAnewTest {
  protected:
-  void SetUp() override {
-    FakeDeviceTest::SetUp();
-    setenv("LATHE_NVRTC", FAKE_NVRTC, 1);
-    const char* const kept = std::getenv("LATHE_CACHE_DIR");
-    cache_folder_ = kept ? kept : "";
-    setenv("LATHE_CACHE_DIR", "", 1);  // code that was kept would not be compiled again
-    releaseIdleDevices();              // and compilers with their cache
-  }
-  void TearDown() override {
-    unsetenv("FAKE_NVRTC_FAULT");
-    setenv("LATHE_CACHE_DIR", cache_folder_.c_str(), 1);
-    releaseIdleDevices();
-    FakeDeviceTest::TearDown();
-  }
-
   // What the build made of the network; with this compiler for a device that is not there, where one is given.
   std::unique_ptr<BuiltPlan> plan_of(ir::Graph graph, std::vector<ProfileShapes> profiles,
                                      Compiler* compiler = nullptr) {
@@ -181,7 +159,6 @@ class InlinedStepsTest : public FakeDeviceTest {
     return *std::ranges::find(report_.tensors, name, &TensorReport::name);
   }
 
-  std::string cache_folder_;
   AnyCode any_code_;
   Warnings log_;
   BuildReport report_;

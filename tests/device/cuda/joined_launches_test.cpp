@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Builds in which a launch of several steps does not compile, or does not load: it costs a warning, the steps are
 // launched separately, and the engine's numbers are right.
+#include "device/cuda/compiled_anew_fixture.h"
 #include "device/cuda/toolchain.h"
-#include "fake_cuda/fake_device.h"
 #include "lowering/build.h"
 #include "plan/writer.h"
 #include "runtime/context.h"
@@ -11,30 +11,8 @@
 namespace lathe::cuda {
 namespace {
 
-struct Warnings final : Log {
-  void write(Severity severity, std::string_view line) override {
-    if (severity == Severity::warning) lines.emplace_back(line);
-  }
-  std::vector<std::string> lines;
-};
-
-class JoinedLaunchesTest : public FakeDeviceTest {
+class JoinedLaunchesTest : public CompiledAnewTest {
  protected:
-  void SetUp() override {
-    FakeDeviceTest::SetUp();
-    setenv("LATHE_NVRTC", FAKE_NVRTC, 1);
-    const char* const kept = std::getenv("LATHE_CACHE_DIR");
-    cache_folder_ = kept ? kept : "";
-    setenv("LATHE_CACHE_DIR", "", 1);  // code that was kept would not be compiled again
-    releaseIdleDevices();              // and compilers with their cache
-  }
-  void TearDown() override {
-    unsetenv("FAKE_NVRTC_FAULT");
-    setenv("LATHE_CACHE_DIR", cache_folder_.c_str(), 1);
-    releaseIdleDevices();
-    FakeDeviceTest::TearDown();
-  }
-
   // The names of the steps of relu(x) and -y, once what they compute is right.
   std::vector<std::string> build_and_run() {
     std::vector<std::string> names;
@@ -85,7 +63,6 @@ class JoinedLaunchesTest : public FakeDeviceTest {
     for (size_t i = 0; i < y.size(); ++i) EXPECT_EQ(b[i], -y[i]) << i;
   }
 
-  std::string cache_folder_;
   Warnings log_;
 };
 
