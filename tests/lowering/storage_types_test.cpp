@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/encoding.h"
+#include "fixtures/warnings.h"
 #include "lowering/engine_fixture.h"
 
 namespace lathe {
@@ -80,13 +81,6 @@ INSTANTIATE_TEST_SUITE_P(All, StorageTypes,
                          testing::Values(DType::f8e4m3fn, DType::f8e4m3fnuz, DType::f8e5m2, DType::f8e5m2fnuz,
                                          DType::f8e8m0, DType::f4e2m1, DType::i4, DType::u4, DType::i2, DType::u2),
                          name_of_case);
-
-struct Warnings : Log {
-  void write(Severity severity, std::string_view text) override {
-    if (severity == Severity::warning) lines.emplace_back(text);
-  }
-  std::vector<std::string> lines;
-};
 
 TEST(StorageTypesOfWeights, BecomeFloatsWithOneWarning) {
   Warnings log;

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "fixtures/warnings.h"
+
 namespace lathe {
 namespace {
 
@@ -147,13 +149,6 @@ Result<Choice> choose_one(Tuner& tuner, const Problem& problem, const TacticList
                tuner.choose(problems, [](std::string_view, double) { return Result<>(); }));
   return choices[0];
 }
-
-struct Warnings final : Log {
-  void write(Severity severity, std::string_view line) override {
-    if (severity == Severity::warning) lines.emplace_back(line);
-  }
-  std::vector<std::string> lines;
-};
 
 Problem negation(int64_t rows) {
   Operand operand;

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "fixtures/warnings.h"
 #include "lathe.h"
 
 namespace lathe::wrapper {
@@ -13,13 +14,6 @@ namespace {
 namespace nv = nvinfer1;
 using Strategy = nv::ExecutionContextAllocationStrategy;
 using Events = std::vector<std::string>;
-
-struct Lines final : Log {
-  void write(Severity severity, std::string_view line) override {
-    if (severity == Severity::warning) warnings.emplace_back(line);
-  }
-  std::vector<std::string> warnings;
-};
 
 struct FakeContext {
   std::string made_with;
@@ -102,35 +96,35 @@ TEST(ContextMaker, WithoutConfig) {
   for (const auto& [allocation, number] :
        {std::pair(ResourceAllocation::kSTATIC, "0"), std::pair(ResourceAllocation::kDYNAMIC, "2")}) {
     OldEngine engine;
-    Lines lines;
+    Warnings log;
     ContextMaker<OldEngine> maker;
-    for (int i = 0; i < 2; ++i) EXPECT_EQ(maker.create(engine, allocation, kAll, lines)->made_with, "strategy");
+    for (int i = 0; i < 2; ++i) EXPECT_EQ(maker.create(engine, allocation, kAll, log)->made_with, "strategy");
     EXPECT_EQ(engine.events, Events(2, std::string("create ") + number));
-    EXPECT_EQ(lines.warnings.size(), 2u) << "of kernels and graphs, once";
+    EXPECT_EQ(log.lines.size(), 2u) << "of kernels and graphs, once";
   }
 }
 
 TEST(ContextMaker, WithoutCachesAPathIsWarnedOf) {
   OldEngine engine;
-  Lines lines;
+  Warnings log;
   ContextMaker<OldEngine> maker;
-  maker.load_cache(engine, {"kernels.cache"}, lines);
-  ASSERT_EQ(lines.warnings.size(), 1u);
-  EXPECT_NE(lines.warnings[0].find("'kernels.cache'"), std::string::npos);
-  maker.save_cache(lines);
-  maker.load_cache(engine, {}, lines);
-  EXPECT_EQ(lines.warnings.size(), 1u);
+  maker.load_cache(engine, {"kernels.cache"}, log);
+  ASSERT_EQ(log.lines.size(), 1u);
+  EXPECT_NE(log.lines[0].find("'kernels.cache'"), std::string::npos);
+  maker.save_cache(log);
+  maker.load_cache(engine, {}, log);
+  EXPECT_EQ(log.lines.size(), 1u);
 }
 
 // S201, S203, S204: with it the settings go there, and a context is made of it.
 TEST(ContextMaker, WithAConfigOfAllocationAlone) {
   static_assert(features_of<PlainEngine>().runtimeConfig && !features_of<PlainEngine>().cudaGraphStrategy);
   PlainEngine engine;
-  Lines lines;
+  Warnings log;
   ContextMaker<PlainEngine> maker;
-  EXPECT_EQ(maker.create(engine, ResourceAllocation::kDYNAMIC, kAll, lines)->made_with, "config");
+  EXPECT_EQ(maker.create(engine, ResourceAllocation::kDYNAMIC, kAll, log)->made_with, "config");
   EXPECT_EQ(engine.events, (Events{"config", "allocation 2", "create by config"}));
-  EXPECT_EQ(lines.warnings.size(), 2u);
+  EXPECT_EQ(log.lines.size(), 2u);
 }
 
 // S192, S193: each time in the same order, with the same settings: the cache is saved, a config is there, then it has
@@ -138,19 +132,19 @@ TEST(ContextMaker, WithAConfigOfAllocationAlone) {
 TEST(ContextMaker, WithAllOfIt) {
   static_assert(features_of<WholeEngine>().runtimeCache && features_of<WholeEngine>().specialization);
   WholeEngine engine;
-  Lines lines;
+  Warnings log;
   ContextMaker<WholeEngine> maker;
-  ASSERT_NE(maker.create(engine, ResourceAllocation::kSTATIC, kAll, lines), nullptr);
+  ASSERT_NE(maker.create(engine, ResourceAllocation::kSTATIC, kAll, log), nullptr);
   EXPECT_EQ(engine.events, (Events{"config", "allocation 0", "kernels 2", "graphs 1", "create by config"}));
   engine.events.clear();
-  ASSERT_NE(maker.create(engine, ResourceAllocation::kDYNAMIC, kAll, lines), nullptr);
+  ASSERT_NE(maker.create(engine, ResourceAllocation::kDYNAMIC, kAll, log), nullptr);
   EXPECT_EQ(engine.events, (Events{"allocation 2", "create by config"})) << "one config, whose strategies stay";
   EngineSettings off = kAll;
   off.graphs = GraphStrategy::disabled;
   engine.events.clear();
-  ASSERT_NE(maker.create(engine, ResourceAllocation::kDYNAMIC, off, lines), nullptr);
+  ASSERT_NE(maker.create(engine, ResourceAllocation::kDYNAMIC, off, log), nullptr);
   EXPECT_EQ(engine.events, (Events{"allocation 2", "graphs 0", "create by config"}));
-  EXPECT_TRUE(lines.warnings.empty());
+  EXPECT_TRUE(log.lines.empty());
 }
 
 // S212, S215.

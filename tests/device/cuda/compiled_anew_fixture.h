@@ -4,21 +4,12 @@
 
 #include <cstdlib>
 #include <string>
-#include <string_view>
-#include <vector>
 
-#include "base/log.h"
 #include "fake_cuda/fake_device.h"
+#include "fixtures/warnings.h"
 #include "lathe.h"
 
 namespace lathe::cuda {
-
-struct Warnings final : Log {
-  void write(Severity severity, std::string_view line) override {
-    if (severity == Severity::warning) lines.emplace_back(line);
-  }
-  std::vector<std::string> lines;
-};
 
 class CompiledAnewTest : public FakeDeviceTest {
  protected:

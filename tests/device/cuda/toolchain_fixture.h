@@ -13,15 +13,9 @@
 #include "device/cuda/nvrtc_compiler.h"
 #include "device/cuda/toolchain.h"
 #include "fake_cuda/fake_device.h"
+#include "fixtures/warnings.h"
 
 namespace lathe::cuda {
-
-struct Lines final : Log {
-  void write(Severity severity, std::string_view line) override {
-    if (severity == Severity::warning) warnings.emplace_back(line);
-  }
-  std::vector<std::string> warnings;
-};
 
 // The processes whose parent that is.
 inline std::set<pid_t> children(pid_t of = ::getpid()) {
@@ -85,12 +79,12 @@ class ToolchainTest : public testing::Test {
     if (compiled) return "";
     EXPECT_EQ(compiled.error().code, ErrorCode::kernel_compile_failed);
     EXPECT_TRUE(compiles(*toolchain));
-    EXPECT_EQ(log_.warnings, std::vector<std::string>()) << "the candidate's error says it";
+    EXPECT_EQ(log_.lines, std::vector<std::string>()) << "the candidate's error says it";
     return compiled.error().message;
   }
 
   CompilerOptions options_;
-  Lines log_;
+  Warnings log_;
   size_t descriptors_ = 0;
 };
 

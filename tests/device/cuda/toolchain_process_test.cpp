@@ -23,23 +23,23 @@ TEST_F(ToolchainTest, InThisProcessOnRequest) {
   const auto toolchain = open();
   EXPECT_TRUE(compiles(*toolchain));
   EXPECT_EQ(children(), std::set<pid_t>());
-  EXPECT_EQ(log_.warnings, std::vector<std::string>());
+  EXPECT_EQ(log_.lines, std::vector<std::string>());
 }
 
 TEST_F(ToolchainTest, InThisProcessWithoutTheProgram) {
   options_.program = "/nowhere/lathe-compiler";
   const auto toolchain = open();
   EXPECT_TRUE(compiles(*toolchain, "one") && compiles(*toolchain, "two"));
-  ASSERT_EQ(log_.warnings.size(), 1u);
-  EXPECT_NE(log_.warnings[0].find("/nowhere/lathe-compiler"), std::string::npos) << log_.warnings[0];
+  ASSERT_EQ(log_.lines.size(), 1u);
+  EXPECT_NE(log_.lines[0].find("/nowhere/lathe-compiler"), std::string::npos) << log_.lines[0];
 }
 
 TEST_F(ToolchainTest, InThisProcessWhereTheProgramIsAnother) {
   options_.program = "/bin/true";
   const auto toolchain = open();
   EXPECT_TRUE(compiles(*toolchain));
-  ASSERT_EQ(log_.warnings.size(), 1u);
-  EXPECT_NE(log_.warnings[0].find("exit status 0"), std::string::npos) << log_.warnings[0];
+  ASSERT_EQ(log_.lines.size(), 1u);
+  EXPECT_NE(log_.lines[0].find("exit status 0"), std::string::npos) << log_.lines[0];
 }
 
 // It greets with protocol 99.
@@ -51,10 +51,9 @@ TEST_F(ToolchainTest, InThisProcessWhereTheProgramIsOfAnotherVersion) {
   fs::permissions(*options_.program, fs::perms::owner_all);
   const auto toolchain = open();
   EXPECT_TRUE(compiles(*toolchain));
-  ASSERT_EQ(log_.warnings.size(), 1u);
-  EXPECT_NE(log_.warnings[0].find("another version of Lathe (its protocol is 99"), std::string::npos)
-      << log_.warnings[0];
-  EXPECT_EQ(log_.warnings[0].find("started"), std::string::npos) << log_.warnings[0];
+  ASSERT_EQ(log_.lines.size(), 1u);
+  EXPECT_NE(log_.lines[0].find("another version of Lathe (its protocol is 99"), std::string::npos) << log_.lines[0];
+  EXPECT_EQ(log_.lines[0].find("started"), std::string::npos) << log_.lines[0];
 }
 
 // What a process may do to itself is tried in a fork, whose end tells.
@@ -86,7 +85,7 @@ TEST_F(ToolchainTest, WorksWhateverTheProcessHasDone) {
       EXPECT_TRUE(compiles(*toolchain));
     }
     EXPECT_EQ(children(), std::set<pid_t>());
-    EXPECT_EQ(log_.warnings, std::vector<std::string>());
+    EXPECT_EQ(log_.lines, std::vector<std::string>());
   });
 }
 
@@ -163,8 +162,8 @@ TEST_F(ToolchainTest, WhereNoProcessMayBeStarted) {
       forbid({call});
       const auto toolchain = open();
       EXPECT_TRUE(compiles(*toolchain));
-      ASSERT_EQ(log_.warnings.size(), 1u);
-      EXPECT_NE(log_.warnings[0].find("not permitted"), std::string::npos) << log_.warnings[0];
+      ASSERT_EQ(log_.lines.size(), 1u);
+      EXPECT_NE(log_.lines[0].find("not permitted"), std::string::npos) << log_.lines[0];
     });
 }
 
@@ -183,11 +182,11 @@ TEST_F(ToolchainTest, WhereFewProcessesMayBeStarted) {
     }
     EXPECT_EQ(compiled, 8);
     EXPECT_EQ(children().size(), 1u);
-    EXPECT_EQ(log_.warnings, std::vector<std::string>());
+    EXPECT_EQ(log_.lines, std::vector<std::string>());
     for (const pid_t child : children()) ::kill(child, SIGKILL);
     EXPECT_FAILS(toolchain->compile(kernel("fine")), kernel_compile_failed);
     EXPECT_TRUE(compiles(*toolchain));
-    EXPECT_EQ(log_.warnings.size(), 1u);
+    EXPECT_EQ(log_.lines.size(), 1u);
   });
 }
 

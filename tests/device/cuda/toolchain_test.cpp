@@ -186,8 +186,8 @@ TEST_F(ToolchainTest, WorkersWithoutNvrtcCostNoKernel) {
   }
   EXPECT_EQ(compiled, 6);
   EXPECT_EQ(children().size(), 1u);
-  ASSERT_EQ(log_.warnings.size(), 1u);
-  EXPECT_NE(log_.warnings[0].find("opening NVRTC"), std::string::npos) << log_.warnings[0];
+  ASSERT_EQ(log_.lines.size(), 1u);
+  EXPECT_NE(log_.lines[0].find("opening NVRTC"), std::string::npos) << log_.lines[0];
 }
 
 TEST_F(ToolchainTest, AllocationsMayFailInTheWorker) {
