@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "indexing/access.h"
+#include "ops/moved_bits.h"
 #include "ops/quantization.h"
 #include "plan/limits.h"
 #include "tuning/opcode_of.h"
@@ -35,12 +36,6 @@ std::optional<float> number(const ir::Value* value) {
   return static_cast<float>(tensor->at_double(0));
 }
 
-// What caches are read and written by.
-bool moves_bits(const ir::Node& node) {
-  return node.is(OpKind::gather) || node.is(OpKind::gather_nd) || node.is(OpKind::tensor_scatter) ||
-         (node.is(OpKind::scatter_nd) && node.attrs<ScatterNdAttrs>().reduction == ScatterReduction::none);
-}
-
 // Of a cast whose operand is rounded as it is read: f32 does not hold every i32, and what it has instead may have
 // another neighbour in bf16.
 bool rounds_twice(const ir::Node& cast) {
@@ -51,7 +46,8 @@ bool rounds_twice(const ir::Node& cast) {
 
 std::optional<DType> storage_type_of(const ir::Node& node) {
   const bool saturates = node.is(OpKind::quantize) && node.attrs<QuantizeAttrs>().saturate;
-  const bool has_kernels = node.has_trait(kFloat8) || node.is(OpKind::dequantize) || saturates || moves_bits(node);
+  const bool has_kernels =
+      node.has_trait(kFloat8) || node.is(OpKind::dequantize) || saturates || moves_bits(node.attributes());
   const auto is_stored = [&](DType type) { return is_storage_only(type) && !(has_kernels && is_factor_float8(type)); };
   for (const ir::Value* input : node.inputs())
     if (input && is_stored(input->dtype())) return input->dtype();

@@ -13,8 +13,8 @@ void add_operand_inputs(const Problem& problem, Emission& emission) {
   for (size_t i = 0; i < problem.operands.size(); ++i) emission.inputs.push_back({StepInput::operand, i});
 }
 
-void add_prologue_inputs(const Problem& problem, size_t input, Emission& emission) {
-  for (size_t k = 0; k < problem.inputs[input].operands.size(); ++k)
+void add_prologue_inputs(const Problem& problem, size_t input, Emission& emission, size_t first) {
+  for (size_t k = first; k < problem.inputs[input].operands.size(); ++k)
     emission.inputs.push_back({.kind = StepInput::input_operand, .index = input, .of_program = k});
 }
 

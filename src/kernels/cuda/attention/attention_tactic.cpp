@@ -77,10 +77,6 @@ bool fits_few(const Problem& problem) {
   return fits_tensor_cores(factors);
 }
 
-StepInput program_input(size_t input, size_t operand) {
-  return {.kind = StepInput::input_operand, .index = input, .of_program = operand};
-}
-
 constexpr std::string_view kNames[] = {"Q", "K", "V"};
 
 // Queries, keys or values, which become inputs of the emission; gives the objects that are declared first.
@@ -102,7 +98,7 @@ std::string declare_program(Source& source, const Problem& problem, size_t input
   std::vector<Operand> views = {x};
   for (const Operand& operand : x.program_operands()) views.push_back(broadcast(operand, x));
   source.prologue(x.program, views, emission.inputs.size(), name);
-  for (size_t k = x.pages ? 1 : 0; k < x.operands.size(); ++k) emission.inputs.push_back(program_input(input, k));
+  add_prologue_inputs(problem, input, emission, x.pages ? 1 : 0);
   return x.pages ? fmt::format("Computed<Paged<{0}Pool, {0}Table>, {0}Prologue>{{{0}_, {0}Prologue_}}", name)
                  : fmt::format("Computed<{0}, {0}Prologue>{{{0}_, {0}Prologue_}}", name);
 }
@@ -114,7 +110,7 @@ std::string declare_tables(Source& source, const Problem& problem, Emission& emi
   for (const size_t i : {1, 2}) {
     if (!problem.inputs[i].pages) continue;
     source.input(emission.inputs.size(), problem.inputs[i].operands[0], fmt::format("{}Table", kNames[i]));
-    emission.inputs.push_back(program_input(i, 0));
+    emission.inputs.push_back({.kind = StepInput::input_operand, .index = i});
     objects += fmt::format("const Paged<{0}Pool, {0}Table> {0}_{{{0}Pool_, {0}Table_}}; ", kNames[i]);
   }
   return objects;

@@ -7,6 +7,7 @@
 #include "kernels/axes_tactic.h"
 #include "kernels/cuda/collapse.h"
 #include "kernels/cuda/generic/op_source.h"
+#include "ops/moved_bits.h"
 
 namespace lathe::cuda {
 namespace {
@@ -71,17 +72,11 @@ double predicted_us(const Problem& problem, const Emission& emission) {
   return us;
 }
 
-// Whether elements go where they belong as they are, whatever they are.
-bool moves_bits(const Problem& problem) {
-  if (!problem.program.is_identity()) return false;
-  if (problem.is(OpKind::scatter_nd)) return problem.attrs<ScatterNdAttrs>().reduction == ScatterReduction::none;
-  return problem.is(OpKind::gather) || problem.is(OpKind::gather_nd) || problem.is(OpKind::tensor_scatter);
-}
-
 }  // namespace
 
 Matched match_generic(const Problem& problem) {
-  const Features supported{.further_results = true, .fill = true, .mixed_factors = true, .float8 = moves_bits(problem)};
+  const bool moves = problem.attributes && problem.program.is_identity() && moves_bits(*problem.attributes);
+  const Features supported{.further_results = true, .fill = true, .mixed_factors = true, .float8 = moves};
   if (auto reason = unsupported_feature(problem, supported)) return refuse(*std::move(reason));
   // A step for each by a better kernel takes less time than both here.
   if (!problem.attributes && problem.program.outputs.size() > 1) return refuse("further results of an expression");
