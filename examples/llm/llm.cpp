@@ -29,6 +29,7 @@ struct Options {
   std::string prompt = "\n", target, plan;
   int tokens = 200, seed = 1, batch = 1;
   float temperature = 0.8f;
+  double budget = -1;  // of building, in seconds; negative: the library's own
   bool is_half = false, is_quiet = false;
 };
 
@@ -38,6 +39,7 @@ constexpr const char* kUsage =
     "       [--batch=1]     so many texts at once, of which the first is shown\n"
     "       [--target=cpu]  or cuda; unless given, a GPU where there is one\n"
     "       [--fp16]        products may be computed in 16 bits\n"
+    "       [--buildBudget=S]  seconds of measuring when the engine is built; 0 trusts the cost model\n"
     "       [--plan=FILE]   keeps the engine there, and uses the one that is there\n"
     "       [--quiet]       shows no text, but how fast it comes\n";
 
@@ -59,6 +61,8 @@ bool parse(int argc, char** argv, Options& options) {
       options.batch = std::atoi(value.c_str());
     else if (name == "--target")
       options.target = value;
+    else if (name == "--buildBudget")
+      options.budget = std::atof(value.c_str());
     else if (name == "--plan")
       options.plan = value;
     else if (word == "--fp16")
@@ -103,6 +107,7 @@ std::vector<char> build(const Options& options, ILogger& logger) {
   std::unique_ptr<IBuilderConfig> config(builder->createBuilderConfig());
   if (!options.target.empty() && !lathe::setTarget(*config, options.target.c_str())) return {};
   if (options.is_half) lathe::setPrecision(*config, DataType::kHALF);
+  if (options.budget >= 0) lathe::setBuildBudget(*config, options.budget);
   const auto prompt = static_cast<int64_t>(options.prompt.size());
   if (!add_profile(*builder, *network, *config, options.batch, 1) ||
       !add_profile(*builder, *network, *config, options.batch, prompt))

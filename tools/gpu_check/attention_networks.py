@@ -23,8 +23,10 @@ from typing import NamedTuple
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torch.utils.flop_counter import FlopCounterMode
 
 import library_networks
+from peaks import PEAK_TBPS, PEAK_TFLOPS
 from torch_peer import median_ms
 
 
@@ -181,10 +183,13 @@ class HalfResults(nn.Module):
 
 
 def write(name, path):
-    model, inputs = make(name, 2)
+    export(*make(name, 2), path)
+
+
+def export(model, inputs, path):
     model = HalfResults(model)
     names = [f"x{i}" for i in range(len(inputs))]
-    torch.onnx.export(model, inputs, path, dynamo=False, opset_version=17, input_names=names,
+    torch.onnx.export(model, tuple(inputs), path, dynamo=False, opset_version=17, input_names=names,
                       dynamic_axes={name: {0: "batch"} for name in names})
 
 
@@ -200,10 +205,40 @@ def captured(model, inputs):
     return graph.replay
 
 
+def needless_share(module, rows):
+    """Of what PyTorch computes in a module, and of its weights, that no result depends on."""
+    if isinstance(module, library_networks.Experts):
+        used = module.chosen / module.w1.shape[0]
+        return 1 - used, 1 - min(1, used * rows)
+    if isinstance(module, nn.Embedding):  # of which a few rows are read
+        return 0, 1
+    return 0.5 if isinstance(module, Attention) and module.sizes.causal else 0, 0
+
+
+def floor_ms(model, inputs):
+    """The longer of what the network's products take at the peak of arithmetic, and of what reading its weights once takes."""
+    counter = FlopCounterMode(display=False)
+    with counter, torch.no_grad():
+        model(*inputs)
+    counts, root = counter.get_flop_counts(), type(model).__name__
+    flop = sum(counts["Global"].values())
+    weights = sum(p.nbytes for p in model.parameters())
+    rows = inputs[0].numel() // inputs[0].shape[-1]
+    for name, module in model.named_modules(prefix=root):
+        flop_share, weight_share = needless_share(module, rows)
+        counted = counts.get(name, {})
+        if isinstance(module, Attention):  # its own products of queries and keys, not those of the layers in it
+            counted = {op: n for op, n in counted.items() if "attention" in str(op)}
+        flop -= flop_share * sum(counted.values())
+        weights -= weight_share * sum(p.nbytes for p in module.parameters())
+    return max(flop / (PEAK_TFLOPS * 1e9), weights / (PEAK_TBPS * 1e9))
+
+
 def time_with_torch(name, batch, compiles):
     model, inputs = make(name, batch)
     model = model.half()
     inputs = [x.half() if x.is_floating_point() else x for x in inputs]
+    floor = floor_ms(model, inputs)
     with torch.inference_mode():
         compiled = None
         if compiles:
@@ -212,7 +247,7 @@ def time_with_torch(name, batch, compiles):
                 compiled(*inputs)
         print("compiled", flush=True)
         sys.stdin.readline()
-        result = {"graph_ms": stream_ms(captured(model, inputs))}
+        result = {"floor_ms": floor, "graph_ms": stream_ms(captured(model, inputs))}
         if compiled is not None:
             result["compiled_ms"] = stream_ms(lambda: compiled(*inputs))
     return result
@@ -263,8 +298,8 @@ def compare(options):
     pairs = [(name, int(batch)) for name, batch in (pair.split(":") for pair in options.pairs)]
     peers = {pair: Peer(*pair) for pair in pairs}
     print(f"{torch.cuda.get_device_name()}, milliseconds\n\n"
-          "| network | batch | PyTorch, graph | compiled | Lathe | speed | steps | build s |\n"
-          "| --- | --- | --- | --- | --- | --- | --- | --- |", flush=True)
+          "| network | batch | PyTorch, graph | compiled | Lathe | speed | floor | of the floor | steps | build s |\n"
+          "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         models = {name: pathlib.Path(folder) / f"{name}.onnx" for name, _ in pairs}
         writers = [subprocess.Popen([sys.executable, __file__, "write", name, path], stderr=subprocess.DEVNULL, env=ENVIRONMENT)
@@ -277,8 +312,10 @@ def compare(options):
             ours, times = time_with_lathe(options, models[name], batch), peers[name, batch].times()
             cells = [f"{times[key]:.3f}" if key in times else "-" for key in ("graph_ms", "compiled_ms")]
             if ours:
+                floor = times.pop("floor_ms", float("nan"))
                 best = min(times.values(), default=float("nan"))
-                cells += [f"{ours['stream_ms']:.3f}", f"{best / ours['stream_ms']:.2f}x", ours["steps"],
+                cells += [f"{ours['stream_ms']:.3f}", f"{best / ours['stream_ms']:.2f}x", f"{floor:.3f}",
+                          f"{ours['stream_ms'] / floor:.1f}", ours["steps"],
                           f"{ours['build_ms'] / 1e3:.1f}"]
             print(f"| {name} | {batch} | " + " | ".join(map(str, cells)) + " |", flush=True)
 

@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """How fast decoders of random weights make tokens on a GPU: Lathe by examples/llm, PyTorch with static caches beside it, its
 step captured in a CUDA graph, both in float16. Lathe also with matrices of 4 and 8 bits, which it is compared with itself
-for. Prints a table; the floor is the time to read all weights once.
+for. Prompts fill three quarters of the caches, and what is made the last one. Prints a table; the floor is the time to read all
+weights once, and of the caches what is in them.
 
-  python3 tools/gpu_check/decoders.py --build build [--networks small llama_1b] [--batches 1 8] [--weights f16 int4 int8 nvfp4 mxfp4]
+  python3 tools/gpu_check/decoders.py --build build [--networks small llama_1b] [--batches 1 8 64] [--weights f16 int4 int8 nvfp4 mxfp4]
 """
 import argparse
 import json
@@ -54,7 +55,7 @@ class Peer:
         self.keys, self.values = (torch.zeros(cache, dtype=torch.float16, device="cuda") for _ in range(2))
         self.tables = [torch.from_numpy(table).half().cuda() for table in decoder.rotations(shape)]
         self.token = torch.zeros(batch, 1, dtype=torch.int64, device="cuda")
-        self.place = torch.zeros(1, dtype=torch.int64, device="cuda")
+        self.place = torch.zeros(1, dtype=torch.int64, device="cuda")  # whose mask, and not whose reads, depend on it
 
     def step(self):
         shape, w = self.shape, self.weights
@@ -112,10 +113,24 @@ class Peer:
         return times
 
 
-def lathe_ms(options, model, batch):
-    words = [options.build / "bin/example_llm", model, "--prompt=In the beginning", f"--tokens={TOKENS}", "--quiet",
-             f"--batch={batch}", "--target=cuda"]
-    result = subprocess.run(words, capture_output=True, text=True, timeout=options.seconds)
+def words_of(options, shape, model, batch, tokens):
+    prompt = ("In the beginning was the word. " * shape.context)[:shape.context - TOKENS]
+    budget = [] if options.budget is None else [f"--buildBudget={options.budget}"]
+    return [options.build / "bin/example_llm", model, f"--prompt={prompt}", f"--tokens={tokens}", "--quiet",
+            f"--batch={batch}", "--target=cuda", f"--plan={model}.{batch}.engine", *budget]
+
+
+def build_at_once(options, shape, models):
+    """All engines, none of which measures anything."""
+    builders = [subprocess.Popen(words_of(options, shape, model, batch, 2), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                for model in models for batch in options.batches]
+    for builder in builders:
+        builder.wait(options.seconds)
+
+
+def lathe_ms(options, shape, model, batch):
+    result = subprocess.run(words_of(options, shape, model, batch, TOKENS), capture_output=True, text=True,
+                            timeout=options.seconds)
     found = re.search(r"then ([\d.]+) tokens/s", result.stderr)
     if not found:
         raise RuntimeError(f"example_llm: {result.stderr[-2000:]}")
@@ -143,15 +158,22 @@ class Comparison:
 
     def caches(self, batch):
         shape = self.shape
-        return 2 * 2 * batch * shape.layers * shape.key_heads * shape.context * shape.size
+        return 2 * 2 * batch * shape.layers * shape.key_heads * (shape.context - TOKENS // 2) * shape.size
+
+    def model(self, kind):
+        return f"{self.folder}/{self.name}.{kind}.onnx"
+
+    def write(self):
+        for kind in self.options.weights:
+            decoder.write(self.shape, self.weights, self.model(kind), np.float16, quantize=None if kind == "f16" else kind)
+        if self.options.budget == 0:
+            build_at_once(self.options, self.shape, [self.model(kind) for kind in self.options.weights])
 
     def run(self, kind):
-        model = f"{self.folder}/{self.name}.{kind}.onnx"
-        decoder.write(self.shape, self.weights, model, np.float16, quantize=None if kind == "f16" else kind)
         for batch in self.options.batches:
             floor = (bytes_of(self.weights, kind) + self.caches(batch)) / self.bandwidth * 1e3 if self.bandwidth else float("nan")
             row = {"network": self.name, "weights": kind, "batch": batch, "floor_ms": floor,
-                   "lathe_ms": lathe_ms(self.options, model, batch)}
+                   "lathe_ms": lathe_ms(self.options, self.shape, self.model(kind), batch)}
             if kind == "f16" and self.options.peers:
                 row["torch_graph_ms"], row["torch_compiled_ms"] = Peer(self.shape, self.weights, batch).best()
                 torch.cuda.empty_cache()
@@ -173,9 +195,11 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build")
     parser.add_argument("--networks", nargs="+", default=list(NETWORKS), choices=NETWORKS)
-    parser.add_argument("--batches", nargs="+", type=int, default=(1, 8))
+    parser.add_argument("--batches", nargs="+", type=int, default=(1, 8, 64))
     parser.add_argument("--weights", nargs="+", default=("f16",), choices=("f16", *decoder.NARROW))
     parser.add_argument("--no-peers", dest="peers", action="store_false", help="Lathe alone")
+    parser.add_argument("--budget", type=float, help="seconds of measuring for each engine; 0: all are built at once")
+    parser.add_argument("--wait", action="store_true", help="when models are written, measure after a line has come in")
     parser.add_argument("--seconds", type=float, default=200, help="limit of each build and run")
     parser.add_argument("--json", type=pathlib.Path)
     options = parser.parse_args()
@@ -188,6 +212,9 @@ def main():
     for name in options.networks:
         with tempfile.TemporaryDirectory() as folder:
             comparison = Comparison(options, name, folder, bandwidth)
+            comparison.write()
+            if options.wait:
+                sys.stdin.readline()
             for kind in options.weights:
                 comparison.run(kind)
             rows += comparison.rows
