@@ -52,7 +52,7 @@ def write_and_evaluate(name, folder):
     for i, y in enumerate(expected):
         np.save(folder / f"expected{i}.npy", y)
     errors = errors_of(results_of(copy.deepcopy(model).half(), inputs), expected)
-    networks.export(model, cast(inputs, torch.float32), folder / "model.onnx")
+    networks.export(model, cast(inputs, torch.float32), str(folder / "model.onnx"))
     print(json.dumps({"errors": errors, "results": len(expected)}))
 
 
