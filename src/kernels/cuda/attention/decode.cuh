@@ -229,15 +229,15 @@ struct WarpTile : WarpRows<T, D, DV> {
     }
   }
 
-  // The keys from `first` on that are `step` apart, of which the first ones are loaded. Where all are wanted, none is
-  // passed over.
+  // The keys from `first` on that are `step` apart, of which the first ones are loaded if kBoth. Where all are
+  // wanted, none is passed over.
   template <class K, class V, class Logits>
   LATHE_DEVICE_MEMBER void run(Loaded& loaded, const Booleans& booleans, const K& k, const V& v, const NewRow& row,
                                const Logits& logits, const RowSpace& space, const long (&kv)[4], long first, long step,
                                long end, float low, bool all) {
     float added[RowTiles][2][2], next[RowTiles][2][2];
     if (first < end) first_added(added, booleans, logits, space, first);
-    for (bool is_there = true; first < end; first += step, is_there = false) {
+    for (bool is_there = kBoth; first < end; first += step, is_there = false) {
       const unsigned seen = all ? 15u : seen_keys(added, logits, space, first, low);
       const bool is_wanted = ballot(seen != 0) != 0;
       if (first + step < end) read_added(next, logits, space, first + step);
@@ -297,11 +297,12 @@ LATHE_DEVICE void write(const Merged& merged, const Out& y, const V& values, con
   store<3, 4>(y, c, v, count);
 }
 
-// The new rows of a head into its caches, by one block. Of 16 bits, the first is stored as it has been loaded.
+// The new rows of a head into its caches, by one block. Of 16 bits, the first is stored as it has been loaded, if it
+// has.
 template <int Threads, class Tile, class K, class V>
 LATHE_DEVICE void write_new_rows(const Tile& tile, const typename Tile::NewRow& newest, const K& keys, const V& values,
                                  const long (&kv)[4]) {
-  constexpr int kStored = Tile::kVector == 8 ? 1 : 0;
+  constexpr int kStored = Tile::kBoth && Tile::kVector == 8 ? 1 : 0;
   if (kStored == 1 && warp() == 0) tile.store_new_row(newest, keys, values, kv);
   write_new<Threads>(keys, kv, kStored, thread_x());
   write_new<Threads>(values, kv, kStored, Threads - 1 - thread_x());
@@ -349,12 +350,12 @@ LATHE_DEVICE void attend(const Q& q, const K& k, const V& v, const Out& y, const
   typename Tile::NewRow newest;
   typename Tile::Booleans booleans;
   tile.load_mask(booleans, logits, space, first);
-  tile.load(loaded, k, v, kv, first, 15u);
+  if constexpr (Tile::kBoth) tile.load(loaded, k, v, kv, first, 15u);
   tile.load_queries(q, space);
   tile.load_new_row(newest, keys, values, kv);
   for (bool all = false;; all = true) {
     tile.clear();
-    if (all) tile.load(loaded, k, v, kv, first, 15u);
+    if (Tile::kBoth && all) tile.load(loaded, k, v, kv, first, 15u);
     tile.run(loaded, booleans, keys, values, newest, logits, space, kv, first, Warps * Splits * kKeys, end,
              skipping.low, all);
     tile.stage(of_warp(warp()));

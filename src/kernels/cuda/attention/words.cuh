@@ -86,8 +86,9 @@ struct WarpRows {
   // A chunk is what neighbouring lanes read at a time, 16 bytes each: four lanes of a key, eight of a value.
   static constexpr int kChunks = D / (4 * kVector), kValueChunks = DV / (8 * kVector);
 
-  // 16 keys and values: both are on the way at the same time where registers hold them. And the first row that is new,
-  // which is there before it is known where it belongs: most runs have one.
+  // 16 keys and values: both are on the way at the same time where registers hold them, and then also before it is
+  // known which keys are seen. So is the first row that is new, before it is known where it belongs: most runs have
+  // one. Of larger heads each is loaded where it is needed.
   struct Loaded {
     Vec<uint32, 4> keys[2][kChunks], values[kValueChunks][4];
   };
@@ -98,6 +99,7 @@ struct WarpRows {
 
   template <class K, class V>
   LATHE_DEVICE_MEMBER void load_new_row(NewRow& row, const K& k, const V& v, const long (&kv)[4]) const {
+    if constexpr (!kBoth) return;
     LATHE_UNROLL
     for (int chunk = 0; chunk < kChunks; ++chunk) {
       const long at[4] = {kv[0], kv[1], 0, (chunk * 4 + lane() % 4) * kVector};
@@ -145,8 +147,8 @@ struct WarpRows {
     for (int n = 0; n < 2; ++n) LATHE_UNROLL
     for (int chunk = 0; chunk < kChunks; ++chunk) {
       const long at[4] = {kv[0], kv[1], new_row(k, first + n * 8 + lane() / 4), (chunk * 4 + lane() % 4) * kVector};
-      if (at[2] == 0) keys[n][chunk] = row.keys[chunk];
-      if (at[2] > 0 && at[3] < k.dim(3)) keys[n][chunk] = load_new_words<T>(k, at);
+      if (kBoth && at[2] == 0) keys[n][chunk] = row.keys[chunk];
+      if (at[2] >= (kBoth ? 1 : 0) && at[3] < k.dim(3)) keys[n][chunk] = load_new_words<T>(k, at);
     }
   }
 
@@ -171,11 +173,11 @@ struct WarpRows {
     for (int chunk = 0; chunk < kValueChunks; ++chunk) LATHE_UNROLL
     for (int i = 0; i < 4; ++i) {
       const long at[4] = {kv[0], kv[1], new_row(v, key_of(first, i)), (chunk * 8 + lane() / 4) * kVector};
-      if (at[2] == 0) values[chunk][i] = row.values[chunk];
-      if (at[2] > 0 && at[3] < v.dim(3)) values[chunk][i] = load_new_words<T>(v, at);
+      if (kBoth && at[2] == 0) values[chunk][i] = row.values[chunk];
+      if (at[2] >= (kBoth ? 1 : 0) && at[3] < v.dim(3)) values[chunk][i] = load_new_words<T>(v, at);
     }
   }
-  // The 16 from `first` on, as far as they are loaded before it is known which are seen.
+  // The 16 from `first` on, of which values come later where registers do not hold both.
   template <class K, class V>
   LATHE_DEVICE_MEMBER void load(Loaded& loaded, const K& k, const V& v, const long (&kv)[4], long first,
                                 unsigned seen) const {
