@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "ops/rules.h"
+#include "passes/expert_hits.h"
 #include "passes/match.h"
 
 namespace lathe {
@@ -14,105 +15,6 @@ namespace {
 using ir::Node;
 using ir::Value;
 using Values = std::vector<Value*>;  // one for each expert
-
-// Which experts a token has chosen, [tokens, choices], of so many.
-struct Choices {
-  Value* chosen = nullptr;
-  int64_t experts = 0;
-  bool operator==(const Choices&) const = default;
-};
-
-const Value* behind_views(const Value* value) {
-  while (value->producer() && value->producer()->has_trait(kView)) value = value->producer()->input(0);
-  return value;
-}
-
-// The indices of a topk along its last axis, which is of a known size: [tokens, choices].
-std::optional<Choices> chosen_of(Value* value, int64_t experts) {
-  const Node* topk = made_by(value, OpKind::topk);
-  const bool is_of_all = topk && value->index() == 1 && value->rank() == 2 &&
-                         is_last_axis(topk->attrs<TopkAttrs>().axis, value) &&
-                         topk->input(0)->shape()[1] == Expr(experts) && value->shape()[1].is_constant();
-  return is_of_all ? std::optional(Choices{value, experts}) : std::nullopt;
-}
-
-// 1 where a choice is an expert, else 0: [tokens, choices, experts].
-std::optional<Choices> mask_of(const Value* value) {
-  if (const Node* cast = made_by(value, OpKind::cast)) value = cast->input(0);
-  const std::optional<int64_t> experts = value->rank() == 3 ? value->shape()[2].as_constant() : std::nullopt;
-  if (!experts) return std::nullopt;
-  if (const Node* one_hot = made_by(value, OpKind::one_hot)) {
-    const bool is_plain =
-        ints_of(one_hot->input(2)) == Ints{0, 1} && is_last_axis(one_hot->attrs<OneHotAttrs>().axis, value);
-    return is_plain ? chosen_of(one_hot->input(0), *experts) : std::nullopt;
-  }
-  const Node* equal = made_by(value, ElementwiseOp::equal);
-  if (!equal) return std::nullopt;
-  Ints numbers;
-  for (int64_t i = 0; i < *experts; ++i) numbers.push_back(i);
-  for (const size_t side : {0, 1}) {
-    const Node* column = made_by(equal->input(side), OpKind::unsqueeze);
-    if (column && equal->input(1 - side)->rank() == 1 && ints_of(equal->input(1 - side)) == numbers &&
-        column->output()->rank() == 3 && column->output()->shape()[2] == Expr(1))
-      return chosen_of(column->input(0), *experts);
-  }
-  return std::nullopt;
-}
-
-// The positions [begin, begin + 1) of an axis.
-std::optional<int64_t> position_of(const Node& slice, int64_t axis) {
-  if (!slice.is(OpKind::slice) || slice.num_inputs() < 4) return std::nullopt;
-  const std::optional<Ints> begin = ints_of(slice.input(1)), end = ints_of(slice.input(2)),
-                            axes = ints_of(slice.input(3));
-  const bool is_one = begin && end && begin->size() == 1 && end->size() == 1 && (*begin)[0] >= 0 &&
-                      (*end)[0] == (*begin)[0] + 1 && axes == Ints{axis} &&
-                      (slice.num_inputs() == 4 || !slice.input(4) || ints_of(slice.input(4)) == Ints{1});
-  return is_one ? std::optional((*begin)[0]) : std::nullopt;
-}
-
-// The choices of one expert, as nonzero() lists them: first the numbers of the choices, then those of the tokens.
-struct Hits {
-  const Node* nonzero = nullptr;
-  Choices of;
-  int64_t expert = 0;
-  const Expr& count() const { return nonzero->output()->shape()[1]; }
-};
-std::optional<Hits> hits_of(const Node* nonzero) {
-  if (!nonzero || !nonzero->is(OpKind::nonzero) || nonzero->input(0)->rank() != 2) return std::nullopt;
-  const Value* mask = behind_views(nonzero->input(0));
-  if (const Node* cast = made_by(mask, OpKind::cast)) mask = behind_views(cast->input(0));
-  const Node* transpose = mask->producer() && mask->producer()->is(OpKind::slice)
-                              ? made_by(mask->producer()->input(0), OpKind::transpose)
-                              : nullptr;
-  const std::optional<int64_t> expert = transpose ? position_of(*mask->producer(), 0) : std::nullopt;
-  if (!expert || transpose->attrs<TransposeAttrs>().perm != Ints{2, 1, 0}) return std::nullopt;
-  const std::optional<Choices> choices = mask_of(transpose->input(0));
-  const Shape wanted = choices ? Shape{choices->chosen->shape()[1], choices->chosen->shape()[0]} : Shape();
-  if (!choices || nonzero->input(0)->shape() != wanted) return std::nullopt;
-  return Hits{nonzero, *choices, *expert};
-}
-
-enum Column : int64_t { kChoice, kToken };
-struct HitsColumn {
-  const Node* nonzero;
-  int64_t column;
-  bool operator==(const HitsColumn&) const = default;
-};
-std::optional<HitsColumn> column_of(const Value* value) {
-  value = behind_views(value);
-  const Node* part = value->producer();
-  if (!part || (!part->is(OpKind::split) && !part->is(OpKind::slice))) return std::nullopt;
-  const Node* transpose = made_by(part->input(0), OpKind::transpose);
-  const Node* nonzero = transpose ? made_by(transpose->input(0), OpKind::nonzero) : nullptr;
-  if (!nonzero || transpose->output()->rank() != 2 || transpose->attrs<TransposeAttrs>().perm == Ints{0, 1})
-    return std::nullopt;
-  if (part->is(OpKind::slice)) {
-    const std::optional<int64_t> column = position_of(*part, 1);
-    return column ? std::optional(HitsColumn{nonzero, *column}) : std::nullopt;
-  }
-  const bool is_whole = part->num_outputs() == 2 && is_last_axis(part->attrs<SplitAttrs>().axis, part->input(0));
-  return is_whole ? std::optional(HitsColumn{nonzero, static_cast<int64_t>(value->index())}) : std::nullopt;
-}
 
 // One expert's addition of what it makes of its tokens, of which none is there twice, for a topk's choices differ.
 struct Addition {
@@ -224,6 +126,7 @@ class LoopedRows {
     if (node.has_trait(kView)) return of(inputs_of(values, 0));
     if (node.is(OpKind::gather) || node.is(OpKind::gather_nd)) return of_gather(values);
     if (node.is(OpKind::matmul)) return of_product(values);
+    if (node.is(OpKind::slice)) return of_slice(values);
     return node.has_trait(kPointwise) && node.num_outputs() == 1 ? of_pointwise(values) : nullptr;
   }
 
@@ -277,13 +180,46 @@ class LoopedRows {
     return is_flat || is_pair ? r_.reshape(table, Ints{-1, count(), *columns}) : nullptr;
   }
 
+  // The same columns of each.
+  Value* of_slice(const Values& values) {
+    const Node& node = *values[0]->producer();
+    const Values wholes = inputs_of(values, 0);
+    const std::optional<Expr> columns = columns_of(wholes[0], 0);
+    if (!columns || wholes[0]->shape().back() != *columns || node.num_inputs() < 4 ||
+        axes_of(node.input(3), 1, wholes[0]->rank()) != Ints{wholes[0]->rank() - 1})
+      return nullptr;
+    Values operands = node.inputs();
+    for (size_t i = 1; i < operands.size(); ++i)
+      if (operands[i] && !are_same(inputs_of(values, i))) return nullptr;
+    operands[0] = of(wholes);
+    if (!operands[0]) return nullptr;
+    operands[3] = r_.ints({2});
+    return r_.add(node.attributes(), std::move(operands));
+  }
+
+  // What all experts have, of which each takes its own by its number; null where they do otherwise.
+  Value* shared_stack(const Values& values) const {
+    Value* stack = nullptr;
+    for (size_t e = 0; e < values.size(); ++e) {
+      const Node* gather = made_by(values[e], OpKind::gather);
+      if (!gather || gather->attrs<GatherAttrs>().axis != 0 || gather->input(0)->rank() != values[e]->rank() + 1 ||
+          (stack && stack != gather->input(0)) ||
+          number_of_hit(gather->input(1), choices()) != additions_[e].hits.expert)
+        return nullptr;
+      stack = gather->input(0);
+    }
+    return stack->content() && stack->shape()[0] == Expr(choices().experts) ? stack : nullptr;
+  }
+
   // The experts' constants of the same dimensions, one behind the other; null where they are others.
   Value* stacked(const Values& values) {
+    if (Value* stack = shared_stack(values)) return stack;
     ConcatAttrs attrs;
     std::vector<Tensor> parts;
     for (const Value* value : values) {
       const Tensor* content = value->constant();
-      if (!content || content->dims() != values[0]->constant()->dims() || content->dtype() != values[0]->dtype())
+      if (!content || !values[0]->constant() || content->dims() != values[0]->constant()->dims() ||
+          content->dtype() != values[0]->dtype())
         return nullptr;
       Dims dims = content->dims();
       dims.insert(dims.begin(), 1);
@@ -311,7 +247,8 @@ class LoopedRows {
     if (Value* rows = values[0]->content() ? nullptr : of(values)) return rows;
     const Shape& dims = values[0]->shape();
     const std::optional<int64_t> volume = lathe::volume(dims).as_constant();
-    if (!values[0]->constant() || (volume != 1 && (Expr(volume.value_or(-1)) != columns || dims.back() != columns)))
+    if ((!values[0]->constant() && !shared_stack(values)) ||
+        (volume != 1 && (Expr(volume.value_or(-1)) != columns || dims.back() != columns)))
       return nullptr;
     if (are_same(values)) return r_.reshape(values[0], volume == 1 ? Ints{} : Ints{*volume});
     Value* table = stacked(values);
