@@ -51,6 +51,19 @@ Result<bool> constant_slice(Rewrite& r) {
   return inputs == r.node->inputs() ? false : r.finish(r.add(SliceAttrs(), std::move(inputs)));
 }
 
+// Of two integers the one that is the smaller or the larger, whatever the sizes are.
+Result<bool> chosen_bound(Rewrite& r) {
+  const ElementwiseOp op = r.node->attrs<ElementwiseAttrs>().op;
+  if (op != ElementwiseOp::min && op != ElementwiseOp::max) return false;
+  const std::vector<Expr>*a = r.input(0)->elements(), *b = r.input(1)->elements();
+  if (!a || !b || a->size() != 1 || b->size() != 1) return false;
+  const Range difference = ((*a)[0] - (*b)[0]).range(r.graph().symbol_ranges());
+  if (difference.min < 0 && difference.max > 0) return false;
+  const bool takes_first = (op == ElementwiseOp::min) == (difference.max <= 0);
+  ir::Value* chosen = r.input(takes_first ? 0 : 1);
+  return same_shape(chosen, r.output()) ? r.finish(chosen) : false;
+}
+
 // Values whose known contents are equal are equal: later ones give way to the first.
 Result<bool> merge_equal_contents(ir::Graph& graph) {
   constexpr size_t kMaxElements = 64;
@@ -88,6 +101,7 @@ Result<bool> simplify_shapes(ir::Graph& graph, PassContext& context) {
   static constexpr Rule rules[] = {
       {"reshape(x, computed) = reshape(x, constant) when 0 and -1 can say it", OpKind::reshape, constant_reshape},
       {"slice(x, shape(x)[i] - a, shape(x)[i]) = slice(x, -a, end)", OpKind::slice, constant_slice},
+      {"min(a, b) = a when it never is more than b", OpKind::elementwise, chosen_bound},
   };
   LATHE_ASSIGN(const bool rewritten, apply_rules(graph, context, rules));
   return merged || rewritten;
