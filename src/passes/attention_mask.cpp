@@ -301,13 +301,10 @@ Value* AttentionMask::folded_heads(Value* mask) {
   while (lead.size() < lead_.size()) lead.insert(lead.begin(), Expr(1));
   if (!std::all_of(lead.begin() + 1, lead.end(), is_one)) {
     std::copy(lead_.begin() + 1, lead_.end(), lead.begin() + 1);
-    const std::optional<Dims> others = as_constant(Shape(lead.begin() + 1, lead.end()));
-    if (!others)
+    Value* repeated = repeated_to(r_, mask, lead, {});
+    if (!repeated)
       return refuse(fmt::format("the mask '{}' is repeated along dimensions that are not known", mask->name()));
-    Ints dims = {1};
-    dims.insert(dims.end(), others->begin(), others->end());
-    dims.insert(dims.end(), 2, 1);
-    mask = r_.expand(mask, r_.ints(dims));
+    mask = repeated;
   }
   Value* result = reshaped(r_, mask, with_rows(folded(lead), mask->shape()));
   return result ? result : refuse(fmt::format("the dimensions of the mask '{}' are not known", mask->name()));
