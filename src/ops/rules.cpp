@@ -27,14 +27,16 @@ Result<Ints> normalize_axes(std::span<const int64_t> axes, int64_t rank, std::st
 
 namespace {
 
-// The dimension that two broadcast to: one that cannot be 1 or that the other expands to, where that is known. Numbers
-// are left to broadcast_dim(), which takes the number rather than an expression that must equal it.
+// The dimension that two broadcast to: one that cannot be 1 or that the other expands to, where that is known; the
+// simpler one where neither can be 1, for then they must be equal. Numbers are left to broadcast_dim(), which takes the
+// number rather than an expression that must equal it.
 Expr broadcast_in_range(const InferContext& context, const Expr& a, const Expr& b) {
   const auto excludes_one = [&](const Expr& dim) { return context.range(dim).min > 1; };
   if (a.is_constant() || b.is_constant()) return broadcast_dim(a, b);
   if (context.expands(a, b)) return b;
   if (context.expands(b, a)) return a;
-  return excludes_one(b) ? b : excludes_one(a) ? a : broadcast_dim(a, b);
+  if (excludes_one(a) && (!excludes_one(b) || a.size() < b.size())) return a;
+  return excludes_one(b) ? b : broadcast_dim(a, b);
 }
 
 }  // namespace

@@ -238,6 +238,30 @@ TEST(ExportedShapes, SizesAreDividedByWhatMayBeZero) {
   check_sizes(text, {{{"x", {{1, 1, 6}, {2, 8, 6}, {3, 9, 6}}}}}, {{1, 1, 6}, {3, 9, 6}, {2, 7, 6}});
 }
 
+// T5 of tf2onnx, whose masks may have more batches than texts for all that is known: of a view of what they made of the
+// texts, added to the texts, the length is that of these, and the next layer is as the first.
+TEST(ExportedShapes, SumsHaveTheSimplerLength) {
+  const Result<ir::Graph> graph = ir::parse_graph(R"(graph "g" {
+    symbol n in [1, 3]
+    symbol s in [7, 33]
+    symbol m in [1, 3]
+    input %x: f32[n, s, 4]
+    input %mask: f32[m, 1, 1]
+    %masked = elementwise(%x, %mask)
+    %texts = shape{end=1}(%x)
+    %rest = constant{value=i64[2]{-1, 4}}()
+    %list = concat(%texts, %rest)
+    %view = reshape(%masked, %list)
+    %y = elementwise(%x, %view)
+    %z = elementwise(%view, %x)
+    output %y
+    output %z
+  })");
+  ASSERT_TRUE(graph) << graph.error().message;
+  EXPECT_NE(graph->find_value("view")->shape(), graph->inputs()[0]->shape());
+  for (const ir::Output& output : graph->outputs()) EXPECT_EQ(output.value->shape(), graph->inputs()[0]->shape());
+}
+
 // Squeezed without axes: what is not known to be 1 stays, and a run in which it is 1 is refused.
 TEST(ExportedShapes, OpenSizesAreNotSqueezed) {
   const std::string text = R"(graph "g" {
