@@ -12,6 +12,33 @@ using ir::Value;
 using Kind = ScoreChange::Kind;
 using Op = ElementwiseOp;
 
+namespace {
+
+// x in another order of its dimensions, of which a transposition that undoes that is taken away.
+Value* reordered(Rewrite& r, Value* x, const TransposeAttrs& order) {
+  if (x->rank() == 0) return x;
+  const auto rank = static_cast<size_t>(x->rank());
+  const ir::Node* before = made_by(x, OpKind::transpose);
+  if (!before) return r.transpose(x, permutation_of(order, rank));
+  Ints perm = permutation_of(order, rank);
+  const Ints inner = permutation_of(before->attrs<TransposeAttrs>(), rank);
+  for (int64_t& axis : perm) axis = inner[static_cast<size_t>(axis)];
+  return std::ranges::is_sorted(perm) ? before->input(0) : r.transpose(before->input(0), perm);
+}
+
+// A sum that is transposed as the sum of what is transposed (tf2onnx, of biases and masks).
+Value* sum_of_transposed(Rewrite& r, Value* value) {
+  const ir::Node* transpose = made_by(value, OpKind::transpose);
+  const ir::Node* sum = transpose ? made_by(transpose->input(0), Op::add) : nullptr;
+  if (!sum) return value;
+  for (const Value* term : sum->inputs())
+    if (term->rank() != 0 && term->rank() != value->rank()) return value;
+  const auto& order = transpose->attrs<TransposeAttrs>();
+  return r.plus(reordered(r, sum->input(0), order), reordered(r, sum->input(1), order));
+}
+
+}  // namespace
+
 // Leaves what one of the changes adds by distances to the kernel, be it a term of a sum or what is added to seen keys,
 // unless what is hidden could not be told by numbers then.
 bool AttentionMask::take_distances(std::vector<ScoreChange>& changes) {
@@ -28,7 +55,7 @@ bool AttentionMask::take_distances(std::vector<ScoreChange>& changes) {
       return true;
     }
     std::vector<Value*> terms;
-    add_terms(change->value, Op::add, terms);
+    add_terms(sum_of_transposed(r_, change->value), Op::add, terms);
     const auto taken = std::ranges::find_if(terms, [&](Value* term) {
       return take_distance({Kind::add, term, change->scores, change->factor});
     });
