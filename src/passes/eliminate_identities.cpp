@@ -2,6 +2,7 @@
 // Operations that give back their operand.
 #include <algorithm>
 
+#include "passes/affine.h"
 #include "passes/match.h"
 #include "passes/rewrite.h"
 
@@ -79,6 +80,26 @@ Result<bool> drop_second_relu(Rewrite& r) {
   return is(r.node, ActivationOp::relu) && made_by(r.input(0), ActivationOp::relu) ? drop(r) : false;
 }
 
+// Indices of all places in order, a column for each dimension, as exporters write x[:, :] = updates.
+Result<bool> drop_scatter(Rewrite& r) {
+  const Shape& shape = r.output()->shape();
+  const ir::Node* columns = made_by(r.input(1), OpKind::concat);
+  if (r.node->attrs<ScatterNdAttrs>().reduction != ScatterReduction::none || !columns ||
+      !is_last_axis(columns->attrs<ConcatAttrs>().axis, r.input(1)) || columns->num_inputs() != shape.size() ||
+      !same_shape(r.input(2), r.output()))
+    return false;
+  Shape places = shape;
+  places.emplace_back(1);
+  for (size_t d = 0; d < shape.size(); ++d) {
+    const ir::Value* column = columns->input(d);
+    const std::optional<Affine> place = column->shape() == places ? affine_of(column) : std::nullopt;
+    if (!place || place->first != Expr(0)) return false;
+    for (size_t i = 0; i < shape.size(); ++i)
+      if (shape[i] != Expr(1) && place->steps[i] != static_cast<int64_t>(i == d)) return false;
+  }
+  return r.finish(r.input(2));
+}
+
 }  // namespace
 
 Result<bool> eliminate_identities(ir::Graph& graph, PassContext& context) {
@@ -96,6 +117,7 @@ Result<bool> eliminate_identities(ir::Graph& graph, PassContext& context) {
       {"pad(x, 0) = x", OpKind::pad, drop_pad},
       {"concat(x) = x", OpKind::concat, drop_single},
       {"split(x) = x for one part", OpKind::split, drop_split},
+      {"scatter_nd(x, all places in order, u) = u", OpKind::scatter_nd, drop_scatter},
       {"choose(true, x, y) = x, choose(false, x, y) = y", OpKind::choose, drop_choice},
       {"x + 0 = x - 0 = x * 1 = x / 1 = x ^ 1 = x && true = x || false = x", OpKind::elementwise, drop_neutral},
       {"f(f(x)) = x or f(x)", OpKind::unary, drop_second},
