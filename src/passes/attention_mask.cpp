@@ -177,19 +177,32 @@ std::optional<SeenKeys> AttentionMask::seen_in(const Band& band) const {
 
 // nullopt where the change does nothing of the kind.
 std::optional<AttentionMask::Placed> AttentionMask::placed_part(const ScoreChange& change) const {
-  if (change.kind == Kind::add && is_of_keys(change.value)) {
-    const std::optional<AdditiveBand> found = additive_band_of(change.value);
-    const std::optional<SeenKeys> seen = found ? seen_in(found->band) : std::nullopt;
-    if (seen && !seen->is_all()) return Placed{*seen, found->number * change.factor};
-  }
+  if (change.kind == Kind::add)
+    if (const std::optional<Placed> placed = placed_numbers(change.value))
+      return Placed{placed->seen, placed->number * change.factor};
   const std::optional<Placed> condition = placed_condition(change);
   return condition ? condition : placed_constant(change);
+}
+
+// Of a mask that is 0 or one number, by places alone.
+std::optional<AttentionMask::Placed> AttentionMask::placed_numbers(const Value* mask) const {
+  const std::optional<AdditiveBand> found =
+      is_of_keys(mask) ? additive_band_of(mask, r_.graph().symbol_ranges()) : std::nullopt;
+  const std::optional<SeenKeys> seen = found ? seen_in(found->band) : std::nullopt;
+  return seen && !seen->is_all() ? std::optional(Placed{*seen, found->number}) : std::nullopt;
 }
 
 // Of a condition of several parts, those that are of places: together, or those of them that are such by themselves.
 std::optional<AttentionMask::Placed> AttentionMask::placed_condition(const ScoreChange& change) const {
   const std::optional<Hiding> hiding = hiding_of(change, kLowestHalf);
   if (!hiding) return std::nullopt;
+  // What is added may hide others by the same number.
+  std::optional<Placed> added = hiding->added ? placed_numbers(hiding->added) : std::nullopt;
+  if (added && added->number * change.factor == hiding->change.hidden) {
+    added->number = hiding->change.hidden;
+    added->others = {hiding->change.value};
+    return added;
+  }
   const bool hides_where_true = hiding->change.kind == Kind::hide_where_true;
   std::vector<Value*> terms;
   add_terms(hiding->change.value, hides_where_true ? Op::logical_or : Op::logical_and, terms);

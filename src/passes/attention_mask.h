@@ -55,6 +55,7 @@ class AttentionMask {
   bool is_of_keys(const ir::Value* mask) const;
   std::optional<SeenKeys> seen_in(const Band& band) const;
   std::optional<Placed> placed_part(const ScoreChange& change) const;
+  std::optional<Placed> placed_numbers(const ir::Value* mask) const;
   std::optional<Placed> placed_condition(const ScoreChange& change) const;
   std::optional<Placed> placed_constant(const ScoreChange& change) const;
   std::optional<ScoreChange> without_places(const ScoreChange& change, const Placed& placed);

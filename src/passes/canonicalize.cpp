@@ -324,6 +324,33 @@ Result<bool> truth_of_choice(Rewrite& r) {
   return r.finish(truths[0] ? condition : r.unary(UnaryOp::logical_not, condition));
 }
 
+// Whether all elements are 0 or c, as those of masks are.
+bool is_zero_or(const ir::Value* x, double c) {
+  if (const std::optional<double> number = splat_of(x)) return *number == 0 || *number == c;
+  const ir::Node* node = x->producer();
+  if (!node) return false;
+  if (node->has_trait(kView) || node->is(OpKind::expand) || node->is(OpKind::trilu))
+    return is_zero_or(node->input(0), c);
+  if (!is(node, Op::mul)) return false;
+  for (const size_t side : {0, 1})
+    if (const ir::Node* cast = made_by(node->input(side), OpKind::cast))
+      if (cast->input(0)->dtype() == DType::boolean) return is_zero_or(node->input(1 - side), c);
+  return false;
+}
+
+// Whether x + m is 0 says of an x that is 0 whether m is; another is c already.
+Result<bool> choice_by_sum(Rewrite& r) {
+  const std::optional<double> c = scalar_of(r.input(1));
+  const ir::Node* equal = made_by(r.input(0), Op::equal);
+  const ir::Node* sum = equal && scalar_of(equal->input(1)) == 0 ? made_by(equal->input(0), Op::add) : nullptr;
+  ir::Value* x = r.input(2);
+  if (!c || !sum || (sum->input(0) != x && sum->input(1) != x) || !is_zero_or(x, *c)) return false;
+  ir::Value* m = sum->input(sum->input(0) == x ? 1 : 0);
+  const std::optional<double> number = splat_of(m);
+  if (number && *number != 0) return r.finish(x);
+  return r.finish(r.select(r.binary(Op::equal, m, equal->input(1)), r.input(1), x));
+}
+
 }  // namespace
 
 Result<bool> canonicalize(ir::Graph& graph, PassContext& context) {
@@ -340,6 +367,7 @@ Result<bool> canonicalize(ir::Graph& graph, PassContext& context) {
       {"x * cast(c) + y * cast(not c) = select(c, x, y)", OpKind::elementwise, choice_by_product},
       {"select(c, 0, 1) < 1 = c, and the like", OpKind::elementwise, truth_of_choice},
       {"cast(select(c, 0, 1)) = not c, and the like", OpKind::cast, truth_of_choice},
+      {"select(x + m == 0, c, x) = select(m == 0, c, x) where x is 0 or c", OpKind::select, choice_by_sum},
       {"einsum(a, b) = matmul(a, b) beside a softmax", OpKind::einsum, einsum_to_matmul},
       {"cast(cast(x)) = cast(x) when the first loses nothing", OpKind::cast, cast_of_cast},
       {"matmul of a vector = that of a matrix of one row or column", OpKind::matmul, vector_as_matrix},

@@ -147,6 +147,28 @@ std::optional<AdditiveBand> additive_band_of(const Tensor& constant) {
   return band ? std::optional(AdditiveBand{*band, number}) : std::nullopt;
 }
 
+// The zeros of either band of those that have no first column; nullopt where it is not known which ends later.
+std::optional<Band> joined(const Band& a, const Band& b, const std::vector<Range>& ranges) {
+  if (a.first || b.first || !a.last || !b.last) return std::nullopt;
+  const Range difference = (*a.last - *b.last).range(ranges);
+  if (difference.min >= 0) return a;
+  return difference.max <= 0 ? std::optional(b) : std::nullopt;
+}
+
+// The numbers of a mask where a condition is true, too.
+std::optional<AdditiveBand> band_of_product(const Node& product, const std::vector<Range>& ranges) {
+  for (const size_t side : {0, 1}) {
+    const Node* cast = made_by(product.input(side), OpKind::cast);
+    const Value* mask = product.input(1 - side);
+    if (!cast || cast->input(0)->dtype() != DType::boolean || !same_shape(cast->output(), mask)) continue;
+    const std::optional<AdditiveBand> numbers = additive_band_of(mask, ranges);
+    const std::optional<Band> zeros = numbers ? band_of(cast->input(0), true, ranges) : std::nullopt;
+    const std::optional<Band> all = zeros ? joined(numbers->band, *zeros, ranges) : std::nullopt;
+    if (all) return AdditiveBand{*all, numbers->number};
+  }
+  return std::nullopt;
+}
+
 // Of conditions that are all to be true, or all false if the band is that of the negation.
 std::optional<Band> band_of_both(const Node& node, bool is_negated, const std::vector<Range>& ranges) {
   const std::optional<Band> a = band_of(node.input(0), is_negated, ranges);
@@ -192,12 +214,13 @@ std::optional<Band> band_of(const Value* condition, bool is_negated, const std::
   return matrix && keeps_truth(*node) ? band_of(matrix, is_negated, ranges) : std::nullopt;
 }
 
-std::optional<AdditiveBand> additive_band_of(const Value* mask) {
+std::optional<AdditiveBand> additive_band_of(const Value* mask, const std::vector<Range>& ranges) {
   if (const Tensor* constant = mask->constant()) return additive_band_of(*constant);
   if (const std::optional<Triangle> triangle = triangle_of(mask))
     return AdditiveBand{triangle->zeros(), triangle->number};
+  if (const Node* product = made_by(mask, Op::mul)) return band_of_product(*product, ranges);
   const Value* matrix = matrix_behind(mask);
-  std::optional<AdditiveBand> found = matrix ? additive_band_of(matrix) : std::nullopt;
+  std::optional<AdditiveBand> found = matrix ? additive_band_of(matrix, ranges) : std::nullopt;
   if (found) found->number = rounded_to(mask->dtype(), found->number);
   return found;
 }

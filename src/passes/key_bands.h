@@ -26,7 +26,7 @@ struct AdditiveBand {
   Band band;
   double number;
 };
-std::optional<AdditiveBand> additive_band_of(const ir::Value* mask);
+std::optional<AdditiveBand> additive_band_of(const ir::Value* mask, const std::vector<Range>& ranges);
 
 // What a mask of constants says of keys, where all that it says of later ones, j > i + diagonal, is a low number.
 struct LaterKeys {
