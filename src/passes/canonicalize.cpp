@@ -324,6 +324,14 @@ Result<bool> truth_of_choice(Rewrite& r) {
   return r.finish(truths[0] ? condition : r.unary(UnaryOp::logical_not, condition));
 }
 
+// Whether what stands where a condition does not choose a number other than 0 is one, or the condition is true.
+Result<bool> truth_beside_number(Rewrite& r) {
+  const ir::Node* choice = made_by(r.input(0), OpKind::select);
+  const std::optional<double> number = choice ? scalar_of(choice->input(1)) : std::nullopt;
+  if (!number || *number == 0 || r.output()->dtype() != DType::boolean || scalar_of(choice->input(2))) return false;
+  return r.finish(r.binary(Op::logical_or, choice->input(0), r.cast(choice->input(2), DType::boolean)));
+}
+
 // Whether all elements are 0 or c, as those of masks are.
 bool is_zero_or(const ir::Value* x, double c) {
   if (const std::optional<double> number = splat_of(x)) return *number == 0 || *number == c;
@@ -367,6 +375,7 @@ Result<bool> canonicalize(ir::Graph& graph, PassContext& context) {
       {"x * cast(c) + y * cast(not c) = select(c, x, y)", OpKind::elementwise, choice_by_product},
       {"select(c, 0, 1) < 1 = c, and the like", OpKind::elementwise, truth_of_choice},
       {"cast(select(c, 0, 1)) = not c, and the like", OpKind::cast, truth_of_choice},
+      {"cast(select(c, 1, x)) = c or cast(x), and for every number but 0", OpKind::cast, truth_beside_number},
       {"select(x + m == 0, c, x) = select(m == 0, c, x) where x is 0 or c", OpKind::select, choice_by_sum},
       {"einsum(a, b) = matmul(a, b) beside a softmax", OpKind::einsum, einsum_to_matmul},
       {"cast(cast(x)) = cast(x) when the first loses nothing", OpKind::cast, cast_of_cast},

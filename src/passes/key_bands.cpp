@@ -16,12 +16,13 @@ using ir::Node;
 using ir::Value;
 using Op = ElementwiseOp;
 
-// The matrix that a view, a repetition along leading dimensions or a cast reads; null where the value is something
-// else.
+// The matrix that a view or a repetition along leading dimensions reads, and what a cast does; null where the value is
+// something else.
 const Value* matrix_behind(const Value* value) {
   const Node* node = value->producer();
   if (!node || !(node->has_trait(kView) || node->is(OpKind::expand) || node->is(OpKind::cast))) return nullptr;
   const Value* matrix = node->input(0);
+  if (node->is(OpKind::cast)) return matrix;
   const bool is_kept = is_matrix(matrix->shape()) && value->rank() >= 2 &&
                        std::equal(matrix->shape().end() - 2, matrix->shape().end(), value->shape().end() - 2);
   return is_kept ? matrix : nullptr;
@@ -169,6 +170,30 @@ std::optional<AdditiveBand> band_of_product(const Node& product, const std::vect
   return std::nullopt;
 }
 
+// One number where a condition chooses it, else 0.
+std::optional<AdditiveBand> band_of_choice(const Node& choice, const std::vector<Range>& ranges) {
+  for (const bool is_hidden : {true, false}) {
+    const std::optional<double> number = splat_of(choice.input(is_hidden ? 1 : 2));
+    if (!number || splat_of(choice.input(is_hidden ? 2 : 1)) != 0 || !same_shape(choice.input(0), choice.output()))
+      continue;
+    if (const std::optional<Band> zeros = band_of(choice.input(0), is_hidden, ranges))
+      return AdditiveBand{*zeros, *number};
+  }
+  return std::nullopt;
+}
+
+// A matrix behind columns of zeros, which are of keys before.
+std::optional<AdditiveBand> band_behind_zeros(const Node& concat, const std::vector<Range>& ranges) {
+  const Value* result = concat.output();
+  if (concat.num_inputs() != 2 || !is_last_axis(concat.attrs<ConcatAttrs>().axis, result) ||
+      splat_of(concat.input(0)) != 0)
+    return std::nullopt;
+  std::optional<AdditiveBand> found = additive_band_of(concat.input(1), ranges);
+  if (!found || found->band.first || !found->band.last) return std::nullopt;
+  found->band.last = *found->band.last + concat.input(0)->shape().back();
+  return found;
+}
+
 // Of conditions that are all to be true, or all false if the band is that of the negation.
 std::optional<Band> band_of_both(const Node& node, bool is_negated, const std::vector<Range>& ranges) {
   const std::optional<Band> a = band_of(node.input(0), is_negated, ranges);
@@ -211,7 +236,9 @@ std::optional<Band> band_of(const Value* condition, bool is_negated, const std::
     return is_negated ? triangle->zeros() : triangle->numbers();
   }
   const Value* matrix = matrix_behind(condition);
-  return matrix && keeps_truth(*node) ? band_of(matrix, is_negated, ranges) : std::nullopt;
+  if (matrix && keeps_truth(*node)) return band_of(matrix, is_negated, ranges);
+  const std::optional<AdditiveBand> numbers = is_negated ? additive_band_of(condition, ranges) : std::nullopt;
+  return numbers && numbers->number != 0 ? std::optional(numbers->band) : std::nullopt;
 }
 
 std::optional<AdditiveBand> additive_band_of(const Value* mask, const std::vector<Range>& ranges) {
@@ -219,6 +246,8 @@ std::optional<AdditiveBand> additive_band_of(const Value* mask, const std::vecto
   if (const std::optional<Triangle> triangle = triangle_of(mask))
     return AdditiveBand{triangle->zeros(), triangle->number};
   if (const Node* product = made_by(mask, Op::mul)) return band_of_product(*product, ranges);
+  if (const Node* choice = made_by(mask, OpKind::select)) return band_of_choice(*choice, ranges);
+  if (const Node* concat = made_by(mask, OpKind::concat)) return band_behind_zeros(*concat, ranges);
   const Value* matrix = matrix_behind(mask);
   std::optional<AdditiveBand> found = matrix ? additive_band_of(matrix, ranges) : std::nullopt;
   if (found) found->number = rounded_to(mask->dtype(), found->number);
