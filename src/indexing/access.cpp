@@ -45,18 +45,29 @@ std::optional<Linear> linear_in(const Expr& e, const Shape& axes) {
   return linear;
 }
 
-// The only axis that moves the value, which it does by 1.
-std::optional<Bound> bound_of(const Interval& interval, const Shape& axes) {
-  const std::optional<Linear> linear = linear_in(interval.value, axes);
+// The axis that decides: the only one that moves the value, or of several the one whose steps are longer than all that
+// the others move it, where the interval is of whole steps. 16*o + n < 32 holds for o < 2 where n < 16.
+std::optional<Bound> bound_of(const Interval& interval, const Space& space) {
+  const std::optional<Linear> linear = linear_in(interval.value, space.indices());
   if (!linear) return std::nullopt;
+  const Shape extents = space.extents();
   std::optional<size_t> axis;
-  for (size_t i = 0; i < axes.size(); ++i) {
-    if (linear->slopes[i] == Expr(0)) continue;
-    if (axis || linear->slopes[i] != Expr(1)) return std::nullopt;
-    axis = i;
+  int64_t step = 0;
+  for (size_t i = 0; i < extents.size(); ++i) {
+    const std::optional<int64_t> slope = linear->slopes[i].as_constant();
+    if (!slope || *slope < 0) return std::nullopt;
+    if (*slope > step) axis = i, step = *slope;
   }
   if (!axis) return std::nullopt;
-  return Bound{*axis, interval.begin - linear->constant, interval.end - linear->constant};
+  Expr within = 0;  // what the others move it at most
+  for (size_t i = 0; i < extents.size(); ++i)
+    if (i != *axis) within += (extents[i] - Expr(1)) * linear->slopes[i];
+  const Facts& facts = space.facts();
+  const Expr begin = interval.begin - linear->constant, end = interval.end - linear->constant;
+  const auto is_whole = [&](const Expr& at) { return step == 1 || facts.simplify(mod(at, step)) == Expr(0); };
+  if (!facts.is_less(within, step) || !is_whole(begin) || !is_whole(end)) return std::nullopt;
+  if (step == 1) return Bound{*axis, begin, end};
+  return Bound{*axis, facts.simplify(floordiv(begin, step)), facts.simplify(floordiv(end, step))};
 }
 
 // Two bounds of an axis, as padding that is padded has them, are one: what lies in both. False where it is open whether
@@ -85,7 +96,7 @@ std::optional<Access> access_of(const IndexMap& map, const Shape& strides, const
   for (const Interval& interval : map.domain) {
     const Interval now{space.current(interval.value), interval.begin, interval.end};
     if (space.facts().is_at_most(now.begin, now.value) && space.facts().is_less(now.value, now.end)) continue;
-    const std::optional<Bound> bound = bound_of(now, axes);
+    const std::optional<Bound> bound = bound_of(now, space);
     if (!bound) return std::nullopt;
     if (!add_bound(*bound, space.facts(), access.bounds)) return std::nullopt;
   }

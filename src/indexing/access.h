@@ -18,8 +18,8 @@ struct Access {
   std::vector<Bound> bounds;  // at most one of each axis
 };
 
-// Of a tensor whose dimensions have these strides; nullopt where the map is not linear in the axes, or a condition of
-// its domain is not about one axis alone.
+// Of a tensor whose dimensions have these strides; nullopt where the map is not linear in the axes, or where more than
+// one axis decides about a condition of its domain.
 std::optional<Access> access_of(const IndexMap& map, const Shape& strides, const Space& space);
 
 // Where to cut an axis of the space so that, in both parts, more is known of whether the interval holds; nullopt where

@@ -97,7 +97,7 @@ Result<> optimize(ir::Graph& graph, const BuildOptions& options, PassContext& co
   if (report.passes.empty()) report.passes = passes;
   LATHE_TRY(duplicate_dequantization(graph, options.traits));
   if (options.traits.fuses_narrow_types && options.traits.fuses_prologues) LATHE_TRY(duplicate_widening(graph));
-  if (options.traits.fuses_movement) LATHE_TRY(duplicate_movement(graph));
+  if (options.traits.fuses_movement) LATHE_TRY(duplicate_movement(graph, options.traits));
   const std::string dumps = std::exchange(context.dump_directory, {});  // show the network as a whole
   for (const auto& node : graph.nodes()) {
     for (const auto& body : node->bodies()) LATHE_TRY(optimize(*body, options, context, report));

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <set>
 
+#include "lowering/computed_part.h"
+#include "lowering/expression_builder.h"
 #include "passes/stays_packed.h"
 
 namespace lathe {
@@ -25,19 +27,13 @@ Result<> duplicate(ir::Graph& graph, const Node& node) {
 
 bool is_view_or_transposition(const Node& node) { return node.has_trait(kView) || node.is(OpKind::transpose); }
 
-// Whether storing it would take a copy: it is transposed, or a view of what is transposed or a slice.
-bool takes_a_copy(const Node& node) {
-  if (!node.has_trait(kView)) return node.is(OpKind::transpose);
-  const Node* producer = node.input(0)->producer();
-  return producer && (producer->has_trait(kCuts) || takes_a_copy(*producer));
-}
-
 // Whether expressions alone read it, perhaps in an order that strides tell.
-bool is_for_expressions(const Value* value) {
-  return !value->is_graph_output() && std::all_of(value->uses().begin(), value->uses().end(), [](const ir::Use& use) {
+bool is_for_expressions(const Value* value, bool joins_parts) {
+  return !value->is_graph_output() && std::ranges::all_of(value->uses(), [&](const ir::Use& use) {
     const bool moves = use.index == 0 && (is_view_or_transposition(*use.node) || use.node->is(OpKind::slice));
-    return moves ? is_for_expressions(use.node->output())
-                 : use.node->has_trait(kPointwise) && use.node->num_outputs() == 1;
+    if (moves) return is_for_expressions(use.node->output(), joins_parts);
+    return (use.node->has_trait(kPointwise) && use.node->num_outputs() == 1) ||
+           (joins_parts && computed_part(*use.node));
   });
 }
 
@@ -114,13 +110,19 @@ Result<> duplicate_widening(ir::Graph& graph) {
 }
 
 // From the last node to the first: what is duplicated has more readers of what it reads.
-Result<> duplicate_movement(ir::Graph& graph) {
+Result<> duplicate_movement(ir::Graph& graph, const BackendTraits& traits) {
   std::vector<const Node*> nodes;
-  for (const auto& node : graph.nodes())
-    if (is_view_or_transposition(*node)) nodes.push_back(node.get());
+  std::set<const Node*> parts;
+  for (const auto& node : graph.nodes()) {
+    if (is_view_or_transposition(*node) || (node->is(OpKind::slice) && traits.fuses_prologues))
+      nodes.push_back(node.get());
+    const auto part = traits.fuses_prologues ? computed_part(*node) : std::nullopt;
+    if (part) parts.insert(part->part);
+  }
   std::reverse(nodes.begin(), nodes.end());
   for (const Node* node : nodes)
-    if (node->output()->uses().size() > 1 && takes_a_copy(*node) && is_for_expressions(node->output()))
+    if (node->output()->uses().size() > 1 && (takes_a_copy(*node) || parts.contains(node)) &&
+        is_for_expressions(node->output(), traits.fuses_prologues))
       LATHE_TRY(duplicate(graph, *node));
   return {};
 }

@@ -15,7 +15,8 @@ Result<> duplicate_dequantization(ir::Graph& graph, const BackendTraits& traits)
 Result<> duplicate_widening(ir::Graph& graph);
 
 // Transposed values and views of slices that expressions alone read: memory is read in another order, and nothing
-// copied. Example: rotary positions read the heads of a product forwards and backwards.
-Result<> duplicate_movement(ir::Graph& graph);
+// copied. Example: rotary positions read the heads of a product forwards and backwards. With backends whose kernels
+// compute what they read, slices likewise.
+Result<> duplicate_movement(ir::Graph& graph, const BackendTraits& traits);
 
 }  // namespace lathe

@@ -25,7 +25,27 @@ bool always_holds(const Interval& interval, const Space& space) {
 }
 
 bool same(const Read& a, const Read& b, const Space& space) {
-  return a.map.domain.empty() && b.map.domain.empty() && space.current(a.map.index) == space.current(b.map.index);
+  const auto same_interval = [&](const Interval& one, const Interval& other) {
+    return space.current(one.value) == space.current(other.value) && one.begin == other.begin && one.end == other.end;
+  };
+  return a.fill == b.fill && space.current(a.map.index) == space.current(b.map.index) &&
+         std::ranges::equal(a.map.domain, b.map.domain, same_interval);
+}
+
+// Kernels that compute an input as they read it go by the place of the first operand, which is to be there everywhere.
+Expression with_whole_operand_first(Expression expression) {
+  const auto whole = std::ranges::find_if(expression.reads, [](const Read& read) { return !read.fill; });
+  if (whole == expression.reads.begin() || whole == expression.reads.end()) return expression;
+  const auto at = static_cast<uint16_t>(whole - expression.reads.begin());
+  std::swap(expression.reads[0], expression.reads[at]);
+  std::swap(expression.operands[0], expression.operands[at]);
+  const auto renamed = [&](uint16_t& reg) { reg = reg == 0 ? at : reg == at ? uint16_t{0} : reg; };
+  for (Instruction& instruction : expression.program.code) {
+    const auto count = static_cast<size_t>(opcode_info(static_cast<int>(instruction.op))->operands);
+    for (size_t i = 0; i < count; ++i) renamed(instruction.operands[i]);
+  }
+  for (uint16_t& reg : expression.program.outputs) renamed(reg);
+  return expression;
 }
 
 }  // namespace
@@ -38,6 +58,13 @@ bool cuts_elements(const Node& node) {
   if (node.is(OpKind::pad)) return constant_padding_of(&node).has_value();
   const std::optional<Ints> steps = node.is(OpKind::slice) && node.input(4) ? ints_of(node.input(4)) : std::nullopt;
   return steps && std::any_of(steps->begin(), steps->end(), [](int64_t step) { return step != 1; });
+}
+
+bool takes_a_copy(const Node& node) {
+  const bool is_slice = node.is(OpKind::slice);
+  if (!node.has_trait(kView) && !is_slice) return node.is(OpKind::transpose);
+  const Node* producer = node.input(0)->producer();
+  return producer && ((producer->has_trait(kCuts) && !is_slice) || takes_a_copy(*producer));
 }
 
 ExpressionBuilder::ExpressionBuilder(Node* last, const NodeOrder& order)
@@ -64,6 +91,8 @@ std::optional<ExpressionBuilder::MovedRead> ExpressionBuilder::find_source(const
   std::optional<Sources> sources = sources_of(node, 0, result.map, space_);
   if (!sources) return std::nullopt;
   std::vector<Piece>& pieces = sources->pieces;
+  if (joins_parts_ && node.is(OpKind::concat))
+    if (std::optional<MovedRead> part = find_part(node, *sources)) return part;
   if (node.is(OpKind::concat)) {  // the last condition says whether it is that part
     const auto found = std::find_if(pieces.begin(), pieces.end(),
                                     [&](const Piece& piece) { return always_holds(piece.map.domain.back(), space_); });
@@ -77,6 +106,33 @@ std::optional<ExpressionBuilder::MovedRead> ExpressionBuilder::find_source(const
   const std::optional<float> fill = sources->fill ? std::optional(static_cast<float>(*sources->fill)) : result.fill;
   if (result.fill && *fill != *result.fill) return std::nullopt;
   return MovedRead{pieces[0].input, {std::move(pieces[0].map), fill}};
+}
+
+// The part's formula where the rest is, too.
+std::optional<ExpressionBuilder::MovedRead> ExpressionBuilder::find_part(const Node& concat, const Sources& sources) {
+  const Read& result = reads_.at(&concat);
+  if (result.fill || !result.map.domain.empty() || sources.pieces.size() != 2) return std::nullopt;
+  std::optional<ComputedPart> part = computed_part(concat);
+  if (!part) return std::nullopt;
+  parts_.emplace(&concat, Parts{*std::move(part), sources.pieces[0].map.domain.back()});
+  return MovedRead{0, {{sources.pieces[0].map.index, {}}, {}}};
+}
+
+// Whether nothing but the rest of a tensor is moved by it.
+bool ExpressionBuilder::is_rest(const Node& node) const {
+  return std::ranges::all_of(node.output()->uses(), [&](const ir::Use& use) {
+    if (unread_.contains(use.node)) return permutes_elements(node);
+    return contains(use.node) && parts_.contains(use.node) && parts_.at(use.node).of.rest == &node;
+  });
+}
+
+bool ExpressionBuilder::has_parts_whole() const {
+  return std::ranges::all_of(parts_, [&](const auto& each) {
+    const ComputedPart& part = each.second.of;
+    const auto is_inside = [&](const auto& node) { return contains(node.first); };
+    return !contains(each.first) ||
+           (contains(part.part) && contains(part.rest) && std::ranges::all_of(part.way, is_inside));
+  });
 }
 
 bool ExpressionBuilder::is_known() {
@@ -107,18 +163,39 @@ bool ExpressionBuilder::take(std::span<Node* const> nodes) {
 
 // How the user reads the value; nullopt where it broadcasts it.
 std::optional<Read> ExpressionBuilder::read_through(const ir::Use& use, const Value& value) {
-  const Read& result = reads_.at(use.node);
   if (moves_elements(*use.node)) {
     const MovedRead* const source = source_of(*use.node);
     return source && source->input == use.index ? std::optional(source->read) : std::nullopt;
   }
-  return value.shape() == use.node->output()->shape() ? std::optional(result) : std::nullopt;
+  if (value.shape() != use.node->output()->shape()) return std::nullopt;
+  return read_of_input(*use.node, use.index);
+}
+
+// How a node that computes reads an input of its result's shape.
+Read ExpressionBuilder::read_of_input(const Node& node, size_t input) const {
+  Read read = reads_.at(&node);
+  for (const auto& [concat, part] : parts_) {
+    const auto next = part.of.way.find(&node);
+    if (next == part.of.way.end() || next->second == input) continue;
+    read.map.domain.push_back(part.interval);
+    read.fill = neutral_number(node);
+  }
+  return read;
+}
+
+std::vector<Read> ExpressionBuilder::reads_of_inputs(const Node& node) const {
+  std::vector<Read> reads;
+  for (size_t i = 0; i < node.num_inputs(); ++i) {
+    reads.push_back(read_of_input(node, i));
+    reads.back().map.index = space_.current(reads.back().map.index);
+  }
+  return reads;
 }
 
 std::optional<Read> ExpressionBuilder::read_of(const Node& node) {
   std::optional<Read> read;
   for (const ir::Use& use : node.output()->uses()) {
-    if (!contains(use.node)) return std::nullopt;
+    if (!contains(use.node) || unread_.contains(use.node)) return std::nullopt;
     std::optional<Read> through = read_through(use, *node.output());
     if (!through || (read && !same(*read, *through, space_))) return std::nullopt;
     read = std::move(through);
@@ -127,9 +204,10 @@ std::optional<Read> ExpressionBuilder::read_of(const Node& node) {
 }
 
 // Takes in the node if it can be read so: the fill is what is read in place of an element, not what would be computed
-// from one.
+// from one, unless that is the same.
 bool ExpressionBuilder::add(Node* node, Read read) {
-  if (read.fill && !moves_elements(*node)) return false;
+  const bool fills_alike = !parts_.empty() && read.fill == 0.0f && keeps_zeros(*node);
+  if (read.fill && !moves_elements(*node) && !fills_alike) return false;
   reads_.emplace(node, std::move(read));
   if (moves_elements(*node) && !source_of(*node)) return reads_.erase(node), false;
   nodes_.push_back(node);
@@ -148,6 +226,12 @@ bool ExpressionBuilder::add_producer(const MayJoin& may_join) {
       if (!producer || contains(producer) || producer->num_outputs() != 1 || input->is_graph_output() ||
           !may_join(*producer))
         continue;
+      if (is_rest(*producer)) {
+        reads_.emplace(producer, Read());
+        nodes_.push_back(producer);
+        unread_.insert(producer);
+        return true;
+      }
       if (std::optional<Read> read = read_of(*producer); read && add(producer, *std::move(read))) return true;
     }
   return false;
@@ -167,6 +251,8 @@ bool ExpressionBuilder::is_plain_view(const Node& node) const {
 void ExpressionBuilder::forget(const Node* node) {
   reads_.erase(node);
   sources_.erase(node);
+  parts_.erase(node);
+  unread_.erase(node);
 }
 
 void ExpressionBuilder::trim() {
@@ -193,12 +279,12 @@ std::optional<Region> ExpressionBuilder::region() {
   region.outputs = {region.root->output()};
   region.nodes = nodes_;
   order_.sort(region.nodes);
-  if (!is_known()) return std::nullopt;
+  if (!is_known() || !has_parts_whole()) return std::nullopt;
   ProgramBuilder program(nullptr);
   for (const Node* node : region.nodes) {
-    const Read& read = reads_.at(node);
+    if (unread_.contains(node)) continue;
     if (!moves_elements(*node)) {
-      if (!program.add(*node, space_.current(read.map.index))) return std::nullopt;
+      if (!program.add(*node, reads_of_inputs(*node))) return std::nullopt;
       continue;
     }
     const MovedRead& source = sources_.at(node);
@@ -209,7 +295,7 @@ std::optional<Region> ExpressionBuilder::region() {
   }
   std::optional<Expression> expression = program.finish(region.result(), space_);
   if (!expression) return std::nullopt;
-  region.expression = *std::move(expression);
+  region.expression = with_whole_operand_first(*std::move(expression));
   region.written = result_;
   return region;
 }

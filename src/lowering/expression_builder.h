@@ -3,9 +3,12 @@
 // move elements: what it reads beyond them is read through an indexing map.
 #pragma once
 
+#include <map>
 #include <span>
+#include <unordered_set>
 
 #include "indexing/access.h"
+#include "lowering/computed_part.h"
 #include "lowering/program_builder.h"
 
 namespace lathe {
@@ -15,6 +18,9 @@ namespace lathe {
 bool cuts_elements(const ir::Node& node);
 // Whether it moves elements in any way that expressions know, and computes nothing.
 bool moves_elements(const ir::Node& node);
+// Whether storing it would take a copy: it is transposed, or a view of what is transposed or a slice, or a slice of
+// such.
+bool takes_a_copy(const ir::Node& node);
 
 class ExpressionBuilder {
  public:
@@ -22,6 +28,9 @@ class ExpressionBuilder {
   // Computes only those elements of the last node's result that `result` reads over that space.
   ExpressionBuilder(ir::Node* last, const NodeOrder& order, Space space, IndexMap result);
 
+  // Takes concatenations of what is computed of a part of a tensor and of the rest of it (lowering/computed_part.h) for
+  // what they are. Reads have fills then.
+  void join_computed_parts() { joins_parts_ = true; }
   // Whether the last node computes, or an indexing map says which element it moves.
   bool is_known();
   // Takes in producers that `may_join`, all of whose readers are in the expression and see its elements in the same
@@ -55,6 +64,11 @@ class ExpressionBuilder {
   std::optional<MovedRead> find_source(const ir::Node& node);
   std::optional<Read> read_through(const ir::Use& use, const ir::Value& value);
   std::optional<Read> read_of(const ir::Node& node);
+  Read read_of_input(const ir::Node& node, size_t input) const;
+  std::vector<Read> reads_of_inputs(const ir::Node& node) const;
+  std::optional<MovedRead> find_part(const ir::Node& concat, const Sources& sources);
+  bool is_rest(const ir::Node& node) const;
+  bool has_parts_whole() const;
   bool add(ir::Node* node, Read read);
   bool add_producer(const MayJoin& may_join);
   bool contains(const ir::Node* node) const { return node && reads_.contains(node); }
@@ -69,6 +83,13 @@ class ExpressionBuilder {
   // Of those that move elements, found once: where axes were split for it, not every index can be found again.
   std::unordered_map<const ir::Node*, MovedRead> sources_;
   std::optional<SplitPoint> cut_;
+  bool joins_parts_ = false;
+  struct Parts {
+    ComputedPart of;
+    Interval interval;  // where the part is
+  };
+  std::map<const ir::Node*, Parts> parts_;      // of concatenations
+  std::unordered_set<const ir::Node*> unread_;  // nodes that only move the rest, which is read with the part
 };
 
 }  // namespace lathe

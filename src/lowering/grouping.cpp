@@ -70,7 +70,11 @@ class Grouper {
         integer_products_(options.traits.arithmetic.weighted_products),
         arithmetic_(options.traits.arithmetic),
         costs_(costs),
-        narrow_(narrow_types_ || integer_products_) {}
+        narrow_(narrow_types_ || integer_products_) {
+    for (const auto& node : graph.nodes())
+      if (const auto part = joins_parts(*node) ? computed_part(*node) : std::nullopt)
+        slices_.insert({part->part, part->rest});
+  }
 
   std::vector<Region> run() {
     for (auto it = graph_.nodes().rbegin(); it != graph_.nodes().rend(); ++it)
@@ -91,6 +95,7 @@ class Grouper {
   bool starts_expression(const Node& node) const {
     if (stands_alone(node)) return false;
     if (node.is(OpKind::concat)) return movement_;
+    if (node.is(OpKind::slice) && !cuts_elements(node)) return false;
     return reorders_elements(node) ? movement_ : is_expressible(node);
   }
 
@@ -157,9 +162,15 @@ class Grouper {
 
   // Beside what permutes elements. What is padded passes through f32.
   bool is_expressible(const Node& node) const {
+    if (joins_parts(node)) return computed_part(node).has_value();
+    if (node.is(OpKind::slice) && !cuts_elements(node))
+      return prologues_ && movement_ && (slices_.contains(&node) || takes_a_copy(node));
     if (!cuts_elements(node)) return is_programmable(node) && all_broadcast(node);
     return movement_ && (node.is(OpKind::slice) || is_program_float(node.output()->dtype(), narrow_types_));
   }
+
+  // Concatenations that expressions may join as lowering/computed_part.h says.
+  bool joins_parts(const Node& node) const { return prologues_ && movement_ && node.is(OpKind::concat); }
 
   // What a region computes beside its result for a node that reads it.
   std::vector<Node*> side_of(const Node& node, const Value* result) const {
@@ -173,11 +184,12 @@ class Grouper {
 
   // The expression that ends at `last`: producers join while all their readers are inside and see them alike.
   void take_expression(Node* last) {
-    if (last->is(OpKind::concat)) {
+    if (last->is(OpKind::concat) && !is_expressible(*last)) {
       take_boxes(last, {last});
       return;
     }
     ExpressionBuilder expression(last, order_);
+    if (prologues_) expression.join_computed_parts();
     if (!expression.is_known()) return;
     if (fuse_) expression.grow(may_join_, kMaxProgramCode / 2);
     expression.trim();
@@ -364,7 +376,8 @@ class Grouper {
   bool narrow_types_, integer_products_;
   const Arithmetic arithmetic_;
   CostModel& costs_;
-  bool narrow_;  // whether small integers belong to the region that is being made
+  bool narrow_;                             // whether small integers belong to the region that is being made
+  std::unordered_set<const Node*> slices_;  // of what joins_parts()
   std::vector<Region> regions_;
   std::unordered_map<const Node*, size_t> owner_;
 };

@@ -86,8 +86,9 @@ std::optional<Region> movement_before(const Node& root, size_t input, const Node
   ExpressionBuilder expression(last, order);
   expression.grow(joins);
   const std::vector<Node*>& nodes = expression.nodes();
-  const bool reorders = std::any_of(nodes.begin(), nodes.end(), [](Node* node) { return reorders_elements(*node); });
-  if (!reorders || !expression.is_known()) return std::nullopt;
+  const bool reorders = std::ranges::any_of(nodes, [](Node* node) { return reorders_elements(*node); });
+  const bool copies = root.has_trait(kReduction) && takes_a_copy(*last);  // columns of a product, as heads
+  if ((!reorders && !copies) || !expression.is_known()) return std::nullopt;
   std::optional<Region> region = expression.region();
   if (!region) return std::nullopt;
   const Value* source = region->expression.operands[0];
@@ -103,16 +104,16 @@ std::optional<Region> update_before(const Node& root, const NodeOrder& order, co
   Node* last = update->producer();
   if (!last || !update->has_single_use() || !may_join(*last)) return std::nullopt;
   ExpressionBuilder expression(last, order);
+  expression.join_computed_parts();
   if (!expression.is_known()) return std::nullopt;
   expression.grow(may_join, kMaxProgramCode / 2);
   std::optional<Region> region = expression.region();
   for (; !region && expression.size() > 1; region = expression.region()) expression.drop_last();
   if (!region || region->expression.operands[0]->content()) return std::nullopt;
   const Expression& joined = region->expression;
-  const bool is_filled = std::ranges::any_of(joined.reads, [](const Read& read) { return read.fill.has_value(); });
   const bool is_whole =
       joined.moves_elements(update->shape()) || joined.operands[0]->shape() == update->shape();  // Problems::produced()
-  return is_filled || !is_whole ? std::nullopt : region;
+  return joined.reads[0].fill || !is_whole ? std::nullopt : region;
 }
 
 Expression packed_weights(const Node& dequantize, const NodeOrder& order) {

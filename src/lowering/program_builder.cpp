@@ -36,6 +36,13 @@ std::optional<float> number(const ir::Value* value) {
   return static_cast<float>(tensor->at_double(0));
 }
 
+bool are_equal(const Read& a, const Read& b) {
+  const auto same = [](const Interval& one, const Interval& other) {
+    return one.value == other.value && one.begin == other.begin && one.end == other.end;
+  };
+  return a.fill == b.fill && a.map.index == b.map.index && std::ranges::equal(a.map.domain, b.map.domain, same);
+}
+
 // Of a cast whose operand is rounded as it is read: f32 does not hold every i32, and what it has instead may have
 // another neighbour in bf16.
 bool rounds_twice(const ir::Node& cast) {
@@ -218,9 +225,13 @@ bool ProgramBuilder::add_code(const ir::Node& node) {
 }
 
 bool ProgramBuilder::add(const ir::Node& node, const Shape& index) {
-  for (const ir::Value* input : node.inputs()) {  // what is read at another index is an operand of its own
-    const auto before = last_indices_.find(input);
-    if (before != last_indices_.end() && before->second != index) forget(input);
+  return add(node, std::vector<Read>(node.num_inputs(), Read{{index, {}}, {}}));
+}
+
+bool ProgramBuilder::add(const ir::Node& node, std::span<const Read> reads) {
+  for (size_t i = 0; i < node.num_inputs(); ++i) {  // what is read otherwise is an operand of its own
+    const auto before = last_reads_.find(node.input(i));
+    if (before != last_reads_.end() && !are_equal(before->second, reads[i])) forget(node.input(i));
   }
   int result = 0;
   if (node.is(OpKind::cast)) {
@@ -235,11 +246,14 @@ bool ProgramBuilder::add(const ir::Node& node, const Shape& index) {
   sources_[node.output()] = result;
   if (reads_.size() == operands_.size()) return true;
   while (reads_.size() < operands_.size()) {
-    std::optional<Shape> own = broadcast_index(operands_[reads_.size()]->shape(), node.output()->shape(), index);
+    const ir::Value* operand = operands_[reads_.size()];
+    Read read = reads[static_cast<size_t>(std::ranges::find(node.inputs(), operand) - node.inputs().begin())];
+    std::optional<Shape> own = broadcast_index(operand->shape(), node.output()->shape(), read.map.index);
     if (!own) return false;
-    reads_.push_back({{*std::move(own), {}}, {}});
+    read.map.index = *std::move(own);
+    reads_.push_back(std::move(read));
   }
-  for (const ir::Value* input : node.inputs()) last_indices_.insert_or_assign(input, index);
+  for (size_t i = 0; i < node.num_inputs(); ++i) last_reads_.insert_or_assign(node.input(i), reads[i]);
   return true;
 }
 

@@ -2,6 +2,7 @@
 // Translates pointwise IR nodes into a fusion program.
 #pragma once
 
+#include <span>
 #include <unordered_map>
 
 #include "lowering/region.h"
@@ -41,6 +42,9 @@ class ProgramBuilder {
   // Adds the instructions of a node whose result, to which its operands broadcast, is computed at that index. False
   // when the program would exceed the limits of device/program.h.
   bool add(const ir::Node& node, const Shape& index);
+  // The same, where an input may be read elsewhere than the result is: how each one is read, as if none of them were
+  // broadcast.
+  bool add(const ir::Node& node, std::span<const Read> reads);
   // The result of a node that computes nothing is one of its inputs: one that was added,
   void add_moved(const ir::Node& node, size_t input = 0) { alias(node.output(), node.input(input)); }
   // or memory that is read so, whether or not that value is an operand already. False when that is one too many.
@@ -78,8 +82,8 @@ class ProgramBuilder {
   std::vector<Read> reads_;  // of the operands
   std::vector<Pending> code_;
   std::unordered_map<const ir::Value*, int> sources_;
-  std::unordered_map<const ir::Value*, Opcode> unrounded_;    // of those, what has yet to be rounded where it is read
-  std::unordered_map<const ir::Value*, Shape> last_indices_;  // at which values were read
+  std::unordered_map<const ir::Value*, Opcode> unrounded_;  // of those, what has yet to be rounded where it is read
+  std::unordered_map<const ir::Value*, Read> last_reads_;   // of values
 };
 
 }  // namespace lathe

@@ -252,6 +252,25 @@ TEST(Access, StridesAndBoundsAlongAxes) {
   EXPECT_TRUE(access_of({{i, j}, {{i, 0, 4}}}, {Expr(16), Expr(1)}, space)->bounds.empty());
 }
 
+TEST(Access, TheLongerStepsOfSplitAxesDecide) {
+  Space space({});
+  const Shape index = space.add(Shape{4, 16});
+  const Expr place = 16 * index[0] + index[1];
+  const auto bound_of = [&](int64_t begin, int64_t end) {
+    const std::optional<Access> access = access_of({{place}, {{place, begin, end}}}, {Expr(1)}, space);
+    return access ? access->bounds : std::vector<Bound>();
+  };
+  const std::vector<Bound> bounds = bound_of(16, 48);
+  ASSERT_EQ(bounds.size(), 1u);
+  EXPECT_EQ(bounds[0].axis, 0u);
+  EXPECT_EQ(bounds[0].begin, Expr(1));
+  EXPECT_EQ(bounds[0].end, Expr(3));
+  EXPECT_TRUE(bound_of(0, 40).empty());  // both decide
+  EXPECT_TRUE(bound_of(8, 64).empty());
+  const Expr meeting = 15 * index[0] + index[1];  // two points at one place
+  EXPECT_FALSE(access_of({{meeting}, {{meeting, 0, 30}}}, {Expr(1)}, space));
+}
+
 TEST(Access, BoundsOfOneAxisAreOne) {
   Space space({{0, 8}});
   const Expr h = Expr::symbol(0);

@@ -125,7 +125,8 @@ class Joined {
 }  // namespace
 
 std::span<const std::string_view> joined_folders() {
-  static constexpr std::string_view kFolders[] = {"copy/", "gather/", "generic/", "pointwise/", "tensor_scatter/"};
+  static constexpr std::string_view kFolders[] = {"copy/",          "gather/",    "generic/",
+                                                  "normalization/", "pointwise/", "tensor_scatter/"};
   return kFolders;
 }
 

@@ -4,14 +4,14 @@
 
 #include "generic/element.cuh"
 
-struct Moments {
+struct MeanAndVariance {
   double mean, variance;
 };
 
 // Of value(i) for i in [0, count).
 template <class F>
-LATHE_DEVICE Moments moments_of(long count, F value) {
-  Moments moments{0, 0};
+LATHE_DEVICE MeanAndVariance moments_of(long count, F value) {
+  MeanAndVariance moments{0, 0};
   for (long i = 0; i < count; ++i) moments.mean += value(i);
   moments.mean /= static_cast<double>(count);
   for (long i = 0; i < count; ++i) {
@@ -52,7 +52,7 @@ LATHE_DEVICE void channel_statistics(const X& x, double* statistics) {
       }
       return widen(element(x, c));
     };
-    const Moments moments = moments_of(X::kRank < 2 ? x.dim(0) : count_lines(x, 1), value);
+    const MeanAndVariance moments = moments_of(X::kRank < 2 ? x.dim(0) : count_lines(x, 1), value);
     statistics[k] = moments.mean;
     statistics[channels + k] = moments.variance;
   });
@@ -92,7 +92,7 @@ LATHE_DEVICE void group_normalization(const Fusion& fusion, const X& x, const Sc
       c[0] = n;
       c[1] = first + i;
     };
-    const Moments moments = moments_of(count, [&](long i) {
+    const MeanAndVariance moments = moments_of(count, [&](long i) {
       locate(i);
       return widen(element(x, c));
     });
@@ -128,7 +128,7 @@ LATHE_DEVICE void row_normalization(const Fusion& fusion, const X& x, const Scal
       locate(i);
       return widen(element(x, c));
     };
-    Moments moments{0, 0};
+    MeanAndVariance moments{0, 0};
     if constexpr (kRms) {
       for (long i = 0; i < count; ++i) moments.variance += value(i) * value(i);
       moments.variance /= static_cast<double>(count);
