@@ -222,11 +222,11 @@ class Grouper {
       const std::vector<ir::Use>& uses = expression.result()->uses();
       for (const ir::Use& use : uses) {
         if (!may_read(*use.node) || refused_.has_producer(*use.node, use.index)) break;
-        std::optional<Expression> producer = prologue_for(expression, *use.node, use.index);
+        std::optional<Expression> producer = prologue_for(expression, *use.node, use.index, traits_);
         if (!producer) break;
         readers.emplace_back(use, *std::move(producer));
       }
-      if (uses.empty() || readers.size() != uses.size() || !pays_to_recompute(expression, costs_)) continue;
+      if (uses.empty() || readers.size() != uses.size() || !pays_to_recompute(expression, traits_, costs_)) continue;
       const Region joined = std::exchange(regions_[i], {});
       for (auto& [use, producer] : readers) join(joined, kernel_of(*use.node), use.index, std::move(producer));
     }

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "indexing/access.h"
+#include "lowering/few_channels.h"
 #include "lowering/moved_epilogue.h"
 #include "passes/quantization.h"
 
@@ -144,8 +145,7 @@ class LayoutTerms {
         if (operand != x && operand->shape() == x->shape())
           want_equal(operand, x, stride_of(operand), "read together by " + by(region));
     if (is_convolution(root.info()) && i == 0) {
-      if (!reads_planes(region, traits_.least_pixel))
-        costs_.add(x, {copy_of(x), 0}, "read channels-last by " + by(region));
+      if (!reads_planes(region, traits_)) costs_.add(x, {copy_of(x), 0}, "read channels-last by " + by(region));
     } else if (root.has_trait(kPixels) && i == 0) {
       const bool has_levels = is_byte_integer(x->dtype()) && (region.producer_of(0) || root.is(OpKind::resize));
       costs_.add(x, {has_levels ? copy_of(x) : stride_of(x), 0}, "best read channels-last by " + by(region));
@@ -207,7 +207,7 @@ class LayoutTerms {
 
   void add_pointwise(const Region& region) {
     const Value* result = region.result();
-    if (is_widened_image(region, traits_.least_pixel) && traits_.fuses_movement) {
+    if (is_widened_image(region, traits_) && traits_.fuses_movement) {
       costs_.add(result, {kNever, 0}, "written with room for whole pixels");
     } else {
       if (is_image(result) && !has_wide_pixels(result)) costs_.add(result, {0, pass_of(result, 0.5)}, "few channels");
@@ -272,7 +272,7 @@ class LayoutTerms {
           want_equal(root.input(0), output, kNever, "cut by " + by(region));
         else
           fix_linear(output, "cut by " + by(region));
-    } else if (root.is(OpKind::transpose) && is_widened_image(region, traits_.least_pixel) && traits_.fuses_movement) {
+    } else if (root.is(OpKind::transpose) && is_widened_image(region, traits_) && traits_.fuses_movement) {
       costs_.add(region.result(), {kNever, 0}, "written with room for whole pixels");
     } else if (!root.is(OpKind::transpose) || !add_view(region)) {
       for (const Value* output : region.outputs) fix_linear(output, "written row-major by " + by(region));
@@ -288,12 +288,9 @@ class LayoutTerms {
 
 bool has_image_rank(const Value* value) { return value->rank() >= 3 && value->rank() <= 5; }
 
-bool reads_planes(const Region& region, int64_t least_pixel) {
-  constexpr int64_t kFewChannels = 4;
-  if (least_pixel > 0 || !region.root->is(OpKind::convolution) || is_byte_integer(region.input(0)->dtype()))
-    return false;
-  const auto channels = region.input(0)->shape()[1].as_constant();
-  return region.root->attrs<ConvolutionAttrs>().groups == 1 && channels && *channels <= kFewChannels;
+bool reads_planes(const Region& region, const BackendTraits& traits) {
+  if (traits.least_pixel > 0) return gathers_pixels(*region.root, traits);
+  return has_few_channels(*region.root) && !is_byte_integer(region.input(0)->dtype());
 }
 
 bool is_padded_by_copies(const ir::Node& node) {
@@ -304,15 +301,16 @@ bool is_padded_by_copies(const ir::Node& node) {
   return use.node->is(OpKind::convolution) && use.index == 0;
 }
 
-bool is_widened_image(const Region& region, int64_t least_pixel) {
+bool is_widened_image(const Region& region, const BackendTraits& traits) {
   const Value* value = region.result();
   const bool is_written_anywhere = region.kind == RegionKind::pointwise ||
                                    (region.kind == RegionKind::movement && region.root->is(OpKind::transpose));
   if (!is_written_anywhere || !has_image_rank(value) || !value->has_single_use()) return false;
   const auto channels = value->shape()[1].as_constant();
   const ir::Use& use = value->uses()[0];
-  return channels && *channels >= 2 && *channels < least_pixel && use.index == 0 && use.node->is(OpKind::convolution) &&
-         use.node->attrs<ConvolutionAttrs>().groups == 1;
+  return channels && *channels >= 2 && *channels < traits.least_pixel && use.index == 0 &&
+         use.node->is(OpKind::convolution) && use.node->attrs<ConvolutionAttrs>().groups == 1 &&
+         !gathers_pixels(*use.node, traits);
 }
 
 LayoutCosts assign_layouts(const ir::Graph& graph, const std::vector<Region>& regions, const BackendTraits& traits,

@@ -17,14 +17,15 @@ LayoutCosts assign_layouts(const ir::Graph& graph, const std::vector<Region>& re
 bool has_image_rank(const ir::Value* value);
 
 // Whether a convolution reads the few channels of its input as planes, as a network's input comes. A device that would
-// rather have pixels of a certain size does not.
-bool reads_planes(const Region& region, int64_t least_pixel);
+// rather have pixels of a certain size does where it gathers them for many windows at once.
+bool reads_planes(const Region& region, const BackendTraits& traits);
 
 // Whether the node pads bytes for a convolution: that is copies, each in whatever layout, and not a kernel of its own.
 bool is_padded_by_copies(const ir::Node& node);
 
 // Whether a region of this result is written with room for `least_pixel` channels in each pixel, as the convolution
-// that alone reads it wants: an image of few channels, such as a network's input in another type.
-bool is_widened_image(const Region& region, int64_t least_pixel);
+// that alone reads it wants, unless it gathers pixels: an image of few channels, such as a network's input in another
+// type.
+bool is_widened_image(const Region& region, const BackendTraits& traits);
 
 }  // namespace lathe

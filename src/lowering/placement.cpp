@@ -54,8 +54,7 @@ void Placement::set_layouts(const std::vector<Region>& regions, const CostModel&
   for (auto& [value, mine] : entries_) mine.layout = layouts_.layout(value);
   for (const Region& region : regions) {
     Entry& mine = entry(region.result());
-    if (mine.layout == Layout::channels_last && is_widened_image(region, traits_.least_pixel))
-      mine.pixel = traits_.least_pixel;
+    if (mine.layout == Layout::channels_last && is_widened_image(region, traits_)) mine.pixel = traits_.least_pixel;
   }
 }
 

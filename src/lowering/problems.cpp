@@ -83,7 +83,7 @@ bool Problems::wants_channels_last(const Region& region) const {
   const Value* x = region.input(0);
   if (x->rank() < 3 || x->rank() > 5 || placement_.location(x).strides[1] == Expr(1) || x->shape()[1] == Expr(1))
     return false;
-  return !reads_planes(region, options_.traits.least_pixel) || !placement_.is_dense_linear(x);
+  return !reads_planes(region, options_.traits) || !placement_.is_dense_linear(x);
 }
 
 // A tensor as it lies along the axes of a region; of those that it does not have, it repeats its elements.

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "lowering/expression_builder.h"
+#include "lowering/few_channels.h"
 #include "lowering/moved_epilogue.h"
 #include "passes/stays_packed.h"
 #include "tuning/problem.h"
@@ -49,7 +50,9 @@ std::optional<double> times_read_by_tiles(const Node& node, size_t input) {
 }
 
 // How often an op reads an element of its input, and computes it where its kernel does; nullopt = that is not known.
-std::optional<double> times_read(const Node& node, size_t input) {
+std::optional<double> times_read(const Node& node, size_t input, const BackendTraits& traits) {
+  constexpr double kTiles = 1.5;  // which overlap
+  if (input == 0 && gathers_pixels(node, traits)) return kTiles;
   if (is_factor(node.info(), input)) return times_read_by_tiles(node, input);
   if (input != 0) return std::nullopt;
   if (node.has_trait(kReduction))
@@ -66,12 +69,14 @@ std::optional<double> times_read(const Node& node, size_t input) {
 }
 
 // How much longer an instruction takes than in an expression: it waits between the copies and products of a tile.
-double slowness(const Node& reader) { return reader.has_trait(kContraction) ? 2 : 1; }
+double slowness(const Node& reader, const BackendTraits& traits) {
+  return reader.has_trait(kContraction) && !gathers_pixels(reader, traits) ? 2 : 1;
+}
 
 // Factors are copied to shared memory, and stay in their type; what goes to registers need not.
-bool can_be_source(const Value& value, const Node& reader, DType result) {
+bool can_be_source(const Value& value, const Node& reader, DType result, const BackendTraits& traits) {
   const DType dtype = value.dtype();
-  if (reader.has_trait(kContraction) && dtype != result) return false;
+  if (reader.has_trait(kContraction) && dtype != result && !gathers_pixels(reader, traits)) return false;
   const bool small = is_integer(dtype) && size_of(dtype) <= 2;
   return !value.content() && (small || dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16);
 }
@@ -185,7 +190,7 @@ std::optional<Region> normalization_before(const Node& root, const NodeOrder& or
   return pays ? std::optional(std::move(region)) : std::nullopt;
 }
 
-bool pays_to_recompute(const Region& region, CostModel& costs) {
+bool pays_to_recompute(const Region& region, const BackendTraits& traits, CostModel& costs) {
   const Value* result = region.result();
   const double bytes = costs.bytes_of(result), elements = bytes / static_cast<double>(size_of(result->dtype()));
   const double instructions = elements * static_cast<double>(region.expression.program.code.size());
@@ -194,20 +199,22 @@ bool pays_to_recompute(const Region& region, CostModel& costs) {
     if (operand->shape() == result->shape()) operands += costs.bytes_of(operand);
   Work stored{operands + bytes, instructions, 1}, recomputed;
   for (const ir::Use& use : result->uses()) {
-    const double times = *times_read(*use.node, use.index);
+    const double times = *times_read(*use.node, use.index, traits);
     stored.bytes += times * bytes;
     recomputed.bytes += times * operands;
-    recomputed.instructions += times * instructions * slowness(*use.node);
+    recomputed.instructions += times * instructions * slowness(*use.node, traits);
   }
   return costs.pays(result, {"computed by each reader as it reads", recomputed}, {"stored", stored});
 }
 
-std::optional<Expression> prologue_for(const Region& region, const Node& reader, size_t input) {
+std::optional<Expression> prologue_for(const Region& region, const Node& reader, size_t input,
+                                       const BackendTraits& traits) {
   Value* result = region.outputs[0];
-  if (!times_read(reader, input) || !is_floating(result->dtype())) return std::nullopt;
+  if (!times_read(reader, input, traits)) return std::nullopt;
+  if (!is_floating(result->dtype()) && !gathers_pixels(reader, traits)) return std::nullopt;
   const std::vector<Value*>& operands = region.expression.operands;
   const auto found = std::ranges::find_if(operands, [&](const Value* operand) {
-    return operand->shape() == result->shape() && can_be_source(*operand, reader, result->dtype());
+    return operand->shape() == result->shape() && can_be_source(*operand, reader, result->dtype(), traits);
   });
   if (found == operands.end()) return std::nullopt;
   Value* source = *found;

@@ -26,9 +26,10 @@ std::optional<Region> normalization_before(const ir::Node& root, const NodeOrder
 
 // Whether it costs less when all readers of the expression's result, kernels that can, compute it as they read
 // it: each then reads the operands in its place, as often as it reads an element, and it is neither written nor read.
-bool pays_to_recompute(const Region& region, CostModel& costs);
+bool pays_to_recompute(const Region& region, const BackendTraits& traits, CostModel& costs);
 
 // The expression's result as input `input` of a kernel for `reader`; nullopt where kernels do not compute that.
-std::optional<Expression> prologue_for(const Region& region, const ir::Node& reader, size_t input);
+std::optional<Expression> prologue_for(const Region& region, const ir::Node& reader, size_t input,
+                                       const BackendTraits& traits);
 
 }  // namespace lathe

@@ -26,6 +26,9 @@ struct BackendTraits {
   // Images of fewer channels are copied with pixels that have room for so many, which kernels read at once; 0 = read as
   // they come.
   int64_t least_pixel = 0;
+  // Elements, of four to a pixel, of the largest window of few channels of 16 or 8 bits whose pixels convolutions
+  // gather for many windows at once: from planes, too, and computed as they are read. 0 = of none.
+  int64_t most_gathered_window = 0;
   // Of products of floats of 16 bits by constant weights: at most so many rows are normalised as they are read, where
   // that costs less than writing them, and so many rows of results as they are written.
   int64_t most_rows_normalized_as_read = 0;

@@ -165,6 +165,17 @@ std::vector<Tensor> take_vectors(const Problem& problem, std::vector<Tensor>& re
   return vectors;
 }
 
+// What a program computes of a product's first factor, which is levels where the second one is.
+Result<Tensor> as_factor(const Tensor& computed, const Problem& problem, std::span<const Tensor> inputs) {
+  const bool has_levels =
+      inputs.size() > 1 && is_factor(op_info(problem.attributes->kind()), 1) && is_byte_integer(inputs[1].dtype());
+  if (!has_levels) return computed;
+  CastAttrs cast;
+  cast.to = inputs[1].dtype();
+  LATHE_ASSIGN(std::vector<Tensor> levels, run_op(cast, std::span(&computed, 1), 1));
+  return std::move(levels[0]);
+}
+
 // Rows of a program's result as the problem's last one.
 Result<Expected> normalized(const Problem& problem, const Tensor& rows, std::vector<Tensor> vectors) {
   vectors.insert(vectors.begin(), rows);
@@ -211,16 +222,17 @@ Result<std::vector<Expected>> TrialData::expected(double tolerance) const {
       Tensor& input = inputs[i];
       std::vector<Tensor> before = {input};
       LATHE_TRY(append(problem_.inputs[i].program_operands(), before));
-      LATHE_ASSIGN(input, result_of(program, before, problem_.inputs[i].opt_dims));
+      LATHE_ASSIGN(const Tensor computed, result_of(program, before, problem_.inputs[i].opt_dims));
+      LATHE_ASSIGN(input, as_factor(computed, problem_, inputs));
       if (!rounds(program)) continue;
       reads_rounded = true;
       // An element at a tie moves a result by a step times what it is multiplied by. Two such elements may go into one
       // result; more at once are too rare to allow for.
       float factor = inputs.size() == 1 ? 1 : 0;
       for (const Tensor& other : inputs)
-        if (&other != &input && other.defined() && is_floating(other.dtype()))
+        if (&other != &input && other.defined() && other.dtype() == input.dtype())
           factor = std::max(factor, largest_of(other));
-      LATHE_ASSIGN(const float step, step_at_ties(program, before, input));
+      LATHE_ASSIGN(const float step, step_at_ties(program, before, computed));
       off_by_ties += 2 * step * factor;
     }
     LATHE_ASSIGN(std::vector<Tensor> results, run_op(*problem_.attributes, inputs, 1));

@@ -16,6 +16,7 @@ inline constexpr BackendTraits kTraits = {
     .fuses_gathers = true,
     .narrows_precision = true,
     .least_pixel = 4,
+    .most_gathered_window = 512,
     .most_rows_normalized_as_read = 16,
     // Fewer rows are multiplied by kernels that keep no sums. Of more, tiles fill a device without splits, and sums in
     // f32 are more bytes than results in 16 bits.
