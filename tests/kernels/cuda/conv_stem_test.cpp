@@ -5,6 +5,7 @@
 #include "fixtures/ask_tactic.h"
 #include "kernels/cuda/convolution_problem.h"
 #include "kernels/cuda/emulated_device.h"
+#include "kernels/cuda/kernel_check.h"
 
 namespace lathe::cuda {
 
@@ -25,10 +26,25 @@ TEST(CudaConvStem, RefusesWhatItsTilesDoNotHold) {
   EXPECT_EQ(refusal(attrs, {1, 3, 5, 5, 5}, {8, 3, 2, 2, 2}), "windows of three dimensions");
   EXPECT_EQ(refusal(attrs, {1, 3, 9, 9}, {8, 3, 3, 3}, DType::f32), "weights of type f32");
   attrs.stride = {40, 40};
-  EXPECT_EQ(refusal(attrs, {1, 3, 99, 99}, {8, 3, 3, 3}), "windows too far apart for shared memory");
+  EXPECT_EQ(refusal(attrs, {1, 3, 99, 99}, {8, 3, 3, 3}), "windows too far apart");
   attrs.stride = {1, 1};
   attrs.groups = 2;
   EXPECT_EQ(refusal(attrs, {1, 4, 9, 9}, {8, 2, 3, 3}), "2 channels of 2 groups, of one 4 at most are handled");
+}
+
+// On a device of one multiprocessor, whose blocks have several tiles each.
+TEST(CudaConvStem, BlocksTakeTilesInTurns) {
+  ConvolutionAttrs attrs;
+  attrs.pads_begin = attrs.pads_end = {1, 1};
+  const Tensor weights = small_weights(DType::f16, {40, 3, 3, 3});
+  Problem problem = convolution_problem(attrs, operand(DType::f16, {2, 3, 20, 40}), weights);
+  problem.target.cores = problem.target.least_cores = 1;
+  CheckOptions options;
+  options.inputs = {small_weights(DType::f16, {2, 3, 20, 40}), weights};  // sums that are exact
+  for (const Config& config : configs_of(conv_stem_tactic(), problem)) {
+    const Result<> result = check_kernel(test_backend(), conv_stem_tactic(), problem, config, options);
+    EXPECT_TRUE(result) << config.text << ": " << result.error().to_string();
+  }
 }
 
 TEST(CudaConvStem, WritesChannelsLastAlone) {

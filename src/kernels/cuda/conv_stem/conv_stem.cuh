@@ -55,24 +55,30 @@ struct TileRows {
   }
 };
 
-struct Place {
-  long image, column;  // the first channel
-  int h, w;            // the first pixel
+// The tiles of the output: those of a row of pixels are neighbours.
+template <class Form>
+struct Tiles {
+  unsigned across, down;
+  long count;
+
+  LATHE_DEVICE_MEMBER Tiles(const conv::Pixels& pixels, long images)
+      : across(static_cast<unsigned>((pixels.extent[2] + Form::kWidth - 1) / Form::kWidth)),
+        down(static_cast<unsigned>((pixels.extent[1] + Form::kHeight - 1) / Form::kHeight)),
+        count(images * down * across) {}
+
+  LATHE_DEVICE_MEMBER TileRows<Form::kWidth> rows_of(long tile, const conv::Pixels& pixels) const {
+    auto rest = static_cast<unsigned>(tile);
+    const int w = static_cast<int>(rest % across) * Form::kWidth;
+    rest /= across;
+    const int h = static_cast<int>(rest % down) * Form::kHeight;
+    return {rest / down, h, w, static_cast<int>(pixels.extent[1]), static_cast<int>(pixels.extent[2])};
+  }
 };
 
-// Blocks of the same pixels are neighbours, then those of a row of tiles.
-template <class Form>
-LATHE_DEVICE Place place_of(const conv::Pixels& pixels, long channels) {
-  const auto columns = static_cast<unsigned>((channels + Form::kN - 1) / Form::kN);
-  const auto across = static_cast<unsigned>((pixels.extent[2] + Form::kWidth - 1) / Form::kWidth);
-  const auto down = static_cast<unsigned>((pixels.extent[1] + Form::kHeight - 1) / Form::kHeight);
-  auto rest = static_cast<unsigned>(block_x());
-  Place place;
-  place.column = static_cast<long>(rest % columns) * Form::kN, rest /= columns;
-  place.w = static_cast<int>(rest % across) * Form::kWidth, rest /= across;
-  place.h = static_cast<int>(rest % down) * Form::kHeight;
-  place.image = rest / down;
-  return place;
+// The first pixel that a tile's windows read.
+template <class Window, class Rows>
+LATHE_DEVICE conv::Corner corner_of(const Rows& rows) {
+  return {rows.image, {0, rows.h * Window::stride(1) - Window::pad(1), rows.w * Window::stride(2) - Window::pad(2)}};
 }
 
 // The weights of the block's channels, of which the last may not exist.
@@ -178,29 +184,43 @@ LATHE_DEVICE void store(const typename Form::Accumulator (&sums)[Form::kRowTiles
   }
 }
 
-// kWhole: the channels are a multiple of what a thread has of neighbours. `sink_of` makes the sink for the rows.
+// A block takes tiles in turns, of channels that it keeps the weights of. While it multiplies one, the pixels of the
+// next are on their way, where registers have room for them beside the sums. kWhole: the channels are a multiple of
+// what a thread has of neighbours. `sink_of` makes the sink for the rows.
 template <class Form, bool kWhole, class X, class B, class MakeSink>
 LATHE_DEVICE void run(const X& x, const B& weights, const conv::Pixels& pixels, long channels,
                       const MakeSink& sink_of) {
   using Words = typename Form::Words;
   using Window = typename Form::Window;
+  using Loader = PixelLoader<Words, Form::kChannels, Form::kThreads, X>;
+  constexpr bool kAhead = Loader::kRegisters + Form::kRowTiles * Form::kColumnTiles * 4 <= 112;
   char* const panel = reinterpret_cast<char*>(dynamic_shared());
-  char* const image = panel + Form::Panel::kBytes;
-  const Place place = place_of<Form>(pixels, channels);
-  fetch_weights<Form>(weights, place.column, channels, panel);
+  auto* const image = reinterpret_cast<typename Words::Element*>(panel + Form::Panel::kBytes);
+  const auto columns = static_cast<int>((channels + Form::kN - 1) / Form::kN);
+  const long column = block_x() % columns * Form::kN, step = grid_x() / columns;
+  fetch_weights<Form>(weights, column, channels, panel);
   wait_for_results();
   if (has_few_blocks()) let_next_begin();
-  const conv::Corner corner{
-      place.image, {0, place.h * Window::stride(1) - Window::pad(1), place.w * Window::stride(2) - Window::pad(2)}};
-  load_pixels<Words, Form::kChannels, Form::kThreads>(x, corner, reinterpret_cast<typename Words::Element*>(image));
+  const Tiles<Form> tiles(pixels, x.dim(0));
+  Loader loader(x);
+  long tile = block_x() / columns;
+  loader.fetch(corner_of<Window>(tiles.rows_of(tile, pixels)), tile < tiles.count);
   copy_async_wait<0>();
-  barrier();
-  typename Form::Accumulator sums[Form::kRowTiles][Form::kColumnTiles][4];
-  gemm::clear_sums(sums);
-  multiply<Form>(reinterpret_cast<const unsigned*>(image), panel, sums);
-  const TileRows<Form::kWidth> rows{place.image, place.h, place.w, static_cast<int>(pixels.extent[1]),
-                                    static_cast<int>(pixels.extent[2])};
-  store<Form, kWhole>(sums, rows, place.column, channels, sink_of(rows));
+  LATHE_NO_UNROLL
+  for (; tile < tiles.count; tile += step) {
+    barrier();  // the tile before has been multiplied
+    loader.place(image);
+    barrier();
+    const auto next = corner_of<Window>(tiles.rows_of(tile + step, pixels));
+    const bool has_next = tile + step < tiles.count;
+    if constexpr (kAhead) loader.fetch(next, has_next);
+    typename Form::Accumulator sums[Form::kRowTiles][Form::kColumnTiles][4];
+    gemm::clear_sums(sums);
+    multiply<Form>(reinterpret_cast<const unsigned*>(image), panel, sums);
+    const auto rows = tiles.rows_of(tile, pixels);
+    store<Form, kWhole>(sums, rows, column, channels, sink_of(rows));
+    if constexpr (!kAhead) loader.fetch(next, has_next);
+  }
 }
 
 }  // namespace conv_stem

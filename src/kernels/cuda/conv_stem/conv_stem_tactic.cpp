@@ -38,6 +38,8 @@ struct Tile {
   int64_t rows(const Stem& s) const { return extent_of(s, 1, h); }
   int64_t columns(const Stem& s) const { return extent_of(s, 2, w); }
   int64_t threads() const { return h * w / warp * kWarp; }
+  // Elements of pixels that a thread copies.
+  int64_t held(const Stem& s) const { return ceil_div(rows(s) * columns(s), threads()) * s.channels; }
   int64_t shared_bytes(const Stem& s) const {
     const auto size = static_cast<int64_t>(size_of(s.dtype));
     const int64_t behind = s.pitch % s.per_word == 0 ? 0 : 2 * (s.per_word - 1);
@@ -51,18 +53,19 @@ struct Tile {
   }
 };
 
-// Those that shared memory has room for.
+// Those that registers and shared memory have room for.
 std::vector<Tile> tiles_of(const Problem& problem, const Stem& stem) {
   static constexpr auto kImages = std::to_array<Tile>(
       {{8, 16, 32, 0}, {4, 32, 32, 0}, {8, 32, 64, 0}, {8, 32, 32, 0}, {16, 16, 64, 0}, {16, 16, 32, 0}});
   static constexpr auto kLines = std::to_array<Tile>({{1, 128, 32, 0}, {1, 256, 64, 0}, {1, 256, 32, 0}});
-  constexpr int64_t kLeast = 16, kMost = 64;  // channels
+  constexpr int64_t kLeast = 16, kMost = 64, kMostHeld = 64;  // channels; registers
   int64_t widest = kLeast;
   while (widest < std::min(stem.outputs, kMost)) widest *= 2;
   std::vector<Tile> tiles;
   for (Tile tile : stem.attributes.spatial == 1 ? std::span<const Tile>(kLines) : std::span<const Tile>(kImages))
     for (tile.n = widest; tile.n >= std::max(kLeast, widest / 2); tile.n /= 2)
-      if (tile.shared_bytes(stem) <= problem.target.limits.shared_bytes) tiles.push_back(tile);
+      if (tile.held(stem) <= kMostHeld && tile.shared_bytes(stem) <= problem.target.limits.shared_bytes)
+        tiles.push_back(tile);
   return tiles;
 }
 
@@ -106,8 +109,20 @@ std::optional<std::string> describe(const Problem& problem, Stem& stem) {
   stem.whole_rows = a.dilation[2] == 1;
   stem.pitch = pitch_of(stem);
   if (stem.steps() > kMostSteps) return fmt::format("a window of {} elements", a.volume() * stem.channels);
-  if (tiles_of(problem, stem).empty()) return "windows too far apart for shared memory";
+  if (tiles_of(problem, stem).empty()) return "windows too far apart";
   return std::nullopt;
+}
+
+// Blocks that a multiprocessor runs at the same time. No more are launched, for each takes tiles in turns.
+int64_t blocks_at_once(const Target& target, const Stem& stem, const Tile& tile) {
+  // Registers of a thread beside sums and pixels, and those up to which pixels wait beside sums (conv_stem.cuh).
+  constexpr int64_t kOthers = 76, kMostAhead = 112;
+  const int64_t sums = tile.warp * tile.n / kWarp, both = sums + tile.held(stem);
+  const int64_t registers = tile.threads() * ((both <= kMostAhead ? both : sums) + kOthers);
+  const int64_t resident =
+      std::min({target.limits.core_registers / registers, target.limits.core_shared_bytes / tile.shared_bytes(stem),
+                target.limits.core_threads / tile.threads()});
+  return std::max<int64_t>(resident, 1);
 }
 
 // Clocks that a block's parts take, which those of other blocks overlap with in part.
@@ -189,10 +204,12 @@ Result<Emission> emit(const Problem& problem, const Stem& stem, const Config& co
       "  }});",
       form, stem.outputs % neighbours == 0, input, conv::pixels(source, y), stem.outputs, sink.text);
   const Expr height = y.rank() > 3 ? y.dims[2] : Expr(1);
-  const Expr blocks =
-      y.dims[0] * ceildiv(height, tile.h) * ceildiv(y.dims.back(), tile.w) * ceil_div(stem.outputs, tile.n);
+  const Expr tiles = y.dims[0] * ceildiv(height, tile.h) * ceildiv(y.dims.back(), tile.w);
+  const int64_t columns = ceil_div(stem.outputs, tile.n), resident = blocks_at_once(problem.target, stem, tile);
+  const Expr blocks = min(tiles, ceil_div(problem.target.cores * resident, columns)) * columns;
   emission.launches.push_back(source.finish(call, {blocks, 1, 1}, static_cast<uint32_t>(tile.threads()),
-                                            static_cast<uint32_t>(tile.shared_bytes(stem))));
+                                            static_cast<uint32_t>(tile.shared_bytes(stem)),
+                                            static_cast<int>(resident)));
   return emission;
 }
 

@@ -42,41 +42,60 @@ LATHE_DEVICE void put_pixel(T* to, const T (&channels)[kChannels]) {
   }
 }
 
-// Copies the tile whose first pixel is `corner`. A thread's pixels are on the way at the same time, eight at the most.
+// The tile whose first pixel is `corner`, on its way: what a thread copies waits in registers until it is placed.
 template <class Words, int kChannels, int kThreads, class X>
-LATHE_DEVICE void load_pixels(const X& x, const conv::Corner& corner, typename Words::Element* image) {
+class PixelLoader {
   using T = typename Words::Element;
-  constexpr int kPixels = Words::kRows * Words::kColumns, kOfThread = (kPixels + kThreads - 1) / kThreads;
-  constexpr int kTurns = (kOfThread + 7) / 8, kAtOnce = (kOfThread + kTurns - 1) / kTurns, kFirst = X::kRank - 2;
-  const auto* data = x.data + corner.image * x.stride(0);
-  LATHE_NO_UNROLL
-  for (int first = thread_x(); first < kPixels; first += kThreads * kAtOnce) {
-    typename X::Type elements[kAtOnce][kChannels];
-    bool inside[kAtOnce];
+  static constexpr int kPixels = Words::kRows * Words::kColumns, kOfThread = (kPixels + kThreads - 1) / kThreads;
+
+ public:
+  static constexpr int kRegisters = kOfThread * kChannels;  // at the most
+
+  LATHE_DEVICE_MEMBER explicit PixelLoader(const X& x) : x_(x) {}
+
+  LATHE_DEVICE_MEMBER void fetch(const conv::Corner& corner, bool wanted) {
+    corner_ = corner;
+    const auto* data = x_.data + corner.image * x_.stride(0);
+    const int first = first_pixel();
     LATHE_UNROLL
-    for (int i = 0; i < kAtOnce; ++i) {
+    for (int i = 0; i < kOfThread; ++i) {
       const int pixel = first + i * kThreads;
       const int h = corner.at[1] + pixel / Words::kColumns, w = corner.at[2] + pixel % Words::kColumns;
-      inside[i] = pixel < kPixels && static_cast<unsigned>(h) < static_cast<unsigned>(conv::axis_extent(x, 1)) &&
-                  static_cast<unsigned>(w) < static_cast<unsigned>(conv::axis_extent(x, 2));
-      const auto* from = data + h * conv::axis_stride(x, 1) + w * conv::axis_stride(x, 2);
+      inside_[i] = wanted && exists(pixel) &&
+                   static_cast<unsigned>(h) < static_cast<unsigned>(conv::axis_extent(x_, 1)) &&
+                   static_cast<unsigned>(w) < static_cast<unsigned>(conv::axis_extent(x_, 2));
+      const auto* from = data + h * conv::axis_stride(x_, 1) + w * conv::axis_stride(x_, 2);
       LATHE_UNROLL
-      for (int c = 0; c < kChannels; ++c) elements[i][c] = inside[i] ? from[c * x.stride(1)] : typename X::Type{};
+      for (int c = 0; c < kChannels; ++c) elements_[i][c] = inside_[i] ? from[c * x_.stride(1)] : typename X::Type{};
     }
+  }
+
+  LATHE_DEVICE_MEMBER void place(T* image) const {
+    const int first = first_pixel();
     LATHE_UNROLL
-    for (int i = 0; i < kAtOnce; ++i) {
+    for (int i = 0; i < kOfThread; ++i) {
       const int pixel = first + i * kThreads, row = pixel / Words::kColumns, column = pixel % Words::kColumns;
-      if (pixel >= kPixels) break;
+      if (!exists(pixel)) break;
       T channels[kChannels] = {};
-      if (inside[i]) {
-        long at[X::kRank] = {corner.image};
-        if constexpr (kFirst > 1) at[kFirst] = corner.at[1] + row;
-        at[X::kRank - 1] = corner.at[2] + column;
-        finish_pixel(x, at, elements[i], channels);
+      if (inside_[i]) {
+        long at[X::kRank] = {corner_.image};
+        if constexpr (X::kRank > 3) at[X::kRank - 2] = corner_.at[1] + row;
+        at[X::kRank - 1] = corner_.at[2] + column;
+        finish_pixel(x_, at, elements_[i], channels);
       }
       put_pixel<Words::kPitch>(image + row * Words::kRowWords * Words::kPerWord + column * Words::kPitch, channels);
     }
   }
-}
+
+ private:
+  // The places of a thread's pixels are computed for each tile: they are more than registers have room for.
+  LATHE_DEVICE_MEMBER static int first_pixel() { return static_cast<int>(hold(static_cast<unsigned>(thread_x()))); }
+  LATHE_DEVICE_MEMBER static bool exists(int pixel) { return kPixels % kThreads == 0 || pixel < kPixels; }
+
+  const X& x_;
+  conv::Corner corner_;
+  typename X::Type elements_[kOfThread][kChannels];
+  bool inside_[kOfThread];
+};
 
 }  // namespace conv_stem
