@@ -151,7 +151,8 @@ LATHE_DEVICE void convolution(const Fusion& fusion, const Win& win, const X& x, 
       at[1] = group * channels + k;
       weight[0] = kBack ? at[1] : c[1];
       weight[1] = kBack ? c[1] % outputs : k;
-      for (long tap = 0, taps = win.taps(kSpatial); tap < taps; ++tap) {
+      LATHE_NO_UNROLL  // NVRTC 13 crashes where it finds for some strides that it may unroll this
+          for (long tap = 0, taps = win.taps(kSpatial); tap < taps; ++tap) {
         const bool inside =
             kBack ? win.template locate_back<kSpatial>(x, tap, c, at) : win.template locate<kSpatial>(x, tap, c, at);
         if (!inside) continue;
