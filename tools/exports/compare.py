@@ -109,16 +109,17 @@ def build_and_run(sets, case, tolerance, device, folder, arguments, limit):
 def expected_counts(model, variant):
     """{what is counted: how often it is to be found}; nobody has counted what is not there."""
     counts = {}
-    for what in ("attentions", "causal", "windows", "distances", "caches"):
+    for what in ("attentions", "causal", "windows", "distances", "rotations", "norms", "experts", "caches"):
         everywhere, *others = getattr(model, what).split() or [None]
         if everywhere:
             counts[what] = int(dict(word.split("=") for word in others).get(variant, everywhere))
     return counts
 
 
-def count_attentions(model, case, folder, arguments, limit):
-    """How many attentions the passes recognise in what the exporter wrote, of models that share heads those with so many of
-    keys; how many of them are causal, how many have a window, and how many add numbers by distances."""
+def count_ops(model, case, folder, arguments, limit):
+    """What the passes recognise in what the exporter wrote: attentions, of models that share heads those with so many of keys,
+    how many of them are causal, have a window, and add numbers by distances; values that are turned by positions;
+    normalisations; products by experts."""
     with tempfile.TemporaryDirectory() as dumps:
         lathe([arguments.build / "bin/lathe", "build", folder / "model.onnx", "-o", f"{dumps}/engine", "--target=cpu",
                "--buildBudget=0", "--skipPass", "decompose", "--dumpPasses", dumps,
@@ -128,7 +129,12 @@ def count_attentions(model, case, folder, arguments, limit):
     read = [(attributes, operands.split(", ")) for attributes, operands in re.findall(r"= attention({[^}]*})?\((.*?)\): ", last)]
     found = [(attributes, operands) for attributes, operands in read
              if not model.shared or shapes[operands[1]].split(", ")[-3] == str(model.shared)]
-    return {"attentions": len(found), "distances": sum(len(operands) == 6 for _, operands in found)} | {
+    to_the_first = re.findall(r"(%\S+) = constant{value=i64\[1\]{-9223372036854775808}}", last)
+    backwards = re.findall(r"= slice\(%\S+, %\S+, (%\S+), ", last)  # pairs, by which passes/recognize_rotations.cpp turns values
+    return {"attentions": len(found), "distances": sum(len(operands) == 6 for _, operands in found),
+            "rotations": sum(end in to_the_first for end in backwards),
+            "norms": len(re.findall(r"= (?:layer|rms|group|instance)_normalization\b", last)),
+            "experts": len(re.findall(r"= expert_matmul\b", last))} | {
         what: sum(word in attributes for attributes, _ in found) for what, word in (("causal", "causal=true"), ("windows", "window="))}
 
 
@@ -150,7 +156,7 @@ def count_caches(case, folder, arguments, limit):
 
 def count(model, case, folder, arguments, limit):
     """What expected_counts() says, as it is found."""
-    counts = count_attentions(model, case, folder, arguments, limit)
+    counts = count_ops(model, case, folder, arguments, limit)
     return counts | ({"caches": count_caches(case, folder, arguments, limit)} if model.caches else {})
 
 

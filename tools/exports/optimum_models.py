@@ -49,6 +49,11 @@ DECODERS = [
      dict(hidden_size=64, num_hidden_layers=2, num_attention_heads=4, vocab_size=100, alibi=True, multi_query=False)),
 ]
 
+# Their masks are cut to the keys, and may have fewer columns than these for all that is known.
+CUT = ("gptj", "opt", "bloom", "falcon", "falcon_alibi")
+WINDOWS = {"mistral": "2", "phi3": "2", "gemma2": "1"}
+UNTURNED = ("gpt2", "opt", "bloom", "mpt", "falcon_alibi")
+
 MODELS = [
     Model("bert", checkpoint("BertModel", "BertConfig", **NARROW), TOKENS + TYPES, LENGTHS, True, attentions="2"),
     Model("roberta", checkpoint("RobertaModel", "RobertaConfig", **NARROW), TOKENS, LENGTHS, True, attentions="2"),
@@ -58,15 +63,18 @@ MODELS = [
     Model("electra", checkpoint("ElectraModel", "ElectraConfig", **NARROW, embedding_size=32), TOKENS + TYPES, LENGTHS, attentions="2"),
     Model("mpnet", checkpoint("MPNetModel", "MPNetConfig", **NARROW), TOKENS, LENGTHS, attentions="2"),
     Model("deberta_v2", checkpoint("DebertaV2Model", "DebertaV2Config", **NARROW, relative_attention=True, position_buckets=8,
-                                   norm_rel_ebd="layer_norm", share_att_key=True, pos_att_type=["p2c", "c2p"]), TOKENS, LENGTHS),
+                                   norm_rel_ebd="layer_norm", share_att_key=True, pos_att_type=["p2c", "c2p"]), TOKENS, LENGTHS,
+          attentions="2"),
     Model("modernbert", checkpoint("ModernBertModel", "ModernBertConfig", **NARROW, local_attention=8, pad_token_id=0, cls_token_id=0,
                                    sep_token_id=0), TOKENS, LENGTHS, attentions="2"),
     *(Model(f"{name}_past", checkpoint(model, config, GENERATION, **options), APPENDED + past(shared or 4, "p"), APPENDING, name == "llama",
-            attentions="2", shared=shared, caches="4")
+            attentions="2", shared=shared, causal="" if name in CUT else "2", windows=WINDOWS.get(name, ""),
+            rotations="" if name in UNTURNED else "4", caches="4")
       for name, model, config, shared, options in DECODERS),
-    Model("t5_encoder", checkpoint("T5ForConditionalGeneration", "T5Config", TRANSLATING, ENCODER, **T5), TOKENS, LENGTHS, attentions="2"),
+    Model("t5_encoder", checkpoint("T5ForConditionalGeneration", "T5Config", TRANSLATING, ENCODER, **T5), TOKENS, LENGTHS, attentions="2",
+          distances="2"),
     Model("t5_first", checkpoint("T5ForConditionalGeneration", "T5Config", TRANSLATING, FIRST, **T5),
-          CROSS + "input_ids:i64[n,s]<100 encoder_hidden_states:f32[n,e,64]", PAIR_LENGTHS, attentions="4"),
+          CROSS + "input_ids:i64[n,s]<100 encoder_hidden_states:f32[n,e,64]", PAIR_LENGTHS, attentions="4", causal="2", distances="2"),
     Model("t5_past", checkpoint("T5ForConditionalGeneration", "T5Config", TRANSLATING, NEXT, **T5),
           CROSS + "input_ids:i64[n,s]<100 " + past(4, "p", "decoder.", 0) + " " + past(4, "e", "encoder.", 0),
           "2,9,1,5 2,9,1,6 2,9,1,7", attentions="4", caches="4"),
@@ -83,7 +91,7 @@ MODELS = [
                              window_size=4), PIXELS_64, BATCHES, attentions="4"),
     Model("segformer", checkpoint("SegformerForSemanticSegmentation", "SegformerConfig", "semantic-segmentation", depths=[1, 1, 1, 1],
                                   hidden_sizes=[16, 32, 64, 128], num_attention_heads=[1, 2, 4, 8], decoder_hidden_size=32), PIXELS,
-          SMALL),
+          SMALL, attentions="4"),
     Model("clip", checkpoint("CLIPModel", "CLIPConfig", "zero-shot-image-classification", projection_dim=32,
                              vision_config=VISION | dict(projection_dim=32),
                              text_config=NARROW | dict(max_position_embeddings=40, projection_dim=32, eos_token_id=99)),

@@ -22,7 +22,8 @@ def rows(cases, devices):
 
 
 WORDS = {"attentions": "attentions are recognised", "causal": "attentions are causal", "windows": "attentions have windows",
-         "distances": "attentions add numbers by distances",
+         "distances": "attentions add numbers by distances", "rotations": "values are turned by positions in one expression",
+         "norms": "normalisations are recognised", "experts": "products by experts are recognised",
          "caches": "caches are updated in place, or copied once to be appended to"}
 
 

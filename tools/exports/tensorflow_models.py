@@ -11,8 +11,7 @@ MODELS = [
     Model("bert", Bert, TOKENS + " token_type_ids:i64[n,s]<2", LENGTHS, True, attentions="2"),
     # Its causal mask puts a number in place of scores, and another that is added hides padding: none is hidden for sure.
     Model("gpt2", Gpt2, TOKENS, LENGTHS, True),
-    # What a mask of more batches would make of the first block has another length for all that is known.
-    Model("t5_encoder", T5, TOKENS, LENGTHS, True, attentions="2 tensorflow-open=1"),
+    Model("t5_encoder", T5, TOKENS, LENGTHS, True, attentions="2", distances="2"),
     Model("llama", Llama, "input_ids:i64[n,s]<100", LENGTHS, True, attentions="2", shared=2, causal="2"),
     Model("keras_encoder", keras_encoder(), TOKENS, LENGTHS, True, attentions="2"),
     Model("keras_decoder", keras_encoder(causal=True), TOKENS, LENGTHS, True, attentions="2"),

@@ -11,7 +11,8 @@ framework gives at several sets of sizes.
 
 Weights are random, nothing is downloaded. Every export, with its builds and runs, is a process of its own with a limit of
 time. The exit status is 1 where an engine is wrong, a valid model is refused, something crashes or does not end, or fewer
-attentions become the op, are causal or have windows, or fewer caches are kept as they are, than models.py says.
+attentions become the op, are causal or have windows, fewer rotations, normalisations or products by experts are recognised,
+or fewer caches are kept as they are, than models.py says.
 """
 import argparse
 import importlib
