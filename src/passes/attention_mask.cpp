@@ -160,6 +160,17 @@ bool AttentionMask::is_of_keys(const Value* mask) const {
   return shape.size() >= 2 && shape[shape.size() - 2] == queries_ && shape.back() == keys_;
 }
 
+// The same of one of several conditions: as many columns as another has, which stays, and not one, must be all keys.
+bool AttentionMask::counts_keys(const Value* condition, const std::vector<Value*>& beside, bool is_negated) const {
+  if (is_of_keys(condition)) return true;
+  const Shape& shape = condition->shape();
+  const std::vector<Range>& ranges = r_.graph().symbol_ranges();
+  if (shape.size() < 2 || shape[shape.size() - 2] != queries_ || shape.back().range(ranges).min <= 1) return false;
+  return std::ranges::any_of(beside, [&](const Value* other) {
+    return other->rank() > 0 && other->shape().back() == shape.back() && !band_of(other, is_negated, ranges);
+  });
+}
+
 // nullopt where the attention has no words for the band.
 std::optional<SeenKeys> AttentionMask::seen_in(const Band& band) const {
   const Expr own = keys_ - queries_;
@@ -212,7 +223,8 @@ std::optional<AttentionMask::Placed> AttentionMask::placed_condition(const Score
     for (Value* term : terms) {
       const std::optional<Band> band = band_of(term, hides_where_true, r_.graph().symbol_ranges());
       const bool is_everywhere = band && !band->first && !band->last;
-      const bool is_placed = band && (is_everywhere || is_of_keys(term)) && (together || seen_in(*band));
+      const bool is_placed =
+          band && (is_everywhere || counts_keys(term, terms, hides_where_true)) && (together || seen_in(*band));
       if (const std::optional<Band> both = is_placed ? common(all, *band) : std::nullopt)
         all = *both;
       else

@@ -53,6 +53,7 @@ class AttentionMask {
   bool take_places(std::vector<ScoreChange>& changes, const ir::Value* sinks);
   void take_place(std::vector<ScoreChange>& changes, size_t at, const Placed& placed, bool is_infinite);
   bool is_of_keys(const ir::Value* mask) const;
+  bool counts_keys(const ir::Value* condition, const std::vector<ir::Value*>& beside, bool is_negated) const;
   std::optional<SeenKeys> seen_in(const Band& band) const;
   std::optional<Placed> placed_part(const ScoreChange& change) const;
   std::optional<Placed> placed_numbers(const ir::Value* mask) const;
