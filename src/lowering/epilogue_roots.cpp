@@ -15,6 +15,8 @@ bool looks_up(const ir::Node& node) {
 
 bool is_heavy(const ir::Node& node) { return node.has_trait(kHeavy | kReduction | kPixels); }
 
+ir::Value* bias_of(const ir::Node& node) { return is_convolution(node.info()) ? node.input(2) : nullptr; }
+
 bool takes_epilogue(const ir::Node& node, const BackendTraits& traits) {
   if ((!is_heavy(node) && !(traits.fuses_gathers && looks_up(node))) || node.num_outputs() != 1) return false;
   const DType from = node.input(0)->dtype(), to = node.output()->dtype();

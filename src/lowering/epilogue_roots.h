@@ -9,6 +9,9 @@ namespace lathe {
 // Worth a kernel of its own, whatever follows.
 bool is_heavy(const ir::Node& node);
 
+// Of a convolution, or null.
+ir::Value* bias_of(const ir::Node& node);
+
 // Whether the target's kernel for the node may compute what follows it, by its types.
 bool takes_epilogue(const ir::Node& node, const BackendTraits& traits);
 

@@ -31,6 +31,7 @@ class ExpressionBuilder {
   // Takes concatenations of what is computed of a part of a tensor and of the rest of it (lowering/computed_part.h) for
   // what they are. Reads have fills then.
   void join_computed_parts() { joins_parts_ = true; }
+  bool has_computed_parts() const { return !parts_.empty(); }
   // Whether the last node computes, or an indexing map says which element it moves.
   bool is_known();
   // Takes in producers that `may_join`, all of whose readers are in the expression and see its elements in the same

@@ -39,8 +39,6 @@ bool all_broadcast(const Node& node) {
                      [&](const Value* input) { return broadcasts_to(input->shape(), node.output()->shape()); });
 }
 
-Value* bias_of(const Node& node) { return is_convolution(node.info()) ? node.input(2) : nullptr; }
-
 RegionKind kind_alone(const Node& node) {
   if (node.has_trait(kView) || node.is(OpKind::identity) || node.is(OpKind::bitcast)) return RegionKind::view;
   if (const auto stored = storage_type_of(node); stored && is_packed(*stored)) return RegionKind::single;  // no strides
@@ -193,7 +191,7 @@ class Grouper {
     if (!expression.is_known()) return;
     if (fuse_) expression.grow(may_join_, kMaxProgramCode / 2);
     expression.trim();
-    if (movement_ && take_boxes(last, expression.nodes())) return;
+    if (movement_ && !expression.has_computed_parts() && take_boxes(last, expression.nodes())) return;
     // What only moves elements is a copy, as a transposition alone is: several of them are one.
     if (expression.is_movement_only() && expression.size() == 1 && last->is(OpKind::transpose)) return;
     std::optional<Region> region = expression.region();
@@ -300,6 +298,7 @@ class Grouper {
         if (refused_.has_producer(root, input)) continue;
         std::optional<Region> movement;
         if (prologues_) movement = pages_before(root, input, order_, may_read_levels_, costs_);
+        if (prologues_ && !movement) movement = levels_before(root, input, order_, may_read_levels_, costs_);
         if (!movement) movement = movement_before(root, input, order_, may_join_);
         if (movement) join(*movement, i, input, movement->expression);
       }
@@ -389,21 +388,6 @@ std::vector<Region> group_regions(const ir::Graph& graph, const GroupingOptions&
   std::vector<Region> regions = Grouper(graph, options, costs, refused).run();
   regions = with_normalized_results(std::move(regions), NodeOrder(graph), options, refused);
   return with_further_results(std::move(regions), options, refused);
-}
-
-Region region_alone(Node& node, const std::vector<Range>& symbols) {
-  Region region = region_of(is_heavy(node) ? RegionKind::kernel : RegionKind::single, &node);
-  if (region.kind == RegionKind::kernel) {
-    Space space(symbols);
-    region.written.index = space.add(node.output()->shape());
-    ProgramBuilder program(node.output());
-    if (Value* bias = bias_of(node)) program.add_bias(bias, region.written.index);
-    region.expression = *program.finish(node.output(), std::move(space));
-  } else {
-    region.expression.program = {1, {}, {0}};
-  }
-  for (size_t i = 0; i < node.num_outputs(); ++i) region.outputs.push_back(node.output(i));
-  return region;
 }
 
 }  // namespace lathe

@@ -11,6 +11,8 @@ namespace {
 using ir::Node;
 using ir::Value;
 
+constexpr int64_t kMostQueries = 64;  // that share a head of keys, as kernels of few queries take
+
 // Queries that share a head of keys, of all heads that do.
 double queries_of_keys(const Node& attention, const CostModel& costs) {
   const Shape &q = attention.input(0)->shape(), &k = attention.input(1)->shape();
@@ -52,6 +54,25 @@ bool scales_heads(const Expression& read, const PageAxes& axes) {
   return true;
 }
 
+// What moves keys or values, or dequantises them, on their way to that input of an attention of few queries.
+std::optional<Region> conversion_before(const Node& root, size_t input, const NodeOrder& order, const MayJoin& may_join,
+                                        const CostModel& costs) {
+  const Value* keys = root.input(input);
+  if (!root.is(OpKind::attention) || input == 0 || !is_factor(root.info(), input)) return std::nullopt;
+  if (!keys->has_single_use() || queries_of_keys(root, costs) > kMostQueries) return std::nullopt;
+  Node* last = keys->producer();
+  const auto joins = [&](const Node& node) {
+    const bool is_converted = node.is(OpKind::dequantize) || node.is(OpKind::cast);
+    return (permutes_elements(node) || is_converted) && may_join(node);
+  };
+  if (!last || !joins(*last)) return std::nullopt;
+  ExpressionBuilder expression(last, order);
+  expression.grow(joins);
+  std::optional<Region> region = expression.is_known() ? expression.region() : std::nullopt;
+  if (!region || !round_result(region->expression.program, *keys)) return std::nullopt;
+  return region;
+}
+
 }  // namespace
 
 // The batch and the blocks choose from the table alone, the others from the pool alone.
@@ -78,20 +99,8 @@ std::optional<PageAxes> page_axes(const Expression& read) {
 
 std::optional<Region> pages_before(const Node& root, size_t input, const NodeOrder& order, const MayJoin& may_join,
                                    const CostModel& costs) {
-  constexpr double kMostQueries = 64;  // as kernels of few queries take
-  const Value* keys = root.input(input);
-  if (!root.is(OpKind::attention) || input == 0 || !is_factor(root.info(), input)) return std::nullopt;
-  if (!keys->has_single_use() || queries_of_keys(root, costs) > kMostQueries) return std::nullopt;
-  Node* last = keys->producer();
-  const auto joins = [&](const Node& node) {
-    const bool is_converted = node.is(OpKind::dequantize) || node.is(OpKind::cast);
-    return (permutes_elements(node) || is_converted) && may_join(node);
-  };
-  if (!last || !joins(*last)) return std::nullopt;
-  ExpressionBuilder expression(last, order);
-  expression.grow(joins);
-  std::optional<Region> region = expression.is_known() ? expression.region() : std::nullopt;
-  if (!region || !round_result(region->expression.program, *keys)) return std::nullopt;
+  std::optional<Region> region = conversion_before(root, input, order, may_join, costs);
+  if (!region) return std::nullopt;
   const Value* blocks = region->expression.operands[0];
   Node* gather = blocks->producer();
   const bool is_gather = gather && gather->is(OpKind::gather) && blocks->has_single_use();
@@ -102,6 +111,22 @@ std::optional<Region> pages_before(const Node& root, size_t input, const NodeOrd
   region->nodes.push_back(gather);
   order.sort(region->nodes);
   return region;
+}
+
+std::optional<Region> levels_before(const Node& root, size_t input, const NodeOrder& order, const MayJoin& may_join,
+                                    const CostModel& costs) {
+  if (!root.is(OpKind::attention)) return std::nullopt;
+  const Shape &q = root.input(0)->shape(), &k = root.input(1)->shape();
+  const std::optional<int64_t> heads = k[1].as_constant();
+  // A prompt's queries would dequantise each key again and again; one step has one way to read it.
+  if (!heads || (q[1] * q[2]).range(order.symbols).max > kMostQueries * *heads) return std::nullopt;
+  std::optional<Region> region = conversion_before(root, input, order, may_join, costs);
+  if (!region) return std::nullopt;
+  const Value& levels = *region->expression.operands[0];
+  const Shape& keys = root.input(input)->shape();
+  const bool is_whole = levels.shape() == keys || region->expression.moves_elements(keys);  // Problems::produced()
+  const bool are_levels = is_byte_integer(levels.dtype()) || is_factor_float8(levels.dtype());
+  return are_levels && !levels.content() && is_whole ? region : std::nullopt;
 }
 
 }  // namespace lathe

@@ -18,5 +18,8 @@ std::optional<PageAxes> page_axes(const Expression& read);
 // gather, and where so many queries read each key that a copy is quicker.
 std::optional<Region> pages_before(const ir::Node& root, size_t input, const NodeOrder& order, const MayJoin& may_join,
                                    const CostModel& costs);
+// The same of levels of 8 bits that no table names blocks of: what dequantises a cache, and moves it.
+std::optional<Region> levels_before(const ir::Node& root, size_t input, const NodeOrder& order, const MayJoin& may_join,
+                                    const CostModel& costs);
 
 }  // namespace lathe

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include "indexing/access.h"
+#include "lowering/epilogue_roots.h"
 #include "lowering/expression_builder.h"
 
 namespace lathe {
@@ -136,6 +137,24 @@ void RefusedFusions::add(const Region& region, const std::vector<std::string>& r
     alone_.insert(region.nodes.begin(), region.nodes.end());
     note("each node of its step stands alone");
   }
+}
+
+Region region_alone(Node& node, const std::vector<Range>& symbols) {
+  Region region;
+  region.kind = is_heavy(node) ? RegionKind::kernel : RegionKind::single;
+  region.root = &node;
+  region.nodes = {&node};
+  if (region.kind == RegionKind::kernel) {
+    Space space(symbols);
+    region.written.index = space.add(node.output()->shape());
+    ProgramBuilder program(node.output());
+    if (Value* bias = bias_of(node)) program.add_bias(bias, region.written.index);
+    region.expression = *program.finish(node.output(), std::move(space));
+  } else {
+    region.expression.program = {1, {}, {0}};
+  }
+  for (size_t i = 0; i < node.num_outputs(); ++i) region.outputs.push_back(node.output(i));
+  return region;
 }
 
 }  // namespace lathe

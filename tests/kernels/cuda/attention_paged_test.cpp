@@ -94,8 +94,7 @@ TEST(PagedAttentions, LevelsThatAreRefused) {
     Problem problem = paged_problem(attrs, DType::f16, s);
     problem.inputs[1].dtype = DType::i8;
     problem.inputs[1].program = *parse_program("in=1; r1=affine r0 0.5 -0; out r1");
-    EXPECT_EQ(refusal_of(attention_tactic(), problem),
-              "levels in blocks, for many queries or rows that are not aligned");
+    EXPECT_EQ(refusal_of(attention_tactic(), problem), "levels, for many queries or rows that are not aligned");
   }
 }
 

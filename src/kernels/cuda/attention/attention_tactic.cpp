@@ -62,17 +62,19 @@ bool fits_tensor_cores(const Problem& problem) {
   return true;
 }
 
-// Levels in blocks, of which a program makes floats.
-bool is_of_levels(const Operand& input) { return input.pages && input.is_computed(); }
+// Keys or values that are levels, of which a program makes floats.
+bool is_of_levels(const Problem& problem, size_t i) {
+  const Operand& input = problem.inputs[i];
+  return i > 0 && i < 3 && input.is_computed() && (input.pages || input.dtype != problem.inputs[0].dtype);
+}
 
-// Whether tensor cores can take few queries: their kernel makes factors of what it reads, levels in blocks, too.
+// Whether tensor cores can take few queries: their kernel makes factors of what it reads, levels, too.
 bool fits_few(const Problem& problem) {
   const DType dtype = problem.inputs[0].dtype;
   if (dtype == DType::f8e4m3fn) return false;
   Problem factors = problem;
   for (const size_t i : {1, 2}) {
-    Operand& input = factors.inputs[i];
-    if (is_of_levels(input)) input.dtype = dtype;
+    if (is_of_levels(problem, i)) factors.inputs[i].dtype = dtype;
   }
   return fits_tensor_cores(factors);
 }
@@ -222,7 +224,7 @@ Matched match_attention(const Problem& problem) {
                            .inlined = true};
   if (auto reason = unsupported_feature(problem, supported)) return refuse(*std::move(reason));
   for (const size_t i : {1, 2})
-    if (problem.inputs[i].dtype != dtype && !is_of_levels(problem.inputs[i])) return refuse("factors of two types");
+    if (problem.inputs[i].dtype != dtype && !is_of_levels(problem, i)) return refuse("factors of two types");
   if (!is_short_float(dtype) && !is_float8) return refuse(fmt::format("its input is {}", name_of(dtype)));
   if (auto reason = refuse_doubles(problem)) return refuse(*std::move(reason));
   for (const size_t i : {0, 2}) {
@@ -231,8 +233,8 @@ Matched match_attention(const Problem& problem) {
     if (size > kMaxSize) return refuse(fmt::format("heads of {} elements, {} are handled", size, kMaxSize));
   }
   if (auto reason = refuse_order(problem)) return refuse(*std::move(reason));
-  if (std::ranges::any_of(problem.inputs, is_of_levels) && !(fits_few(problem) && decode::takes(problem)))
-    return refuse("levels in blocks, for many queries or rows that are not aligned");
+  if ((is_of_levels(problem, 1) || is_of_levels(problem, 2)) && !(fits_few(problem) && decode::takes(problem)))
+    return refuse("levels, for many queries or rows that are not aligned");
   if (!problem.inlined.empty()) {
     if (!fits_tensor_cores(problem) || is_float8) return refuse("steps before it that only tensor cores' kernel does");
     if (auto reason = refuse_inlined(problem)) return refuse(*std::move(reason));
