@@ -56,6 +56,10 @@ std::optional<Shape> regrouped(const Shape& index, const Shape& from, const Shap
         result[d] = rest;
         break;
       }
+      if (to[d] == Expr(1)) {  // also of a point that has no element, of which no quotient is known
+        result[d] = 0;
+        continue;
+      }
       const std::optional<Expr> stride = quotient(inner, to[d]);
       if (!stride) return std::nullopt;
       inner = *stride;
