@@ -98,7 +98,7 @@ size_t volume(const Operand& operand) {
 class Candidate {
  public:
   Candidate(const Problem& problem, const Tactic& tactic, const Match& match, Config config)
-      : config_(std::move(config)), emission_(*match.emit(config_)), floats_(emission_.packed[0].content.volume()) {
+      : config_(std::move(config)), emission_(*match.emit(config_)), floats_(emission_.packed[0].content().volume()) {
     kernel_ = std::move(find_kernel(tactic.name())({emission_.params, &problem.program}).value());
   }
 

@@ -3,8 +3,6 @@
 
 #include <cstring>
 
-#include "ops/pack_bytes.h"
-
 namespace lathe {
 
 void copy_elements(const std::byte* from, std::byte* to, size_t size, std::span<const PackedAxis> axes) {
@@ -19,25 +17,17 @@ void copy_elements(const std::byte* from, std::byte* to, size_t size, std::span<
 }
 
 Result<Packed> pack(const Known& weights, const Dims& dims, const std::vector<PackedAxis>& axes) {
-  const Tensor& content = weights.content;
   Packing packing{dims, {PackingBox()}};
   for (const PackedAxis& axis : axes) {
     packing.boxes[0].extents.push_back(axis.extent);
     packing.boxes[0].from_strides.push_back(axis.from);
     packing.boxes[0].to_strides.push_back(axis.to);
   }
-  LATHE_TRY(check_packing(packing, content));
-  LATHE_ASSIGN(Tensor packed, Tensor::allocate(content.dtype(), dims));
-  std::memset(packed.mutable_data(), 0, packed.bytes());
-  const PackingWork work{&packing, size_of(content.dtype()), static_cast<const std::byte*>(content.data()),
-                         static_cast<std::byte*>(packed.mutable_data())};
-  pack_all({&work, 1}, 1);
-  return Packed(std::move(packed), WeightsOrder{std::move(packing), weights});
+  return Packed::later({std::move(packing), weights});
 }
 
 Packed reshaped(Packed packed, const Dims& dims) {
-  packed.content = packed.content.reshaped(dims);
-  if (packed.order) packed.order->packing.dims = dims;
+  packed.reshape(dims);
   return packed;
 }
 

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <chrono>
 
-#include "base/processors.h"
 #include "lowering/constraints.h"
 #include "lowering/duplicate.h"
 #include "lowering/estimated_sizes.h"
@@ -13,10 +12,12 @@
 #include "lowering/region_lowering.h"
 #include "lowering/step_cost.h"
 #include "lowering/tensor_report.h"
+#include "lowering/weights_digests.h"
 #include "passes/match.h"
 #include "passes/pins.h"
 #include "passes/quantization.h"
 #include "passes/stays_packed.h"
+#include "tuning/all_cores.h"
 
 namespace lathe {
 namespace {
@@ -183,6 +184,7 @@ Result<std::unique_ptr<BuiltPlan>> build_plan(SettledGraph settled, const BuildO
   built->plan.constraints = std::move(settled.constraints);
   const Arithmetic& arithmetic = options.traits.arithmetic;
   Log& log = options.log ? *options.log : null_log();
+  use_fast_digests();
   if (options.optimize && !arithmetic.integer_products) warn_of_quantization(graph, arithmetic, log);
   std::vector<plan::RefitWeights> weights;
   if (options.refit.kind != plan::RefitKind::none) {
@@ -191,7 +193,7 @@ Result<std::unique_ptr<BuiltPlan>> build_plan(SettledGraph settled, const BuildO
   LATHE_TRY(report_progress(options, "optimizing the graph", 0));
   const auto start = std::chrono::steady_clock::now();
   PassContext context = options.passes;
-  context.threads = static_cast<int>(std::min(options.tuner.most_threads, static_cast<size_t>(allowed_cpus())));
+  context.threads = threads_of(options.tuner.most_threads);
   if (options.optimize) {
     context.arithmetic = arithmetic;
     LATHE_TRY(apply_pins(graph, context));

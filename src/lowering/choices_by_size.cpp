@@ -67,7 +67,7 @@ bool depend_on_data(const std::vector<Operand>& operands, std::span<const Symbol
 
 // Whether they are equal, also once the weights that they follow from have been replaced.
 bool are_equal(const Packed& a, const Packed& b) {
-  if (!identical(a.content, b.content)) return false;
+  if (!identical(a.content(), b.content())) return false;
   if (!known_of(a).derivation && !known_of(b).derivation) return true;
   return a.order && b.order && a.order->weights.derivation == b.order->weights.derivation &&
          to_numbers(a.order->packing) == to_numbers(b.order->packing);

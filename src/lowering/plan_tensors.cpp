@@ -14,8 +14,9 @@ using ir::Value;
 using plan::StorageKind;
 using plan::TensorId;
 
-PlanTensors::PlanTensors(const ir::Graph& graph, const Placement& placement, BuiltPlan& out, PlanTensors* outer)
-    : graph_(graph), placement_(placement), out_(out), plan_(out.plan), outer_(outer) {}
+PlanTensors::PlanTensors(const ir::Graph& graph, const Placement& placement, BuiltPlan& out, int threads,
+                         PlanTensors* outer)
+    : graph_(graph), placement_(placement), out_(out), plan_(out.plan), outer_(outer), digests_(threads) {}
 
 void PlanTensors::bind_body(const std::vector<TensorId>& inputs) {
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -169,8 +170,10 @@ TensorId PlanTensors::packed_of(const Packed& packed, const std::string& name) {
   const TensorId id = constant_of(known_of(packed), name);
   if (packed.order) {
     const uint32_t constant = plan_.tensors[id].index;
-    if (const auto [order, is_new] = out_.orders.try_emplace(constant); is_new)
-      order->second = {constant, digest_of(packed.order->weights.content.raw()), packed.order->packing};
+    if (const auto [order, is_new] = out_.orders.try_emplace(constant); is_new) {
+      order->second = {constant, {}, packed.order->packing};
+      digests_.add(packed.order->weights.content, order->second.weights);
+    }
   }
   return id;
 }

@@ -4,6 +4,7 @@
 
 #include "lowering/build.h"
 #include "lowering/placement.h"
+#include "lowering/weights_digests.h"
 
 namespace lathe {
 
@@ -11,7 +12,8 @@ class PlanTensors {
  public:
   // All references must outlive it.
   // `outer`: those of the graph that a body is in, which shares its constants; null for the network's.
-  PlanTensors(const ir::Graph& graph, const Placement& placement, BuiltPlan& out, PlanTensors* outer = nullptr);
+  PlanTensors(const ir::Graph& graph, const Placement& placement, BuiltPlan& out, int threads,
+              PlanTensors* outer = nullptr);
 
   // Gives the graph's inputs their bindings, and its outputs theirs where producers can write them. Called first.
   void bind();
@@ -26,6 +28,7 @@ class PlanTensors {
   // number where several would have it.
   plan::TensorId constant_of(const Known& known, const std::string& name);
   plan::TensorId packed_of(const Packed& packed, const std::string& name);
+  void find_digests() { digests_.find(); }  // of the weights that were packed; called last
   plan::TensorId temporary(std::string name, DType dtype, const Shape& dims);
   plan::TensorId add(plan::TensorDesc tensor);
   // The same memory with the last two dimensions swapped.
@@ -53,6 +56,7 @@ class PlanTensors {
   BuiltPlan& out_;
   plan::Plan& plan_;
   PlanTensors* outer_;
+  WeightsDigests digests_;
   std::unordered_map<const ir::Value*, Storage> storages_;          // of roots
   std::unordered_map<const ir::Value*, uint32_t> output_bindings_;  // roots that a graph output's binding holds
   std::unordered_map<const ir::Value*, plan::TensorId> tensors_;

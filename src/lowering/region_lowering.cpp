@@ -9,6 +9,7 @@
 #include "lowering/program_builder.h"
 #include "lowering/step_cost.h"
 #include "ops/rules.h"
+#include "tuning/all_cores.h"
 
 namespace lathe {
 
@@ -62,7 +63,7 @@ RegionLowering::RegionLowering(const ir::Graph& graph, const Placement& placemen
       code_(context.out, context.options, context.tuner.modules()),
       refused_(context.refused),
       problems_(placement, context.options, context.optimum),
-      tensors_(graph, placement, context.out, outer) {}
+      tensors_(graph, placement, context.out, threads_of(context.options.tuner.most_threads), outer) {}
 
 Result<> RegionLowering::lower(const std::vector<Region>& regions) {
   tensors_.bind();
@@ -261,6 +262,7 @@ Result<> RegionLowering::choose(const Tuner::Progress& progress) {
 Result<> RegionLowering::write() {
   LATHE_TRY(inline_steps());
   LATHE_TRY(write_steps());
+  tensors_.find_digests();
   return finish_plan(out_, context_.options, code_);
 }
 
@@ -306,6 +308,8 @@ Result<> RegionLowering::write(Pending& pending) {
       return add_step(std::move(step), "eval", choice, &problem), Result<>();
     }
     LATHE_ASSIGN(pending.emission, pending.matches->emit(*choice.tactic, choice.config));
+    for (const Packed& packed : pending.emission->packed)
+      packed.content(threads_of(context_.options.tuner.most_threads));
     LATHE_TRY(describe_kernel(problem, choice, *pending.emission, step));
     if (!pending.region) return add_step(std::move(step), pending.kind, {}, &problem), Result<>();
     set_operands(pending);

@@ -13,6 +13,10 @@
 
 namespace lathe {
 
+int threads_of(size_t most_threads) {
+  return static_cast<int>(std::min<size_t>(most_threads, static_cast<size_t>(allowed_cpus())));
+}
+
 Result<> on_all_cores(size_t count, const std::function<void(size_t)>& work, double seconds,
                       const std::function<Result<>(double)>& progress, size_t most_threads) {
   using Clock = std::chrono::steady_clock;
@@ -31,7 +35,7 @@ Result<> on_all_cores(size_t count, const std::function<void(size_t)>& work, dou
     }
   };
   std::vector<std::jthread> threads;
-  const size_t most = std::min<size_t>(most_threads, static_cast<size_t>(allowed_cpus()));
+  const auto most = static_cast<size_t>(threads_of(most_threads));
   for (size_t i = 1; i < std::min(most, count); ++i) threads.emplace_back([&] { share([](size_t) {}); });
   Result<> told;
   share([&](size_t i) {

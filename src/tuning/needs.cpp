@@ -25,7 +25,7 @@ Result<TensorArg> arg_of(DType dtype, const Shape& dims, const Shape& strides, s
 Result<TensorArg> arg_of(const Problem& problem, const Emission& emission, const StepInput& input,
                          std::span<const int64_t> symbols) {
   if (input.kind == StepInput::packed) {
-    const Tensor& packed = emission.packed[input.index].content;
+    const Packed& packed = emission.packed[input.index];
     const Shape dims = to_shape(packed.dims());
     return arg_of(packed.dtype(), dims, dense_strides(dims, Layout::linear), symbols);
   }
@@ -90,7 +90,7 @@ size_t operand_bytes(const Problem& problem) {
 Result<size_t> trial_bytes(const Problem& problem, const Emission& emission, Device* device) {
   LATHE_ASSIGN(const MemoryNeeds needs, needs_of(problem, emission, problem.symbols, device));
   size_t bytes = needs.workspace + needs.taken;
-  for (const Packed& packed : emission.packed) bytes += packed.content.bytes();
+  for (const Packed& packed : emission.packed) bytes += packed.bytes();
   return bytes;
 }
 

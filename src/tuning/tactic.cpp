@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tuning/tactic.h"
 
+#include <cstring>
+
+#include "ops/pack_bytes.h"
+
 namespace lathe {
 namespace {
 
@@ -26,9 +30,36 @@ Matched match_later(std::function<Result<Emission>()> emit, double predicted_us)
   return std::make_unique<OnlyMatch>(std::move(emit), predicted_us);
 }
 
+Result<Packed> Packed::later(WeightsOrder order) {
+  const Tensor& weights = order.weights.content;
+  LATHE_TRY(check_packing(order.packing, weights));
+  LATHE_ASSIGN(Tensor memory, Tensor::allocate(weights.dtype(), order.packing.dims));
+  Packed packed(std::move(memory), std::move(order));
+  packed.pending_ = std::make_shared<std::once_flag>();
+  return packed;
+}
+
+const Tensor& Packed::content(int threads) const {
+  if (!pending_) return content_;
+  std::call_once(*pending_, [&] {
+    const Tensor& weights = order->weights.content;
+    auto* const to = static_cast<std::byte*>(const_cast<void*>(content_.data()));  // which nobody has read yet
+    if (!is_dense(order->packing)) std::memset(to, 0, content_.bytes());
+    const PackingWork work{&order->packing, size_of(weights.dtype()), static_cast<const std::byte*>(weights.data()),
+                           to};
+    pack_all({&work, 1}, threads);
+  });
+  return content_;
+}
+
+void Packed::reshape(const Dims& dims) {
+  content_ = content_.reshaped(dims);
+  if (order) order->packing.dims = dims;
+}
+
 Known known_of(const Packed& packed) {
   const bool stays = !packed.order || !packed.order->weights.derivation;
-  return {packed.content,
+  return {packed.content(),
           stays ? nullptr : Derivation::of_packing(packed.order->packing, packed.order->weights.derivation)};
 }
 

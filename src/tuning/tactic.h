@@ -6,6 +6,7 @@
 #include <any>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string_view>
 
 #include "device/launch.h"
@@ -44,13 +45,26 @@ struct WeightsOrder {
   Known weights;
 };
 // Weights as a kernel reads them: stored in the plan.
-struct Packed {
+class Packed {
+ public:
   Packed() = default;
   Packed(Tensor packed, std::optional<WeightsOrder> as_elements = std::nullopt)
-      : content(std::move(packed)), order(std::move(as_elements)) {}
+      : order(std::move(as_elements)), content_(std::move(packed)) {}
+  // What the order makes of its weights when somebody asks for the elements: of most candidates nobody does. Fails
+  // where the order does not fit them.
+  static Result<Packed> later(WeightsOrder order);
 
-  Tensor content;
+  DType dtype() const { return content_.dtype(); }
+  const Dims& dims() const { return content_.dims(); }
+  size_t bytes() const { return content_.bytes(); }
+  const Tensor& content(int threads = 1) const;  // on so many threads, where the elements are not there yet
+  void reshape(const Dims& dims);                // the same elements under other dims
+
   std::optional<WeightsOrder> order;  // none = they are computed
+
+ private:
+  Tensor content_;                           // memory alone, unless the elements are there
+  std::shared_ptr<std::once_flag> pending_;  // of what copies share; null = the elements are there
 };
 
 // One launch and the source text of the device code that it runs; of a library's function none.
@@ -69,7 +83,7 @@ struct Emission {
   Expr workspace;                      // bytes that the launches share
 };
 
-// What is packed, and what it follows from where the weights can be replaced.
+// What is packed, its elements too, and what it follows from where the weights can be replaced.
 Known known_of(const Packed& packed);
 
 // The program that the step's record has; null = none.

@@ -9,6 +9,7 @@
 #include "base/divide.h"
 #include "device/taken_constants.h"
 #include "ops/rules.h"
+#include "tuning/device_content.h"
 #include "tuning/needs.h"
 #include "tuning/packed_weights.h"
 #include "tuning/padded_content.h"
@@ -68,17 +69,6 @@ void set_arg_dims(TensorArg& arg, const Dims& dims, const Dims& strides) {
 
 bool is_small_integer(DType dtype) { return is_integer(dtype) && size_of(dtype) <= 2; }
 
-// The same short piece again and again, for large tensors take long to fill on the host.
-Result<> fill_device(const DeviceMemory& memory, DType dtype, uint32_t seed, Device& device, Queue& queue) {
-  constexpr size_t kPiece = size_t{4} << 20;
-  LATHE_ASSIGN(Tensor piece,
-               Tensor::allocate(dtype, {static_cast<int64_t>(std::min(memory.size(), kPiece) / size_of(dtype))}));
-  fill_randomly(piece, seed);
-  for (size_t at = 0; at < memory.size(); at += piece.bytes())
-    LATHE_TRY(device.upload(memory.data() + at, piece.data(), std::min(piece.bytes(), memory.size() - at), queue));
-  return {};
-}
-
 Result<std::byte*> place(const Tensor& content, DeviceMemory& memory, Device& device, Queue& queue) {
   if (device.is_host()) return static_cast<std::byte*>(const_cast<void*>(content.data()));
   LATHE_ASSIGN(memory, device.allocate(content.bytes()));
@@ -106,7 +96,9 @@ Result<TrialData::Slot> TrialData::make_slot(const Operand& operand, uint32_t se
   set_arg_dims(slot.arg, whole.opt_dims, whole.opt_strides);
   const Span span = span_of(whole.opt_dims, whole.opt_strides);
   slot.first = span.first;
-  if (operand.weights && span.count <= operand.weights->volume()) {
+  const auto bytes = static_cast<size_t>(span.count) * size_of(operand.dtype);
+  const bool is_known = operand.weights && span.count <= operand.weights->volume();
+  if (is_known && !(use == Use::time && takes_any_floats(operand.dtype, bytes, device))) {
     slot.memory = *operand.weights;
   } else if (ids) {
     LATHE_ASSIGN(slot.memory, Tensor::allocate(operand.dtype, {span.count}));
@@ -116,7 +108,7 @@ Result<TrialData::Slot> TrialData::make_slot(const Operand& operand, uint32_t se
     // Larger integers are indices and sizes, which no random number can stand for.
     return fail(ErrorCode::dtype_unsupported, "trials are made for operands of floats and small integers only");
   } else if (use == Use::time && !device.is_host()) {
-    LATHE_ASSIGN(slot.on_device, device.allocate(static_cast<size_t>(span.count) * size_of(operand.dtype)));
+    LATHE_ASSIGN(slot.on_device, device.allocate(bytes));
     slot.arg.data = slot.on_device.data() + slot.bytes_before();
     LATHE_TRY(fill_device(slot.on_device, operand.dtype, seed, device, queue));
     return slot;
@@ -132,6 +124,7 @@ Result<TrialData::Slot> TrialData::make_slot(const Operand& operand, uint32_t se
 Result<std::unique_ptr<TrialData>> TrialData::make(const Problem& problem, Use use, Device& device, Queue& queue) {
   auto data = std::make_unique<TrialData>();
   data->problem_ = problem;
+  data->use_ = use;
   if (problem.outputs.size() != results_of_program(problem) + (normalizes_beside(problem) ? 1 : 0))
     return fail(ErrorCode::dtype_unsupported, "trials are made for regions whose results are their program's");
   uint32_t seed = 1;
@@ -313,8 +306,25 @@ bool is_constant(const Problem& problem, const StepInput& input) {
 size_t turns_of(const Emission& emission, size_t spread) {
   constexpr size_t kLeastBytes = 1 << 20, kMostTurns = 20;
   size_t bytes = 0;
-  for (const auto& packed : emission.packed) bytes += packed.content.bytes();
+  for (const auto& packed : emission.packed) bytes += packed.bytes();
   return bytes < kLeastBytes ? 1 : std::clamp<size_t>(ceil_div(spread, bytes), 1, kMostTurns);
+}
+
+// The packed weights where the device reads them.
+Result<std::byte*> place(const Packed& packed, TrialData::Use use, DeviceMemory& memory, Device& device, Queue& queue) {
+  constexpr uint32_t kSeed = 1;
+  if (use == TrialData::Use::check || !packed.order || !takes_any_floats(packed.dtype(), packed.bytes(), device))
+    return place(packed.content(), memory, device, queue);
+  LATHE_ASSIGN(memory, device.allocate(packed.bytes()));
+  LATHE_TRY(fill_device(memory, packed.dtype(), kSeed, device, queue));
+  return memory.data();
+}
+
+// What the device has somewhere else.
+Result<std::byte*> place_again(const void* placed, size_t bytes, DeviceMemory& memory, Device& device, Queue& queue) {
+  LATHE_ASSIGN(memory, device.allocate(bytes));
+  LATHE_TRY(device.copy({.to = memory.data(), .from = static_cast<const std::byte*>(placed), .width = bytes}, queue));
+  return memory.data();
 }
 
 }  // namespace
@@ -337,11 +347,17 @@ Result<std::unique_ptr<Trial>> Trial::make(Device& device, Modules& modules, Emi
         inputs.push_back(data.arg(input));
         continue;
       }
-      const Tensor& packed = emission.packed[input.index].content;
+      const Packed& packed = emission.packed[input.index];
       TensorArg& arg = inputs.emplace_back();
       arg.dtype = packed.dtype();
       set_arg_dims(arg, packed.dims(), row_major_strides(packed.dims()));
-      LATHE_ASSIGN(arg.data, place(packed, trial->packed_.emplace_back(), device, queue));
+      DeviceMemory& memory = trial->packed_.emplace_back();
+      if (&inputs == trial->inputs_.data()) {
+        LATHE_ASSIGN(arg.data, place(packed, data.use(), memory, device, queue));
+      } else {
+        const void* const placed = trial->inputs_[0][inputs.size() - 1].data;
+        LATHE_ASSIGN(arg.data, place_again(placed, packed.bytes(), memory, device, queue));
+      }
     }
   const std::vector<TensorArg>& inputs = trial->inputs_[0];
   if (auto* taker = dynamic_cast<TakesConstants*>(trial->kernel_.get())) {

@@ -23,6 +23,7 @@ class TrialData {
   Result<std::vector<Expected>> expected(double tolerance) const;
   TensorArg arg(const StepInput& input) const;
   std::vector<TensorArg> outputs() const;
+  Use use() const { return use_; }
   // An output's memory, dense row-major, in f32.
   Result<Tensor> gather_output(size_t i, Device& device, Queue& queue) const;
   Result<> poison_outputs(Device& device, Queue& queue) const;  // so that what is not written shows
@@ -43,6 +44,7 @@ class TrialData {
   Result<Tensor> content_of(const Operand& operand) const;
 
   Problem problem_;
+  Use use_ = Use::check;
   std::unordered_map<const Operand*, Slot> slots_;  // of all tensors of the problem
 };
 

@@ -5,7 +5,7 @@
 #include <chrono>
 #include <cmath>
 #include <span>
-#include <unordered_set>
+#include <unordered_map>
 
 #include "tuning/all_cores.h"
 #include "tuning/cut_down.h"
@@ -87,10 +87,10 @@ Tuner::~Tuner() = default;
 Result<std::vector<Choice>> Tuner::choose(std::span<Matches* const> problems, const Progress& progress) {
   std::vector<Job> jobs;
   std::vector<std::string> texts;
-  std::unordered_set<std::string> seen;
+  std::unordered_map<std::string, double> steps;  // that have a problem
   for (Matches* matches : problems) {
     const std::string& text = texts.emplace_back(to_text(matches->problem()));
-    if (known_.contains(text) || !seen.insert(text).second) continue;
+    if (++steps[text] > 1 || known_.contains(text)) continue;
     Job job;
     job.matches = matches;
     job.text = text;
@@ -98,8 +98,10 @@ Result<std::vector<Choice>> Tuner::choose(std::span<Matches* const> problems, co
     look_up(job);
     jobs.push_back(std::move(job));
   }
-  std::stable_sort(jobs.begin(), jobs.end(), [](const Job& a, const Job& b) {
-    const auto predicted = [](const Job& j) { return j.candidates.empty() ? 0 : j.candidates[0].config.predicted_us; };
+  std::stable_sort(jobs.begin(), jobs.end(), [&](const Job& a, const Job& b) {
+    const auto predicted = [&](const Job& job) {
+      return job.candidates.empty() ? 0 : job.candidates[0].config.predicted_us * steps.at(job.text);
+    };
     return predicted(a) > predicted(b);
   });
   LATHE_TRY(decide(jobs, progress));

@@ -69,7 +69,8 @@ class Tuner {
   explicit Tuner(const TunerOptions& options);
   ~Tuner();
   // A choice for each problem. They are decided together, so that their device code is compiled on all cores; where
-  // time runs out before the end, it went to what takes longest. A problem that was decided before keeps its choice.
+  // time runs out before the end, it went to what takes longest, in all its steps. A problem that was decided before
+  // keeps its choice.
   Result<std::vector<Choice>> choose(std::span<Matches* const> problems, const Progress& progress);
   // Why the memory of a step for the problem is above a limit; nullopt = it is not.
   std::optional<std::string> excess_of(const Problem& problem, const Emission& emission,

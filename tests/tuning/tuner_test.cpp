@@ -301,6 +301,25 @@ TEST_F(TunerTest, RefusalsAreReported) {
   EXPECT_EQ(choice.refusals, std::vector<std::string>{"negate: more than 1000 rows"});
 }
 
+TEST_F(TunerTest, WhatMostStepsDoIsMeasuredFirst) {
+  struct TimedProblems final : Log {
+    void write(Severity, std::string_view line) override {
+      if (line.starts_with("timing ")) lines.emplace_back(line.substr(7));
+    }
+    std::vector<std::string> lines;
+  } log;
+  device_ = std::make_shared<ScriptedDevice>(Times{{"right", 1}});
+  const Negate tactic({"right"});
+  TunerOptions options = this->options(false);
+  options.log = &log;
+  Tuner tuner(options);
+  const TacticList tactics = {&tactic};
+  Matches once(negation(5), tactics), twice(negation(6), tactics), again(negation(6), tactics);
+  Matches* problems[] = {&once, &twice, &again};
+  ASSERT_TRUE(tuner.choose(problems, [](std::string_view, double) { return Result<>(); }));
+  EXPECT_EQ(log.lines, (std::vector{to_text(twice.problem()), to_text(once.problem())}));
+}
+
 TEST_F(TunerTest, ProblemsAreDecidedTogether) {
   device_ = std::make_shared<ScriptedDevice>(Times{{"slow", 9}, {"fast", 2}, {"wrong", 1}});
   const Negate tactic({"slow", "wrong", "fast"}, true);

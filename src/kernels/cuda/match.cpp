@@ -18,7 +18,7 @@ void add_prologue_inputs(const Problem& problem, size_t input, Emission& emissio
     emission.inputs.push_back({.kind = StepInput::input_operand, .index = input, .of_program = k});
 }
 
-Operand packed_operand(const Tensor& packed) {
+Operand packed_operand(const Packed& packed) {
   Operand operand;
   operand.dtype = packed.dtype();
   operand.dims = to_shape(packed.dims());

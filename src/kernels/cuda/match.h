@@ -17,6 +17,6 @@ void add_prologue_inputs(const Problem& problem, size_t input, Emission& emissio
 // The step of a kernel whose code has the program, and which reads input 0 and, in place of input 1, packed weights.
 // The program's operands come next.
 Emission with_weights(Packed packed);
-Operand packed_operand(const Tensor& packed);  // what a source declares for them
+Operand packed_operand(const Packed& packed);  // what a source declares for them
 
 }  // namespace lathe::cuda

@@ -52,7 +52,7 @@ void compare(const Attributes& attributes, std::vector<Tensor> inputs, std::mt19
   std::vector<TestTensor> strided;
   std::vector<TensorArg> args;
   strided.reserve(2);
-  for (const Packed& packed : emission->packed) inputs.push_back(packed.content);
+  for (const Packed& packed : emission->packed) inputs.push_back(packed.content());
   for (const Tensor& tensor : inputs) args.push_back(strided.emplace_back(TestTensor::copy_of(tensor, random)).arg);
   TestTensor output = TestTensor::copy_of(*Tensor::allocate((*expected)[0].dtype(), (*expected)[0].dims()), random);
   run_kernel(*make_kernel("contraction", emission->params), args, {output.arg}, pick_between(random, 0, 1) ? 1 : 3);

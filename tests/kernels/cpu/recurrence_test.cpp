@@ -133,7 +133,7 @@ class Recurrence {
 
   TensorArg argument(const StepInput& input, const Emission& emission, std::vector<TestTensor>& memory) const {
     const bool is_packed = input.kind == StepInput::packed;
-    const Tensor& content = is_packed ? emission.packed[input.index].content : inputs_[input.index];
+    const Tensor& content = is_packed ? emission.packed[input.index].content() : inputs_[input.index];
     TensorArg arg;
     if (!content.defined()) return arg;
     if (content.dtype() != DType::f32 || is_packed) {

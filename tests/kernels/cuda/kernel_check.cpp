@@ -190,7 +190,7 @@ Result<Placed> place_input(const Backend& backend, const Problem& problem, const
                            const std::vector<Tensor>& operands, const std::vector<Tensor>& prologue_operands,
                            Queue& queue) {
   if (input.kind == StepInput::packed) {
-    const Tensor& packed = emission.packed[input.index].content;
+    const Tensor& packed = emission.packed[input.index].content();
     return place(backend, cuda::operand(packed.dtype(), packed.dims()), &packed, queue);
   }
   Operand operand = operand_of(problem, input);

@@ -19,7 +19,7 @@ Result<Emission> emit(const Problem& problem, const ImplicitGemm& form, const Co
   const DType dtype = problem.inputs[0].dtype;
   LATHE_ASSIGN(const Tensor weights, conv::in_order(*problem.inputs[1].weights, form.shuffle.order));
   LATHE_ASSIGN(Packed packed, conv::pack_weights(Known{weights, problem.inputs[1].derivation}, form.padded));
-  const Operand b = packed_operand(packed.content);
+  const Operand b = packed_operand(packed);
   Emission emission = with_weights(std::move(packed));
   LATHE_TRY(conv::add_operands(form.shuffle, emission));
   Source source("conv/conv.cuh");

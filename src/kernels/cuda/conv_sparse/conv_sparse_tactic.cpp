@@ -22,7 +22,7 @@ Result<Emission> emit(const Problem& problem, const ImplicitGemm& form, const Co
   const DType dtype = problem.inputs[0].dtype;
   LATHE_ASSIGN(const Tensor ordered, conv::in_order(*problem.inputs[1].constant, form.shuffle.order));
   LATHE_ASSIGN(const Packed rows, conv::pack_weights(Known{ordered, nullptr}, form.padded));
-  LATHE_ASSIGN(const gemm::SparseWeights weights, gemm::compress(rows.content, form.attributes.groups));
+  LATHE_ASSIGN(const gemm::SparseWeights weights, gemm::compress(rows.content(), form.attributes.groups));
   Emission emission;
   emission.with_program = false;
   emission.inputs = {{StepInput::input, 0}};

@@ -66,7 +66,7 @@ Result<Emission> emit(const Problem& problem, const ConvShape& a, const Config& 
   LATHE_ASSIGN(Packed packed, pack_filter(problem.inputs[1]));
   Source source("depthwise/depthwise.cuh");
   source.input(0, x, "X");
-  source.input(1, packed_operand(packed.content), "F");
+  source.input(1, packed_operand(packed), "F");
   Emission emission = with_weights(std::move(packed));
   add_operand_inputs(problem, emission);
   source.output(0, y, "Y");

@@ -158,7 +158,7 @@ Result<Emission> emit(const Problem& problem, const ExpertGemm& form, const Conf
   Operand b = problem.inputs[1];
   if (form.packs) {
     LATHE_ASSIGN(Packed packed, pack_weights(problem));
-    b = packed_operand(packed.content);
+    b = packed_operand(packed);
     emission.packed.push_back(std::move(packed));
   }
   form.rows.add_sorting(blocks.parts(), kIds, 1, emission);

@@ -17,6 +17,7 @@ std::vector<Config> configs(const Problem& problem, const Product& p) {
   gemm::Extent extent = gemm::extent_of(problem, p);
   const gemm::Ending ending = gemm::ending_of(p, problem.inputs[0].dtype);
   extent.copied = kMaps && gemm::can_copy(problem, p, ending);
+  extent.weights_first = p.weights;
   extent.normalized = p.normalization.has_value();
   extent.kept = extent.normalized && !p.normalization->beside;
   extent.by_rows = !extent.kept && gemm::stores_by_rows(ending);
@@ -34,7 +35,7 @@ Result<Emission> emit(const Problem& problem, const Product& p, const Config& co
   Operand b = problem.inputs[1];
   if (p.weights) {
     LATHE_ASSIGN(Packed packed, gemm::pack_weights(problem));
-    b = packed_operand(packed.content);
+    b = packed_operand(packed);
     emission.packed.push_back(std::move(packed));
   }
   if (tile.unit == TileShape::pipeline) {

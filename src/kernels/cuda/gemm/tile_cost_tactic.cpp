@@ -112,23 +112,32 @@ double clocks(const TileShape& tile, const Extent& e) {
 // what is of panels that are summed up apart, on a H200.
 double pipeline_clocks(const TileShape& tile, const Extent& e) {
   constexpr double kApartShare = 0.72, kBehindShare = 0.5;  // of products, of a tile's end behind the next one's begin
-  constexpr double kSumClocks = 25, kOperandClocks = 50, kClusterClocks = 1500, kFilledShare = 0.64;
-  constexpr double kNeighbourFunctionClocks = 25;  // on a H200
+  constexpr double kSumClocks = 25, kOperandClocks = 30, kClusterClocks = 1500;
+  // Fitted on a H200 (tests/kernels/cuda/tile_cost_test.cpp). Groups that take turns finish while the other multiplies.
+  constexpr double kProductShare = 0.88, kFilledShare = 0.76, kSharedShare = 0.94, kNeighbourFunctionClocks = 25;
+  constexpr double kTurnSumClocks = 45, kTurnFunctionClocks = 35;
   const auto k_bytes = static_cast<double>(tile.k * static_cast<int64_t>(size_of(e.dtype)));
-  const double products = warpgroup_products(e.dtype, e.target) * (is_factor_float8(e.dtype) ? kApartShare : 1);
+  const double products =
+      warpgroup_products(e.dtype, e.target) * (is_factor_float8(e.dtype) ? kApartShare : kProductShare);
   const double row = k_bytes / (kFilledShare * e.target.cache_clock_bytes);  // of an operand, to bring it
   const double rows_a = static_cast<double>(tile.m) * row,
                rows_b = static_cast<double>(tile.n) / static_cast<double>(tile.peers) * row;
   const double product = static_cast<double>(tile.m * tile.n * tile.k) / products;
-  const double panel = std::max(product, rows_a + rows_b);
+  // Each group of four warps reads its 64 rows and all columns, which have been written before.
+  const double rows_shared = static_cast<double>(tile.m / 64 * (64 + tile.n) + tile.m + tile.n);
+  const double shared = rows_shared * k_bytes / (kSharedShare * e.target.shared_clock_bytes);
+  const double busy = std::max(product, shared), panel = std::max(busy, rows_a + rows_b);
   const auto panels = static_cast<double>(ceil_div(ceil_div(e.k, tile.k), tile.splits));
-  // Of one matrix B, weights mostly, a block's first panels come while the launch before still runs.
-  const double ahead = e.neighbours || e.kept ? std::min(panels, static_cast<double>(tile.stages)) : 0;
-  const double saved = panels * panel - std::max(panels * product, panels * panel - ahead * rows_b);
+  // As many of a block's first panels of weights as the ring holds are there when the launch before has ended.
+  const double ahead = e.weights_first ? std::min(panels, static_cast<double>(tile.stages)) : 0;
+  const double saved = panels * panel - std::max(panels * busy, panels * panel - ahead * rows_b);
   const double sums = static_cast<double>(tile.warp_m * tile.warp_n) / 32;
+  const double function = !tile.neighbours ? kFunctionClocks
+                          : tile.turns     ? kTurnFunctionClocks
+                                           : kNeighbourFunctionClocks;
   const double finish =
-      sums * (kSumClocks + kOperandClocks * static_cast<double>(e.operands) +
-              (tile.neighbours ? kNeighbourFunctionClocks : kFunctionClocks) * static_cast<double>(e.functions));
+      sums * ((tile.turns ? kTurnSumClocks : kSumClocks) + kOperandClocks * static_cast<double>(e.operands) +
+              function * static_cast<double>(e.functions));
   const auto clusters = static_cast<int64_t>(e.target.cores) / tile.peers;
   const int64_t works = ceil_div(gemm::works(tile, e), std::max<int64_t>(clusters, 1));
   const auto each = static_cast<double>(works);

@@ -37,12 +37,13 @@ struct Extent {
   DType output = DType::f32;
   bool tensor_core = true;  // allowed for the dtype
   Major major_a = Major::k, major_b = Major::k;
-  bool gathered = false;    // A is read element by element
-  int copy_width = 0;       // of A's loader where a thread stays in its column; 0 = any
-  bool copied = false;      // the copy engine may bring both operands (gemm/pipeline.cuh)
-  bool sparse = false;      // tiles are of sparse weights (gemm_sparse/gemm_sparse.cuh)
-  bool by_rows = false;     // results are written along rows by a pipeline (gemm/row_sink.cuh)
-  bool neighbours = false;  // a pipeline may bring B's columns in an order in which threads have 8 neighbours of 32
+  bool gathered = false;       // A is read element by element
+  int copy_width = 0;          // of A's loader where a thread stays in its column; 0 = any
+  bool copied = false;         // the copy engine may bring both operands (gemm/pipeline.cuh)
+  bool sparse = false;         // tiles are of sparse weights (gemm_sparse/gemm_sparse.cuh)
+  bool weights_first = false;  // B is constant: a pipeline brings its first panels while the launch before still runs
+  bool by_rows = false;        // results are written along rows by a pipeline (gemm/row_sink.cuh)
+  bool neighbours = false;     // a pipeline may bring B's columns in an order in which threads have 8 neighbours of 32
   // Of sums that are scaled by blocks of K: their length, and whether each column has a scale of its own.
   int64_t scaled_block = 0;
   bool scaled_columns = false;

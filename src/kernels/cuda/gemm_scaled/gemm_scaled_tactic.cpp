@@ -91,7 +91,7 @@ struct ReadScales {
 Operand add_packed(Packed packed, Emission& emission) {
   emission.inputs.push_back({StepInput::packed, emission.packed.size()});
   emission.packed.push_back(std::move(packed));
-  return packed_operand(emission.packed.back().content);
+  return packed_operand(emission.packed.back());
 }
 
 // Nothing where the input is omitted.

@@ -27,8 +27,8 @@ Result<Emission> emit(const Problem& problem, const Product& p, const Config& co
   const auto& tile = config.as<TileShape>();
   const DType dtype = problem.inputs[0].dtype;
   LATHE_ASSIGN(const Packed rows, gemm::pack_weights(problem));
-  const Dims& dims = rows.content.dims();  // matrices, columns, K
-  LATHE_ASSIGN(const gemm::SparseWeights weights, gemm::compress(rows.content, dims[0]));
+  const Dims& dims = rows.dims();  // matrices, columns, K
+  LATHE_ASSIGN(const gemm::SparseWeights weights, gemm::compress(rows.content(), dims[0]));
   Emission emission;
   emission.with_program = false;
   emission.inputs = {{StepInput::input, 0}};

@@ -184,7 +184,7 @@ std::vector<Config> PackedStream::one_row_configs(const Target& target, int64_t 
 
 void PackedStream::declare(Source& source, const Emission& emission) const {
   constexpr std::string_view kNames[] = {"B", "S", "Z"};
-  for (size_t i = 0; i < inputs(); ++i) source.input(1 + i, packed_operand(emission.packed[i].content), kNames[i]);
+  for (size_t i = 0; i < inputs(); ++i) source.input(1 + i, packed_operand(emission.packed[i]), kNames[i]);
 }
 
 std::string PackedStream::argument(std::string_view matrix) const {

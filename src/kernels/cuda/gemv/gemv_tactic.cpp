@@ -101,14 +101,14 @@ std::optional<std::string> describe(const Problem& problem, Gemv& gemv) {
 Result<Packed> pack_rows(const Problem& problem, const Gemv& gemv) {
   if (!problem.is(OpKind::convolution)) return gemm::pack_weights(problem);
   LATHE_ASSIGN(Packed rows, conv::pack_weights(Known{*problem.inputs[1].constant, nullptr}, gemv.k));
-  const int64_t pitch = rows.content.dims()[1];
+  const int64_t pitch = rows.dims()[1];
   return reshaped(std::move(rows), {1, gemv.n, pitch});
 }
 
 // B as StreamTile reads it: what each lane multiplies in each step lies together.
 Result<Packed> pack_stream(const Problem& problem, const Gemv& gemv) {
   LATHE_ASSIGN(const Packed as_rows, pack_rows(problem, gemv));
-  const Tensor& rows = as_rows.content;
+  const Tensor& rows = as_rows.content();
   const int64_t pitch = rows.dims()[2];
   const int64_t columns = ceil_div(gemv.n, kStreamColumns), panels = ceil_div(gemv.k, kStreamPanel);
   LATHE_ASSIGN(Tensor packed, Tensor::allocate(rows.dtype(), {columns, panels, 4, 32, 8}));
@@ -231,7 +231,7 @@ gemm::Ending ending_of(const Problem& problem, const Gemv& gemv) {
 // In a grid that is multiplied by `is_wanted`.
 SourceLaunch launch_of(const Problem& problem, const Gemv& gemv, const Blocks& blocks, const RowsOf& of,
                        const Expr& is_wanted, Emission& emission) {
-  const Tensor& packed = emission.packed[0].content;
+  const Packed& packed = emission.packed[0];
   Source source("gemv/gemv.cuh");
   if (!of.workspace) source.input(0, problem.inputs[0], "A");
   source.input(1, packed_operand(packed), "B");
