@@ -5,6 +5,7 @@
 #include <chrono>
 
 #include "lowering/constraints.h"
+#include "lowering/deflate_code.h"
 #include "lowering/duplicate.h"
 #include "lowering/estimated_sizes.h"
 #include "lowering/profiles.h"
@@ -217,6 +218,7 @@ Result<std::unique_ptr<BuiltPlan>> build_plan(SettledGraph settled, const BuildO
     write_refit(*built, std::move(weights), options.refit);
     LATHE_TRY(add_packing(*built, options, tuner.modules()));
   }
+  LATHE_TRY(deflate_code(*built, options.tuner.most_threads));
   built->plan.target = options.target;
   built->plan.tuned_on = options.tuner.timing_key;
   built->plan.threads = static_cast<uint32_t>(options.tuner.target.least_cores);

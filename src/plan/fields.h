@@ -322,6 +322,7 @@ void fields(Io& io, T& plan) {
   io.tables(F::VT_REFIT_STEPS, plan.refit.steps);
   io.tables(F::VT_HEADERS, plan.headers);
   io.number(F::VT_REFIT_CODE, plan.refit.code);
+  io.number(F::VT_DEFLATED_CODE, plan.is_code_deflated);
 }
 
 }  // namespace lathe::plan

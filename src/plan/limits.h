@@ -20,6 +20,7 @@ inline constexpr size_t kMaxImages = 64;     // of a code module
 inline constexpr size_t kMaxMetadata = size_t{1} << 30;
 inline constexpr size_t kMaxDecoded = size_t{256} << 20;  // in memory, and 16 bytes per node of each used expression
 inline constexpr size_t kConstantAlignment = 64;
+inline constexpr size_t kMaxDeflatedCode = size_t{256} << 20;  // of all images, as they were before
 inline constexpr size_t kCodeAlignment = 64;
 inline constexpr size_t kWeightsAlignment = 4096;
 inline constexpr size_t kHostCodeAlignment = 64;

@@ -270,6 +270,7 @@ struct Plan {
   std::string weights_file;         // where detached weights are, for messages; "" = the writer did not say
   std::vector<CodeModule> codes;    // of device code; their bytes are not owned
   std::vector<SourceFile> headers;  // that sources among them include, as deflate_bytes() makes them
+  bool is_code_deflated = false;    // likewise all images but for source
 
   bool streams_weights() const;        // as kWeightStreamingKey says
   uint32_t auxiliary_streams() const;  // that the steps are spread over, besides the one that a run is given

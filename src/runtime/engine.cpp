@@ -17,15 +17,6 @@
 namespace lathe {
 namespace {
 
-// What code that is compiled from an image depends on, besides the library, the device and its driver.
-Digest key_of(const CodeImage& image, std::string_view target) {
-  const std::string words = fmt::format("{} {} for {}\n", name_of(image.form), image.target, target);
-  ContentHash hash;
-  hash.add(std::as_bytes(std::span(words)));
-  hash.add(image.bytes);
-  return hash.digest();
-}
-
 constexpr uint32_t kMostThreads = 4096;  // that a plan is believed to be tuned for
 
 }  // namespace
@@ -58,6 +49,7 @@ Result<std::shared_ptr<const Engine>> Engine::load(std::span<const std::byte> by
   for (const plan::TensorDesc& tensor : plan.tensors)
     engine->capturable_ &= !depends_on_data(tensor.dims, plan.symbols);
   LATHE_TRY(engine->make_steps(options));
+  if (engine->has_kernels_) engine->compiled_.clear();
   engine->specializer_ = Specializer::create(
       plan, *engine->device_, [own = engine.get()](size_t step) { return own->code_[step].kernel.get(); });
   return engine;
@@ -155,27 +147,6 @@ Result<> Engine::check_values() const {
       return fail(ErrorCode::plan_version, "value '{}' is a sequence or an optional, which Lathe {} does not hold",
                   tensor.name, library_version().to_string());
   return {};
-}
-
-// Where something is compiled, kernels are made later, when the plan's bytes may be gone: all code is copied then.
-Result<> Engine::choose_codes() {
-  const std::string target = device_->target();
-  std::vector<const CodeImage*> images;
-  for (const CodeModule& module : plan().codes) {
-    LATHE_ASSIGN(const CodeImage* image, choose_image(module, target));
-    images.push_back(image);
-    module_bytes_.push_back(image->bytes);
-  }
-  const auto is_binary = [](const CodeImage* image) { return image->form == CodeForm::binary; };
-  for (size_t i = 0; i < images.size() && !std::ranges::all_of(images, is_binary); ++i) {
-    const std::shared_ptr<std::byte[]> bytes = std::make_shared<std::byte[]>(images[i]->bytes.size());
-    std::ranges::copy(images[i]->bytes, bytes.get());
-    const CodeImage own{images[i]->form, images[i]->target, {bytes.get(), images[i]->bytes.size()}};
-    module_bytes_[i] = own.bytes;
-    compiled_.push_back({i, own, bytes, key_of(own, target), {}});
-  }
-  has_kernels_ = compiled_.empty();
-  return has_kernels_ && refittable_ ? refittable_->take_code(module_bytes_) : Result<>();
 }
 
 Result<> Engine::make_evaluation(const plan::Step& step, StepCode& code) const {
@@ -324,39 +295,6 @@ Result<std::unique_ptr<Kernel>> Engine::make_kernel(size_t i) const {
   Result<std::unique_ptr<Kernel>> kernel = device_->make_kernel(record);
   if (!kernel) return fail(with_context(std::move(kernel).error(), fmt::format("step '{}'", step.name)));
   return kernel;
-}
-
-Result<> Engine::compile_images(KernelCache* cache) const {
-  for (CompiledImage& one : compiled_) {
-    if (one.image.form == CodeForm::binary) continue;
-    const auto compile = [&] { return device_->compile(one.image); };
-    if (cache) {
-      LATHE_ASSIGN(one.code, cache->get(one.key, compile));
-    } else {
-      LATHE_ASSIGN(std::vector<std::byte> code, compile());
-      const auto owner = std::make_shared<const std::vector<std::byte>>(std::move(code));
-      one.code = {*owner, owner};
-    }
-    module_bytes_[one.module] = one.code.bytes;
-  }
-  return {};
-}
-
-Result<> Engine::make_kernels(KernelCache* cache) const {
-  const std::lock_guard lock(compile_mutex_);
-  if (has_kernels_) {
-    for (const CompiledImage& one : compiled_)
-      if (cache && one.image.form != CodeForm::binary) cache->put(one.key, one.code);
-    return {};
-  }
-  LATHE_TRY(compile_images(cache));
-  for (size_t i = 0; i < code_.size(); ++i) {
-    if (!plan().steps[i].is<plan::DeviceLaunches>()) continue;
-    LATHE_ASSIGN(code_[i].kernel, make_kernel(i));
-  }
-  if (refittable_) LATHE_TRY(refittable_->take_code(module_bytes_));
-  has_kernels_ = true;
-  return {};
 }
 
 // A block whose bodies run as often as sizes and constants say.

@@ -135,8 +135,8 @@ class Engine {
   plan::Amendments amendments_;  // of a plan that is written anew: who reads it, and code for the host
   struct CompiledImage {
     size_t module;
-    CodeImage image;  // of bytes of its own, for the plan's may be gone
-    std::shared_ptr<const std::byte[]> bytes;
+    CodeImage image;  // of bytes of its own, for the plan's are compressed or may be gone
+    std::shared_ptr<const std::vector<std::byte>> bytes;
     Digest key;
     DeviceCode code;  // none until make_kernels()
   };

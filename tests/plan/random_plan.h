@@ -306,6 +306,7 @@ class PlanGenerator {
         image.bytes = code;
       }
     }
+    owned_.plan.is_code_deflated = count % 2 == 1;
     for (const CodeModule& module : owned_.plan.codes)  // some text
       owned_.plan.headers.push_back({fmt::format("{}.cuh", owned_.plan.headers.size()), module.images[0].bytes});
   }

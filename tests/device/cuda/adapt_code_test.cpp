@@ -2,10 +2,12 @@
 // Which image of a module a GPU takes.
 #include <gtest/gtest.h>
 
+#include "base/deflate.h"
 #include "device/cuda/adapt_code.h"
 #include "device/cuda/launch_case.h"
 #include "device/family.h"
 #include "fake_cuda/fake_device.h"
+#include "plan/limits.h"
 #include "plan/writer.h"
 #include "runtime/context.h"
 
@@ -122,6 +124,37 @@ TEST_F(AdaptedPlanTest, NamesWhatIsThereWhereNothingFits) {
   const auto engine = load(make_plan({{{CodeForm::binary, "cuda-sm_80", code_}}}));
   EXPECT_FAILS(engine, plan_target);
   EXPECT_NE(engine.error().message.find("binary for cuda-sm_80"), std::string::npos) << engine.error().message;
+}
+
+TEST_F(AdaptedPlanTest, CompressedCodeIsLoaded) {
+  const std::vector<std::byte> deflated = *deflate_bytes(code_);
+  for (const std::vector<CodeImage>& images : std::vector<std::vector<CodeImage>>{
+           {{CodeForm::binary, "cuda-sm_90", deflated}, {CodeForm::source, "cuda", source_}},
+           {{CodeForm::binary, "cuda-sm_80", bytes_}, {CodeForm::assembly, "cuda-sm_80", deflated}}}) {
+    plan::Plan plan = make_plan({images});
+    plan.is_code_deflated = true;
+    const auto engine = load(plan);
+    ASSERT_OK(engine);
+    ASSERT_OK((*engine)->make_kernels(nullptr));
+    EXPECT_NE((*engine)->code()[0].kernel, nullptr);
+  }
+}
+
+TEST_F(AdaptedPlanTest, CompressedCodeIsRefusedWhereItIsDamagedOrTooMuch) {
+  const std::vector<std::byte> deflated = *deflate_bytes(code_);
+  const auto expect_refusal = [&](std::span<const std::byte> bytes, std::string_view reason) {
+    plan::Plan plan = make_plan({{{CodeForm::binary, "cuda-sm_90", bytes}}});
+    plan.is_code_deflated = true;
+    const auto engine = load(plan);
+    EXPECT_FAILS(engine, plan_malformed);
+    EXPECT_NE(engine.error().message.find(reason), std::string::npos) << engine.error().message;
+  };
+  expect_refusal(code_, "compressed content");
+  expect_refusal(std::span(deflated).first(deflated.size() / 2), "is damaged");
+  std::vector<std::byte> large = deflated;
+  for (size_t i = 0; i < kDeflatedSizeBytes; ++i)
+    large[i] = static_cast<std::byte>((plan::kMaxDeflatedCode + 1) >> (8 * i));
+  expect_refusal(large, "at most");
 }
 
 // By what stands in for NVRTC, which compiles for the host and gives what the stand-in driver loads.

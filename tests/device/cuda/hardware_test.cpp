@@ -106,6 +106,7 @@ TEST_F(HardwareTest, AmperePlusPlansHoldWhatAllCanDo) {
       *plan::read_plan({static_cast<const std::byte*>(bytes->data()), bytes->size()}, nullptr);
   EXPECT_EQ(loaded.plan.target, "cuda-sm_80+");
   ASSERT_FALSE(loaded.plan.codes.empty());
+  EXPECT_TRUE(loaded.plan.is_code_deflated);
   for (const CodeModule& module : loaded.plan.codes)
     for (const CodeImage& image : module.images) {
       EXPECT_EQ(image.form, CodeForm::assembly);
