@@ -187,7 +187,7 @@ Result<Emission> emit(const Problem& problem, const Stem& stem, const Config& co
   const auto& tile = config.as<Tile>();
   LATHE_ASSIGN(Packed packed, pack_weights(problem.inputs[1], stem));
   Source source("conv_stem/conv_stem.cuh");
-  source.input(1, packed_operand(packed.content), "B");
+  source.input(1, packed_operand(packed), "B");
   Emission emission = with_weights(std::move(packed));
   add_operand_inputs(problem, emission);
   const std::string input = declare_input(source, problem, emission);
