@@ -4,6 +4,7 @@
 // are, for an output that shares an input's memory (getAliasedInputTensor()) is given its address; the token goes from
 // the output to the input on the device, and the whole of a step is one CUDA graph.
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -43,6 +44,13 @@ constexpr const char* kUsage =
     "       [--plan=FILE]   keeps the engine there, and uses the one that is there\n"
     "       [--quiet]       shows no text, but how fast it comes\n";
 
+// NaN where it is none.
+double number_of(const std::string& text) {
+  char* end = nullptr;
+  const double number = std::strtod(text.c_str(), &end);
+  return text.empty() || *end != 0 ? std::nan("") : number;
+}
+
 bool parse(int argc, char** argv, Options& options) {
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
@@ -62,7 +70,7 @@ bool parse(int argc, char** argv, Options& options) {
     else if (name == "--target")
       options.target = value;
     else if (name == "--buildBudget")
-      options.budget = std::atof(value.c_str());
+      options.budget = number_of(value);
     else if (name == "--plan")
       options.plan = value;
     else if (word == "--fp16")
@@ -74,7 +82,8 @@ bool parse(int argc, char** argv, Options& options) {
     else
       return false;
   }
-  return options.model && !options.prompt.empty() && options.tokens > 0 && options.batch > 0 && options.temperature > 0;
+  return options.model && !options.prompt.empty() && options.tokens > 0 && options.batch > 0 &&
+         options.temperature > 0 && !std::isnan(options.budget);
 }
 
 // The input's dims with so many texts, of `length` tokens each.

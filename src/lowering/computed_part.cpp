@@ -59,7 +59,10 @@ class Way {
  private:
   bool goes_by(const Node& node, size_t input, int longest) {
     const Value* next = node.input(input);
-    if (!node.has_trait(kView) && !same_shape(next, node.output())) return false;
+    if (!node.has_trait(kView)) {
+      // A single number is in the code and not read, so that it would be there beside the part, too.
+      if (!same_shape(next, node.output()) || scalar_of(node.input(1 - input))) return false;
+    }
     if (!find(next, longest - 1)) return false;
     nodes_.emplace(&node, input);
     return true;

@@ -376,7 +376,7 @@ class Grouper {
   const Arithmetic arithmetic_;
   CostModel& costs_;
   bool narrow_;                             // whether small integers belong to the region that is being made
-  std::unordered_set<const Node*> slices_;  // of what joins_parts()
+  std::unordered_set<const Node*> slices_;  // that computed parts and the rests beside them are
   std::vector<Region> regions_;
   std::unordered_map<const Node*, size_t> owner_;
 };

@@ -339,14 +339,14 @@ bool is_zero_or(const ir::Value* x, double c) {
   if (!node) return false;
   if (node->has_trait(kView) || node->is(OpKind::expand) || node->is(OpKind::trilu))
     return is_zero_or(node->input(0), c);
-  if (!is(node, Op::mul)) return false;
+  if (!is(node, Op::mul) || !std::isfinite(c)) return false;  // infinity times 0 is no number
   for (const size_t side : {0, 1})
     if (const ir::Node* cast = made_by(node->input(side), OpKind::cast))
       if (cast->input(0)->dtype() == DType::boolean) return is_zero_or(node->input(1 - side), c);
   return false;
 }
 
-// Whether x + m is 0 says of an x that is 0 whether m is; another is c already.
+// Of an x of 0 and c. Where it is 0, x + m is 0 if m is; where it is c, both choices are c.
 Result<bool> choice_by_sum(Rewrite& r) {
   const std::optional<double> c = scalar_of(r.input(1));
   const ir::Node* equal = made_by(r.input(0), Op::equal);

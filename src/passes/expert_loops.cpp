@@ -190,7 +190,7 @@ class LoopedRows {
       return nullptr;
     Values operands = node.inputs();
     for (size_t i = 1; i < operands.size(); ++i)
-      if (operands[i] && !are_same(inputs_of(values, i))) return nullptr;
+      if (!are_same(inputs_of(values, i))) return nullptr;
     operands[0] = of(wholes);
     if (!operands[0]) return nullptr;
     operands[3] = r_.ints({2});

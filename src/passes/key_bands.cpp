@@ -16,7 +16,7 @@ using ir::Node;
 using ir::Value;
 using Op = ElementwiseOp;
 
-// The matrix that a view or a repetition along leading dimensions reads, and what a cast does; null where the value is
+// The matrix that a view, a repetition along leading dimensions, or a cast reads; null where the value is
 // something else.
 const Value* matrix_behind(const Value* value) {
   const Node* node = value->producer();
@@ -148,7 +148,8 @@ std::optional<AdditiveBand> additive_band_of(const Tensor& constant) {
   return band ? std::optional(AdditiveBand{*band, number}) : std::nullopt;
 }
 
-// The zeros of either band of those that have no first column; nullopt where it is not known which ends later.
+// Places that are in either band. Both have no first column, so that it is the band that ends later; nullopt where it
+// is not known which does.
 std::optional<Band> joined(const Band& a, const Band& b, const std::vector<Range>& ranges) {
   if (a.first || b.first || !a.last || !b.last) return std::nullopt;
   const Range difference = (*a.last - *b.last).range(ranges);
@@ -156,14 +157,15 @@ std::optional<Band> joined(const Band& a, const Band& b, const std::vector<Range
   return difference.max <= 0 ? std::optional(b) : std::nullopt;
 }
 
-// The numbers of a mask where a condition is true, too.
+// A mask times a condition: 0 where either is, and the mask's number elsewhere, if that is finite.
 std::optional<AdditiveBand> band_of_product(const Node& product, const std::vector<Range>& ranges) {
   for (const size_t side : {0, 1}) {
     const Node* cast = made_by(product.input(side), OpKind::cast);
     const Value* mask = product.input(1 - side);
     if (!cast || cast->input(0)->dtype() != DType::boolean || !same_shape(cast->output(), mask)) continue;
     const std::optional<AdditiveBand> numbers = additive_band_of(mask, ranges);
-    const std::optional<Band> zeros = numbers ? band_of(cast->input(0), true, ranges) : std::nullopt;
+    const std::optional<Band> zeros =
+        numbers && std::isfinite(numbers->number) ? band_of(cast->input(0), true, ranges) : std::nullopt;
     const std::optional<Band> all = zeros ? joined(numbers->band, *zeros, ranges) : std::nullopt;
     if (all) return AdditiveBand{*all, numbers->number};
   }
@@ -182,14 +184,15 @@ std::optional<AdditiveBand> band_of_choice(const Node& choice, const std::vector
   return std::nullopt;
 }
 
-// A matrix behind columns of zeros, which are of keys before.
+// A matrix behind columns of zeros, which are of keys before. Where the first row of the matrix has fewer zeros than
+// none, as of a diagonal far to the left, its band would begin within the columns of zeros.
 std::optional<AdditiveBand> band_behind_zeros(const Node& concat, const std::vector<Range>& ranges) {
   const Value* result = concat.output();
   if (concat.num_inputs() != 2 || !is_last_axis(concat.attrs<ConcatAttrs>().axis, result) ||
       splat_of(concat.input(0)) != 0)
     return std::nullopt;
   std::optional<AdditiveBand> found = additive_band_of(concat.input(1), ranges);
-  if (!found || found->band.first || !found->band.last) return std::nullopt;
+  if (!found || found->band.first || !found->band.last || found->band.last->range(ranges).min < -1) return std::nullopt;
   found->band.last = *found->band.last + concat.input(0)->shape().back();
   return found;
 }

@@ -40,7 +40,9 @@ Result<> Engine::choose_codes() {
     if (has_kernels_ && !is_deflated) continue;
     const auto bytes = std::make_shared<std::vector<std::byte>>();
     if (is_deflated) {
-      LATHE_ASSIGN(*bytes, inflate_bytes(image.bytes, most));
+      Result<std::vector<std::byte>> inflated = inflate_bytes(image.bytes, most);
+      if (!inflated) return fail(with_context(std::move(inflated).error(), fmt::format("code module {}", i)));
+      *bytes = *std::move(inflated);
       most -= bytes->size();
     } else {
       bytes->assign(image.bytes.begin(), image.bytes.end());

@@ -158,13 +158,14 @@ std::vector<Tensor> take_vectors(const Problem& problem, std::vector<Tensor>& re
   return vectors;
 }
 
-// What a program computes of a product's first factor, which is levels where the second one is.
-Result<Tensor> as_factor(const Tensor& computed, const Problem& problem, std::span<const Tensor> inputs) {
-  const bool has_levels =
-      inputs.size() > 1 && is_factor(op_info(problem.attributes->kind()), 1) && is_byte_integer(inputs[1].dtype());
+// What a program computes of input i. The first factor of a product by levels that lie in memory is levels, too, of the
+// type of those: kernels that take a program there multiply integers of one type.
+Result<Tensor> as_factor(const Tensor& computed, const Problem& problem, size_t i) {
+  const bool has_levels = i == 0 && problem.inputs.size() > 1 && is_factor(op_info(problem.attributes->kind()), 1) &&
+                          !problem.inputs[1].is_computed() && is_byte_integer(problem.inputs[1].dtype);
   if (!has_levels) return computed;
   CastAttrs cast;
-  cast.to = inputs[1].dtype();
+  cast.to = problem.inputs[1].dtype;
   LATHE_ASSIGN(std::vector<Tensor> levels, run_op(cast, std::span(&computed, 1), 1));
   return std::move(levels[0]);
 }
@@ -200,6 +201,19 @@ Result<std::vector<Expected>> TrialData::expected(double tolerance) const {
     }
     return {};
   };
+  // What a program reads of them over a space of these dims.
+  const auto append_padded = [&](std::span<const Operand> operands, const Dims& dims,
+                                 std::vector<Tensor>& to) -> Result<> {
+    const size_t first = to.size();
+    LATHE_TRY(append(operands, to));
+    for (size_t i = 0; i < operands.size(); ++i)
+      if (const auto& padding = operands[i].padding) {
+        Dims begin;
+        for (const Expr& each : padding->begin) begin.push_back(each.evaluate(problem_.symbols).value_or(0));
+        LATHE_ASSIGN(to[first + i], padded(to[first + i], begin, padding->value, dims));
+      }
+    return {};
+  };
   if (problem_.attributes) {
     std::vector<Tensor> inputs;
     LATHE_TRY(append(problem_.inputs, inputs));
@@ -214,9 +228,9 @@ Result<std::vector<Expected>> TrialData::expected(double tolerance) const {
       const Program& program = problem_.inputs[i].program;
       Tensor& input = inputs[i];
       std::vector<Tensor> before = {input};
-      LATHE_TRY(append(problem_.inputs[i].program_operands(), before));
+      LATHE_TRY(append_padded(problem_.inputs[i].program_operands(), problem_.inputs[i].opt_dims, before));
       LATHE_ASSIGN(const Tensor computed, result_of(program, before, problem_.inputs[i].opt_dims));
-      LATHE_ASSIGN(input, as_factor(computed, problem_, inputs));
+      LATHE_ASSIGN(input, as_factor(computed, problem_, i));
       if (!rounds(program)) continue;
       reads_rounded = true;
       // An element at a tie moves a result by a step times what it is multiplied by. Two such elements may go into one
@@ -237,13 +251,7 @@ Result<std::vector<Expected>> TrialData::expected(double tolerance) const {
   }
   const size_t first = registers.size();
   const Dims& dims = problem_.outputs[0].opt_dims;
-  LATHE_TRY(append(problem_.operands, registers));
-  for (size_t i = 0; i < problem_.operands.size(); ++i)
-    if (const auto& padding = problem_.operands[i].padding) {
-      Dims begin;
-      for (const Expr& each : padding->begin) begin.push_back(each.evaluate(problem_.symbols).value_or(0));
-      LATHE_ASSIGN(registers[first + i], padded(registers[first + i], begin, padding->value, dims));
-    }
+  LATHE_TRY(append_padded(problem_.operands, dims, registers));
   std::vector<Tensor> vectors = take_vectors(problem_, registers);
   std::vector<float> errors;
   if (reads_rounded || rounds(problem_.program))

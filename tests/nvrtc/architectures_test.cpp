@@ -13,6 +13,7 @@
 #include "kernels/cuda/headers.h"
 #include "lathe.h"
 #include "lowering/build.h"
+#include "nvrtc/architectures.h"
 #include "source_dir.h"
 
 namespace lathe::cuda {
@@ -23,31 +24,6 @@ struct LastError final : nvinfer1::ILogger {
     if (severity <= Severity::kERROR) text = message;
   }
   std::string text;
-};
-
-class Architectures : public testing::TestWithParam<int> {
- protected:
-  void SetUp() override {
-    const auto found = nvrtc();
-    if (found) return;
-    ASSERT_EQ(std::getenv("CI"), nullptr) << found.error().to_string();
-    GTEST_SKIP() << found.error().to_string();
-  }
-  std::string target() const { return fmt::format("cuda-sm_{}", GetParam()); }
-  // By the cost model. T in the text stands for the type.
-  Result<std::unique_ptr<BuiltPlan>> build(std::string text, const std::string& type,
-                                           const std::vector<std::string_view>& without = {}) const {
-    for (size_t at = text.find("T["); at != std::string::npos; at = text.find("T[")) text.replace(at, 1, type);
-    LATHE_ASSIGN(ir::Graph graph, ir::parse_graph(text));
-    BuildOptions options;
-    LATHE_ASSIGN(const BackendBuild backend, prepare_build(target(), {}));
-    use_backend(backend, options);
-    std::erase_if(options.tactics,
-                  [&](const Tactic* tactic) { return std::ranges::count(without, tactic->name()) > 0; });
-    options.tuner.sparsity = backend.no_sparsity.empty();
-    options.tuner.budget_seconds = 0;
-    return build_plan(std::move(graph), options);
-  }
 };
 
 // What a header lacks it lacks everywhere, but for parts that some architectures alone have: each by itself for the
@@ -125,23 +101,6 @@ TEST_P(Architectures, ProgramsBeforeKernels) {
     for (const plan::Step& step : (*built)->plan.steps) EXPECT_NE(step.kernel(), "pointwise") << step.name;
     for (const RegionReport& region : (*built)->report.regions)
       for (const std::string& refusal : region.refusals) EXPECT_EQ(refusal.find("spills"), refusal.npos) << refusal;
-  }
-}
-
-// Attention of few queries holds keys and values in registers, of which the largest heads leave few.
-TEST_P(Architectures, LargeHeads) {
-  for (const std::string type : {"f16", "bf16"}) {
-    const Result<std::unique_ptr<BuiltPlan>> built = build(R"(graph "g" {
-      input %token: T[1, 2, 1, 256]
-      input %keys: T[1, 1, 150, 256]
-      input %values: T[1, 1, 150, 256]
-      %y = attention{scale=0.0625}(%token, %keys, %values)
-      output %y
-    })",
-                                                           type);
-    ASSERT_TRUE(built) << built.error().to_string();
-    const std::string& tactic = (*built)->plan.steps[0].tactic;
-    EXPECT_TRUE(GetParam() < 80 || tactic.find(" rows x keys") != tactic.npos) << tactic;
   }
 }
 

@@ -32,6 +32,13 @@ TEST(Packed, ElementsComeWhenTheyAreAskedFor) {
     }
 }
 
+TEST(Packed, NothingIsMovedBefore) {
+  Tensor weights = counted({3, 5});
+  const Packed packed = *Packed::later({transposed(3, 5, 8), {weights, nullptr}});
+  weights.mutable_as<float>()[0] = -7;  // the same memory
+  EXPECT_EQ(packed.content().as<float>()[0], -7);
+}
+
 TEST(Packed, OtherDimsHaveTheSameElements) {
   Packed packed = *Packed::later({transposed(3, 5, 4), {counted({3, 5}), nullptr}});
   const Packed before = packed;

@@ -223,7 +223,7 @@ def floor_ms(model, inputs):
     counts, root = counter.get_flop_counts(), type(model).__name__
     flop = sum(counts["Global"].values())
     weights = sum(p.nbytes for p in model.parameters())
-    rows = inputs[0].numel() // inputs[0].shape[-1]
+    rows = inputs[0].numel() // (inputs[0].shape[-1] if inputs[0].is_floating_point() else 1)  # tokens
     for name, module in model.named_modules(prefix=root):
         flop_share, weight_share = needless_share(module, rows)
         counted = counts.get(name, {})
@@ -315,7 +315,7 @@ def compare(options):
                 floor = times.pop("floor_ms", float("nan"))
                 best = min(times.values(), default=float("nan"))
                 cells += [f"{ours['stream_ms']:.3f}", f"{best / ours['stream_ms']:.2f}x", f"{floor:.3f}",
-                          f"{ours['stream_ms'] / floor:.1f}", ours["steps"],
+                          f"{floor / ours['stream_ms']:.0%}", ours["steps"],
                           f"{ours['build_ms'] / 1e3:.1f}"]
             print(f"| {name} | {batch} | " + " | ".join(map(str, cells)) + " |", flush=True)
 

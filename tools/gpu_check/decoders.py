@@ -124,8 +124,13 @@ def build_at_once(options, shape, models):
     """All engines, none of which measures anything."""
     builders = [subprocess.Popen(words_of(options, shape, model, batch, 2), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
                 for model in models for batch in options.batches]
-    for builder in builders:
-        builder.wait(options.seconds)
+    try:
+        for builder in builders:
+            if builder.wait(options.seconds) != 0:
+                raise RuntimeError(f"{' '.join(map(str, builder.args))} ended with {builder.returncode}")
+    finally:
+        for builder in builders:
+            builder.kill()
 
 
 def lathe_ms(options, shape, model, batch):

@@ -146,15 +146,16 @@ TEST(TileCost, ComputedFactorsComeWithTheWait) {
   const auto first_of = [&](bool weights_first) {
     extent.weights_first = weights_first;
     const std::vector<Config> configs = every_config(extent);
-    return std::ranges::find_if(configs,
-                                [](const Config& config) {
-                                  const auto& t = config.as<TileShape>();
-                                  return t.unit == TileShape::pipeline && t.m == 64 && t.n == 64;
-                                })
-        ->predicted_us;
+    const auto found = std::ranges::find_if(configs, [](const Config& config) {
+      const auto& t = config.as<TileShape>();
+      return t.unit == TileShape::pipeline && t.m == 64 && t.n == 64;
+    });
+    EXPECT_NE(found, configs.end());
+    return found == configs.end() ? 0 : found->predicted_us;
   };
   const double computed = first_of(false), constant = first_of(true);
   EXPECT_LT(constant, computed);
+  // Of twelve panels, all that K has, of 64 columns by 128 bytes, at half the speed of the last cache.
   const double ring_us = 12.0 * 64 * 128 / (0.5 * extent.target.cache_clock_bytes * extent.target.clock_mhz);
   EXPECT_GT(constant, computed - ring_us);
 }

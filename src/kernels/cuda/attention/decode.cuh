@@ -352,7 +352,7 @@ LATHE_DEVICE void attend(const Q& q, const K& k, const V& v, const Out& y, const
   tile.load_mask(booleans, logits, space, first);
   if constexpr (Tile::kBoth) tile.load(loaded, k, v, kv, first, 15u);
   tile.load_queries(q, space);
-  tile.load_new_row(newest, keys, values, kv);
+  if constexpr (Tile::kBoth) tile.load_new_row(newest, keys, values, kv);
   for (bool all = false;; all = true) {
     tile.clear();
     if (Tile::kBoth && all) tile.load(loaded, k, v, kv, first, 15u);

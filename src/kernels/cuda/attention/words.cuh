@@ -99,7 +99,6 @@ struct WarpRows {
 
   template <class K, class V>
   LATHE_DEVICE_MEMBER void load_new_row(NewRow& row, const K& k, const V& v, const long (&kv)[4]) const {
-    if constexpr (!kBoth) return;
     LATHE_UNROLL
     for (int chunk = 0; chunk < kChunks; ++chunk) {
       const long at[4] = {kv[0], kv[1], 0, (chunk * 4 + lane() % 4) * kVector};
