@@ -191,29 +191,29 @@ Result<Tensor> TrialData::content_of(const Operand& operand) const {
   return in_order(dense, table, operand.opt_dims);
 }
 
+Result<> TrialData::append(std::span<const Operand> operands, std::vector<Tensor>& to) const {
+  for (const Operand& operand : operands) {
+    LATHE_ASSIGN(to.emplace_back(), content_of(operand));
+  }
+  return {};
+}
+
+Result<> TrialData::append_padded(std::span<const Operand> operands, const Dims& dims, std::vector<Tensor>& to) const {
+  const size_t first = to.size();
+  LATHE_TRY(append(operands, to));
+  for (size_t i = 0; i < operands.size(); ++i)
+    if (const auto& padding = operands[i].padding) {
+      Dims begin;
+      for (const Expr& each : padding->begin) begin.push_back(each.evaluate(problem_.symbols).value_or(0));
+      LATHE_ASSIGN(to[first + i], padded(to[first + i], begin, padding->value, dims));
+    }
+  return {};
+}
+
 Result<std::vector<Expected>> TrialData::expected(double tolerance) const {
   std::vector<Tensor> registers;
   bool reads_rounded = false;
   float off_by_ties = 0;  // how far the root's result is off where elements it reads were rounded to the other side
-  const auto append = [&](std::span<const Operand> operands, std::vector<Tensor>& to) -> Result<> {
-    for (const Operand& operand : operands) {
-      LATHE_ASSIGN(to.emplace_back(), content_of(operand));
-    }
-    return {};
-  };
-  // What a program reads of them over a space of these dims.
-  const auto append_padded = [&](std::span<const Operand> operands, const Dims& dims,
-                                 std::vector<Tensor>& to) -> Result<> {
-    const size_t first = to.size();
-    LATHE_TRY(append(operands, to));
-    for (size_t i = 0; i < operands.size(); ++i)
-      if (const auto& padding = operands[i].padding) {
-        Dims begin;
-        for (const Expr& each : padding->begin) begin.push_back(each.evaluate(problem_.symbols).value_or(0));
-        LATHE_ASSIGN(to[first + i], padded(to[first + i], begin, padding->value, dims));
-      }
-    return {};
-  };
   if (problem_.attributes) {
     std::vector<Tensor> inputs;
     LATHE_TRY(append(problem_.inputs, inputs));

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <unordered_map>
 
 #include "device/device.h"
@@ -42,6 +43,9 @@ class TrialData {
   Result<Slot> make_slot(const Operand& operand, uint32_t seed, Use use, Device& device, Queue& queue) const;
   const Slot& slot_of(const Operand& operand) const { return slots_.at(&operand); }
   Result<Tensor> content_of(const Operand& operand) const;
+  Result<> append(std::span<const Operand> operands, std::vector<Tensor>& to) const;
+  // What a program reads of them over a space of these dims.
+  Result<> append_padded(std::span<const Operand> operands, const Dims& dims, std::vector<Tensor>& to) const;
 
   Problem problem_;
   Use use_ = Use::check;
