@@ -203,7 +203,7 @@ bool saves_work(const Node& last, const Pick& of_last) {
     if (node->has_trait(kHeavy | kReduction)) return true;
     for (size_t i = 0; i < axes->size(); ++i) {
       const Value* operand = (*axes)[i] ? node->input(i) : nullptr;
-      const auto reads = [node](const ir::Use& use) { return use.node == node; };
+      const auto reads = [reader = node](const ir::Use& use) { return use.node == reader; };
       if (!operand || !operand->producer() || !std::ranges::all_of(operand->uses(), reads)) continue;
       Pick of_operand = pick;
       of_operand.axis = *(*axes)[i];

@@ -124,8 +124,9 @@ double pipeline_clocks(const TileShape& tile, const Extent& e) {
                rows_b = static_cast<double>(tile.n) / static_cast<double>(tile.peers) * row;
   const double product = static_cast<double>(tile.m * tile.n * tile.k) / products;
   // Each group of four warps reads its 64 rows and all columns, which have been written before.
-  const double rows_shared = static_cast<double>(tile.m / 64 * (64 + tile.n) + tile.m + tile.n);
-  const double shared = rows_shared * k_bytes / (kSharedShare * e.target.shared_clock_bytes);
+  const int64_t rows_read = tile.m / 64 * (64 + tile.n), rows_written = tile.m + tile.n;
+  const double shared =
+      static_cast<double>(rows_read + rows_written) * k_bytes / (kSharedShare * e.target.shared_clock_bytes);
   const double busy = std::max(product, shared), panel = std::max(busy, rows_a + rows_b);
   const auto panels = static_cast<double>(ceil_div(ceil_div(e.k, tile.k), tile.splits));
   // As many of a block's first panels of weights as the ring holds are there when the launch before has ended.
