@@ -49,8 +49,10 @@ Result<std::shared_ptr<const Engine>> Engine::load(std::span<const std::byte> by
   for (const plan::TensorDesc& tensor : plan.tensors)
     engine->capturable_ &= !depends_on_data(tensor.dims, plan.symbols);
   LATHE_TRY(engine->make_steps(options));
-  if (engine->has_kernels_)
-    engine->compiled_.clear(), engine->module_bytes_.clear();  // which no kernel is made of again
+  if (engine->has_kernels_) {  // no kernel is made of the code again
+    engine->compiled_.clear();
+    engine->module_bytes_.clear();
+  }
   engine->specializer_ = Specializer::create(
       plan, *engine->device_, [own = engine.get()](size_t step) { return own->code_[step].kernel.get(); });
   return engine;
