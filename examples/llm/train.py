@@ -14,7 +14,8 @@ import torch.nn.functional as F
 import decoder
 
 SHAPE = decoder.Shape(layers=4, width=128, heads=4, key_heads=2, hidden=352, context=512)
-BATCH, LENGTH, WARM_UP = 16, 128, 50
+BATCH, WARM_UP = 4, 50
+LENGTH = SHAPE.context  # letters behind what it has been trained on would be nonsense
 
 
 def text():
