@@ -13,12 +13,14 @@ namespace lathe {
 // begin <= value < end.
 struct Interval {
   Expr value, begin, end;
+  bool operator==(const Interval&) const = default;
 };
 
 struct IndexMap {
   Shape index;  // an expression of the space's axes for each dimension of the tensor
   // Where all of these hold, the index is inside the tensor; elsewhere there is no element.
   std::vector<Interval> domain;
+  bool operator==(const IndexMap&) const = default;
 };
 
 // What a node's result has at a point when the node computes nothing: the element of the piece whose domain holds, of

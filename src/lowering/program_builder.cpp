@@ -36,13 +36,6 @@ std::optional<float> number(const ir::Value* value) {
   return static_cast<float>(tensor->at_double(0));
 }
 
-bool are_equal(const Read& a, const Read& b) {
-  const auto same = [](const Interval& one, const Interval& other) {
-    return one.value == other.value && one.begin == other.begin && one.end == other.end;
-  };
-  return a.fill == b.fill && a.map.index == b.map.index && std::ranges::equal(a.map.domain, b.map.domain, same);
-}
-
 // Of a cast whose operand is rounded as it is read: f32 does not hold every i32, and what it has instead may have
 // another neighbour in bf16.
 bool rounds_twice(const ir::Node& cast) {
@@ -231,7 +224,7 @@ bool ProgramBuilder::add(const ir::Node& node, const Shape& index) {
 bool ProgramBuilder::add(const ir::Node& node, std::span<const Read> reads) {
   for (size_t i = 0; i < node.num_inputs(); ++i) {  // what is read otherwise is an operand of its own
     const auto before = last_reads_.find(node.input(i));
-    if (before != last_reads_.end() && !are_equal(before->second, reads[i])) forget(node.input(i));
+    if (before != last_reads_.end() && before->second != reads[i]) forget(node.input(i));
   }
   int result = 0;
   if (node.is(OpKind::cast)) {

@@ -47,6 +47,7 @@ enum class RegionKind {
 struct Read {
   IndexMap map;
   std::optional<float> fill;
+  bool operator==(const Read&) const = default;
 };
 
 // What is computed at each point of a space from elements of tensors. Two factors of which one is transposed,
