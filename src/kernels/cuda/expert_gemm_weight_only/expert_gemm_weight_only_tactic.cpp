@@ -13,7 +13,7 @@ Matched match_expert_gemm(const Problem& problem);
 
 namespace {
 
-using weight_only::are_more;
+using gemv::are_more;
 using weight_only::ManyRows;
 using weight_only::PackedStream;
 using weight_only::StreamBlocks;

@@ -125,12 +125,4 @@ std::optional<ManyRows> many_rows(const Problem& problem, const Expr& rows, int6
   return std::nullopt;
 }
 
-// A quotient, of which intervals say that it is 0 or 1, also in a product with the rows. Of
-// min(max(rows - than, 0), 1), a difference of two maxima, they say that it may be as many as the rows are, so that a
-// workspace it multiplies would grow with the square of the rows.
-Expr are_more(const Expr& rows, int64_t than) {
-  constexpr int64_t kMoreThanAnyRows = int64_t{1} << 40;
-  return floordiv(rows - Expr(than + 1), kMoreThanAnyRows) + 1;
-}
-
 }  // namespace lathe::cuda::weight_only

@@ -49,7 +49,4 @@ std::optional<ManyRows> many_rows(const Problem& problem, const Expr& rows, int6
                                   const std::function<std::vector<Config>(const Problem&)>& apart,
                                   const std::function<double(const Problem&)>& streamed_us);
 
-// 1 where there are more rows, else 0.
-Expr are_more(const Expr& rows, int64_t than);
-
 }  // namespace lathe::cuda::weight_only

@@ -14,7 +14,7 @@ Matched match_gemm_in_workspace(const Problem& problem);
 
 namespace {
 
-using weight_only::are_more;
+using gemv::are_more;
 using weight_only::ManyRows;
 using weight_only::PackedStream;
 using weight_only::StreamBlocks;

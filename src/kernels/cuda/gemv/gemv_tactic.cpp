@@ -256,9 +256,9 @@ SourceLaunch launch_of(const Problem& problem, const Gemv& gemv, const Blocks& b
 Result<> add_normalizing(const Problem& problem, const Gemv& gemv, const Blocks& blocks, Emission& emission) {
   const gemv::NormalizedRows normalized(problem, emission.inputs.size());
   add_prologue_inputs(problem, 0, emission);
-  const Expr are_more = min(max(gemv.m - gemv.rows(), 0), 1), is_apart = blocks.apart ? Expr(1) : are_more;
+  const Expr are_many = gemv::are_more(gemv.m, gemv.rows()), is_apart = blocks.apart ? Expr(1) : are_many;
   if (!blocks.apart)
-    emission.launches.push_back(launch_of(problem, gemv, blocks, {&normalized, {}}, Expr(1) - are_more, emission));
+    emission.launches.push_back(launch_of(problem, gemv, blocks, {&normalized, {}}, Expr(1) - are_many, emission));
   if (is_apart == Expr(0)) return {};
   emission.workspace = gemm::partial_bytes(ending_of(problem, gemv), blocks.splits);
   LATHE_ASSIGN(const Expr rows, normalized.add_launches(is_apart, emission));

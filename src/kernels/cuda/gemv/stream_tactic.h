@@ -35,4 +35,7 @@ struct PanelStream {
   double predicted_us(double bytes, const Target& target) const;  // of a launch that reads so many
 };
 
+// 1 where there are more rows, else 0.
+Expr are_more(const Expr& rows, int64_t than);
+
 }  // namespace lathe::cuda::gemv
