@@ -4,6 +4,8 @@
 // reachable before the choice is made. Such files define no inline function that another file could also define.
 #pragma once
 
+#include <cstdint>
+
 #include "base/isa_level.h"
 
 // Code that chooses among the levels, unlike the levels' own, follows the build: it may have the kernels of one level
@@ -24,6 +26,9 @@ bool multiplies_bf16();
 // Whether it has matrix registers and their products of u8, i8 and bf16 (AMX) beside those of bf16 in vectors, and the
 // system lets this process use them. The first call asks the system to.
 bool has_matrix_registers();
+// How many bytes ahead of what it reads a kernel asks for lines of a long stream that it computes with; 0 where that
+// costs more than it gains (0083, 0089).
+int64_t fetch_distance();
 
 }  // namespace lathe::cpu
 

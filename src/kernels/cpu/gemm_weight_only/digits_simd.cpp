@@ -55,7 +55,7 @@ bool split_group(const float* numbers, int factor, DigitGroup& group) {
     sums = _mm256_add_epi32(sums, _mm256_madd_epi16(_mm256_maddubs_epi16(ones, digits), wide_ones));
   }
   const __m128i both = _mm_add_epi32(_mm256_castsi256_si128(sums), _mm256_extracti128_si256(sums, 1));
-  _mm_storeu_si128(reinterpret_cast<__m128i*>(group.sums), _mm_mullo_epi32(both, _mm_set1_epi32(factor)));
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(group.sums), _mm_mullo_epi32(both, _mm_set1_epi32(-factor)));
   return true;
 }
 
@@ -84,14 +84,16 @@ struct NarrowProducts {
     asm("" : "+x"(sums));  // else all products are made, and stored, before they are added
     return sums;
   }
-  LATHE_INLINE static IntVec total(IntVec sums) {
-    return reinterpret_cast<IntVec>(_mm256_madd_epi16(reinterpret_cast<__m256i>(sums), _mm256_set1_epi16(1)));
+  LATHE_INLINE static IntVec begin(IntVec) { return IntVec{}; }
+  LATHE_INLINE static IntVec total(IntVec sums, IntVec first) {
+    return reinterpret_cast<IntVec>(_mm256_madd_epi16(reinterpret_cast<__m256i>(sums), _mm256_set1_epi16(1))) + first;
   }
 };
 #endif
 struct WideProducts : ByteProducts {
   static constexpr int kMostRows = 2;
-  LATHE_INLINE static IntVec total(IntVec sums) { return sums; }
+  LATHE_INLINE static IntVec begin(IntVec first) { return first; }
+  LATHE_INLINE static IntVec total(IntVec sums, IntVec) { return sums; }
 };
 
 template <class Products>
@@ -144,7 +146,15 @@ struct Place {
 template <class Products, int kForm, bool kZeros>
 LATHE_INLINE void multiply_group(const PackedPanels& panels, const Place& at, const DigitGroup& group, float* totals) {
   constexpr int kDigits = 32 / bits_of(kForm), kWords = DigitGroup::kDepth / kDigits;  // digits of a word
-  IntVec sums[kPlaces][kVectors] = {};
+  const auto zeros_of = [&](int p, int v) {
+    const IntVec sum = broadcast_int(group.sums[p]);
+    if constexpr (kZeros) return sum * load_zeros(panels, at.block, at.column + v * kLanes);
+    return sum;
+  };
+  IntVec sums[kPlaces][kVectors];
+  LATHE_UNROLL
+  for (int p = 0; p < kPlaces; ++p)
+    for (int v = 0; v < kVectors; ++v) sums[p][v] = Products::begin(zeros_of(p, v));
   const auto* words = reinterpret_cast<const int32_t*>(at.codes) + at.column;
   if (at.words == kWords) {
     LATHE_UNROLL
@@ -156,13 +166,9 @@ LATHE_INLINE void multiply_group(const PackedPanels& panels, const Place& at, co
   LATHE_UNROLL
   for (int v = 0; v < kVectors; ++v) {
     const int column = at.column + v * kLanes;
-    IntVec places[kPlaces], zeros{};
-    if constexpr (kZeros) zeros = load_zeros(panels, at.block, column);
+    IntVec places[kPlaces];
     LATHE_UNROLL
-    for (int p = 0; p < kPlaces; ++p) {
-      const IntVec centre = broadcast_int(group.sums[p]);
-      places[p] = Products::total(sums[p][v]) - (kZeros ? centre * zeros : centre);
-    }
+    for (int p = 0; p < kPlaces; ++p) places[p] = Products::total(sums[p][v], zeros_of(p, v));
     const Vec high = to_float((places[3] << 8) + places[2]), low = to_float((places[1] << 8) + places[0]);
     const Vec sum = mul_add(high, broadcast(0x1p16f), low) * broadcast(group.unit);
     store(totals + column, mul_add(sum, load_scales(panels, at.block, column), load(totals + column)));

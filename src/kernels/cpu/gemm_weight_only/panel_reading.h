@@ -3,6 +3,7 @@
 #pragma once
 
 #include "kernels/cpu/gemm_weight_only/gemm_weight_only.h"
+#include "kernels/cpu/isa.h"
 #include "kernels/cpu/simd_levels.h"
 
 namespace lathe::cpu::LATHE_ISA {
@@ -34,25 +35,22 @@ LATHE_INLINE IntVec load_zeros(const gemm::PackedPanels& panels, const std::byte
   return load_bytes(reinterpret_cast<const uint8_t*>(block + panels.scale_bytes()) + column, kLanes);
 }
 
-// Fetches what lies a bit ahead of what is read up to `end`. Zen 3 multiplies weights from memory 1.4 times as fast
-// then; Zen 4, which follows the stream by itself, does not.
-LATHE_INLINE void fetch_ahead(const std::byte*& fetched, const std::byte* end) {
-  constexpr int64_t kDistance = 2560, kLine = 64;
-  if constexpr (kVecBytes < 64)
-    for (; fetched < end + kDistance; fetched += kLine) prefetch(fetched);
-}
-
 // A panel from one end to the other, so that it is read once: piece(block, codes, k, depth) for up to kDepth neighbours
 // along K, in one block each.
 template <int64_t kDepth, class F>
 LATHE_INLINE void read_in_pieces(const gemm::PackedPanels& panels, const std::byte* panel, F&& piece) {
+  constexpr int64_t kLine = 64;
+  const int64_t distance = fetch_distance();
   const std::byte *block = panel, *fetched = panel;
   for (int64_t first = 0; first < panels.k; first += panels.block, block += panels.block_bytes()) {
     const int64_t end = panels.k - first < panels.block ? panels.k : first + panels.block;
     const std::byte* codes = block + panels.scale_bytes() + panels.zero_bytes();
     for (int64_t k = first; k < end; k += kDepth, codes += panels.code_bytes(kDepth)) {
       const int64_t depth = end - k < kDepth ? end - k : kDepth;
-      fetch_ahead(fetched, codes + panels.code_bytes(depth));
+      if (distance > 0)
+        for (const std::byte* end_of_piece = codes + panels.code_bytes(depth); fetched < end_of_piece + distance;
+             fetched += kLine)
+          prefetch(fetched);
       piece(block, codes, k, depth);
     }
   }

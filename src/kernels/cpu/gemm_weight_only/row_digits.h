@@ -16,7 +16,7 @@ struct DigitGroup {
   static constexpr int kDepth = 32, kPlaces = 4;
   float unit;
   int32_t unused[3];
-  int32_t sums[kPlaces];  // of the digits of each place, times 8, 12 or 128 where that is all columns' zero
+  int32_t sums[kPlaces];  // of the digits of each place, negative, times 8, 12 or 128 where that is all columns' zero
   // Digits from -128 to 127, lowest place first: for each place, those of the numbers that meet one byte each of a word
   // of codes. Of codes of 4 bits those at even positions come first, then those at odd ones.
   int32_t digits[kDepth];
