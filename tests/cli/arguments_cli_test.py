@@ -237,6 +237,11 @@ class CommandLine(unittest.TestCase):
         result = lathe("inspect", ROOT / "examples/digits/digits.onnx", "--buildBudget=0", f"--json={report}")
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertIn("conv1", report.read_text())
+        self.assertIn("times: predicted", result.stdout)
+        named = self.folder / "names_alone.engine"
+        result = lathe("trtexec", f"--onnx={model}", f"--saveEngine={named}", "--skipInference", "--buildBudget=0")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("keeps the names of its layers alone", lathe("inspect", named).stdout)
 
     def test_conformance_tells_wrong_answers(self):
         case = self.folder / "cases/one/test_data_set_0"

@@ -69,7 +69,11 @@ void show_engine(const Json& json) {
                     us > 0 ? fmt::format("{}{:.1f}", is_measured ? "" : "~", us) : "",
                     shorten(origin_text(layer.value("NetworkLayers", Json())), 70)});
   }
-  fmt::print("{}\ntimes: {}; ~ is predicted\n", table(rows), text_at(json, "time_source"));
+  const bool has_details = std::ranges::none_of(json["layers"], [](const Json& layer) { return layer.is_string(); });
+  fmt::print("{}\n{}\n", table(rows),
+             has_details ? fmt::format("times: {}; ~ is predicted", text_at(json, "time_source"))
+                         : "The engine keeps the names of its layers alone, so that neither kernels nor times are "
+                           "shown: build it with ProfilingVerbosity::kDETAILED, as `lathe build` does");
 }
 
 // Milliseconds of each layer, which the library reports in their order; negative for those that did not run.
