@@ -2,6 +2,7 @@
 #include "tuning/random_content.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <limits>
 #include <random>
@@ -18,7 +19,7 @@ int level(float value) { return static_cast<int>(std::clamp(value, -3.9f, 3.9f) 
 }  // namespace
 
 // Repeating a short random sequence is as good as a long one for kernels without data-dependent speed, and much faster.
-void fill_randomly(Tensor& tensor, uint32_t seed) {
+void fill_randomly(Tensor& tensor, uint32_t seed, float deviation) {
   std::mt19937 generator(seed);
   std::normal_distribution<float> normal;
   std::vector<float> noise(4099);
@@ -37,9 +38,16 @@ void fill_randomly(Tensor& tensor, uint32_t seed) {
       if constexpr (std::is_integral_v<T>)
         values[i] = static_cast<T>(std::is_signed_v<T> ? level(value) : std::abs(level(value)));
       else
-        values[i] = T(value);
+        values[i] = T(value * deviation);
     }
   });
+}
+
+float deviation_of(const Problem& problem, const Operand& operand) {
+  if (!problem.is(OpKind::attention) || &operand != &problem.inputs[0]) return 1;
+  const double depth = static_cast<double>(operand.opt_dims.back());
+  const double scores = std::fabs(problem.attrs<AttentionAttrs>().scale) * std::sqrt(depth);
+  return scores > 1 ? static_cast<float>(1 / scores) : 1;
 }
 
 void fill_with_ids(Tensor& tensor, int64_t count, uint32_t seed) {

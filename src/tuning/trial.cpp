@@ -114,7 +114,7 @@ Result<TrialData::Slot> TrialData::make_slot(const Operand& operand, uint32_t se
     return slot;
   } else {
     LATHE_ASSIGN(slot.memory, Tensor::allocate(operand.dtype, {span.count}));
-    fill_randomly(slot.memory, seed);
+    fill_randomly(slot.memory, seed, deviation_of(problem_, operand));
   }
   LATHE_ASSIGN(std::byte * data, place(slot.memory, slot.on_device, device, queue));
   slot.arg.data = data + slot.bytes_before();

@@ -75,6 +75,22 @@ class Bf16(unittest.TestCase):
                    "--buildBudget=0")
         self.assertEqual(round(engine.stat().st_size / (SIZE * SIZE * 2)), 2 + 4)  # weights in both types
 
+    def test_attention_without_a_scale_has_a_kernel(self):
+        """As T5 has it: random queries that nothing makes small would have scores whose rounding decides the result."""
+        inputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, dims)
+                  for name, dims in (("q", [1, 8, 128, 64]), ("k", [1, 8, 128, 64]), ("v", [1, 8, 128, 64]))]
+        bias = np.random.default_rng(1).standard_normal((1, 8, 128, 128)).astype(np.float32) / 6
+        nodes = [helper.make_node("Transpose", ["k"], ["keys"], perm=[0, 1, 3, 2]),
+                 helper.make_node("MatMul", ["q", "keys"], ["products"]), helper.make_node("Add", ["products", "bias"], ["scores"]),
+                 helper.make_node("Softmax", ["scores"], ["weights"], axis=-1),
+                 helper.make_node("MatMul", ["weights", "v"], ["y"])]
+        y = helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 8, 128, 64])
+        onnx.save(helper.make_model(helper.make_graph(nodes, "attention", inputs, [y], [numpy_helper.from_array(bias, "bias")]),
+                                    opset_imports=[helper.make_opsetid("", 18)], ir_version=9), self.path / "attention.onnx")
+        shown = self.lathe("inspect", self.path / "attention.onnx", "--target=cpu", "--bf16", "--buildBudget=2")
+        self.assertIn("attention  attention", shown)
+        self.assertNotIn("plain evaluation  ", shown)
+
     def test_results(self):
         """Each factor is off by 2^-8 of itself at most, so is each product by 2^-7 of it, and a sum of magnitudes."""
         x = np.random.default_rng(2).standard_normal((24, SIZE), np.float32)

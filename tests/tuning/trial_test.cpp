@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include "tuning/random_content.h"
+
 namespace lathe {
 namespace {
 
@@ -25,6 +27,23 @@ Problem copy(Operand from, Operand to) {
   problem.operands = {std::move(from)};
   problem.outputs = {std::move(to)};
   return problem;
+}
+
+TEST(RandomContent, QueriesHaveScoresOfAboutOne) {
+  AttentionAttrs attrs;
+  Problem problem;
+  problem.attributes = &attrs;
+  problem.inputs = {linear({1, 2, 40, 64}), linear({1, 2, 48, 64}), linear({1, 2, 48, 64})};
+  EXPECT_FLOAT_EQ(deviation_of(problem, problem.inputs[0]), 0.125f);
+  EXPECT_FLOAT_EQ(deviation_of(problem, problem.inputs[1]), 1);
+  attrs.scale = 0.125;
+  EXPECT_FLOAT_EQ(deviation_of(problem, problem.inputs[0]), 1);
+  auto numbers = Tensor::allocate(DType::f32, {1000});
+  ASSERT_TRUE(numbers);
+  fill_randomly(*numbers, 1, 0.125f);
+  const float first = numbers->as<float>()[0];
+  fill_randomly(*numbers, 1);
+  EXPECT_FLOAT_EQ(8 * first, numbers->as<float>()[0]);
 }
 
 TEST(CutDown, ConvolutionsKeepChannelsWeightsAndPitch) {
