@@ -40,13 +40,15 @@ struct Normalized {
 };
 std::optional<Normalized> normalized_by(const ir::Value* root) {
   const ir::Node* sqrt = made_by(root, UnaryOp::sqrt);
-  const auto shifted = sqrt ? match_shifted(sqrt->input(0)) : std::nullopt;
-  const auto mean = shifted && shifted->c > 0 ? row_mean_of(shifted->x) : std::nullopt;
+  if (!sqrt) return std::nullopt;
+  // An exporter leaves out a number that is as good as 0.
+  const WithScalar shifted = match_shifted(sqrt->input(0)).value_or(WithScalar{sqrt->input(0), 0});
+  const auto mean = shifted.c >= 0 ? row_mean_of(shifted.x) : std::nullopt;
   if (!mean || !mean->x->producer()) return std::nullopt;
   const ir::Node* square = mean->x->producer();
   const bool squares = (is(square, Op::mul) && square->input(0) == square->input(1)) ||
                        (is(square, Op::pow) && scalar_of(square->input(1)) == 2);
-  return squares ? std::optional(Normalized{square->input(0), mean->axis, shifted->c}) : std::nullopt;
+  return squares ? std::optional(Normalized{square->input(0), mean->axis, shifted.c}) : std::nullopt;
 }
 
 // The same by its reciprocal, which others may multiply.

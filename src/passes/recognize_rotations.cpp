@@ -5,6 +5,7 @@
 // whose sign alternates: one expression, as compose/rotary_embedding.h has it.
 #include <algorithm>
 #include <array>
+#include <numeric>
 
 #include "passes/match.h"
 #include "passes/rewrite.h"
@@ -90,10 +91,11 @@ struct Pairs {
   }
 };
 
-// The two values that a node joins into pairs along the last axis.
+// Two neighbours that a node joins into pairs along the last axis, alone or beside what positions do not turn.
 struct Joined {
   Pairs pairs;
   std::array<Value*, 2> parts;
+  size_t first = 0;  // of them, among the node's inputs
 };
 
 // What has a last axis of 1 more than `view` reads, if that is all that the view does.
@@ -105,29 +107,45 @@ Value* before_unsqueeze(Value* value) {
                                                                                                   : nullptr;
 }
 
-std::optional<Joined> joined_by(const ir::Node& concat) {
+std::optional<Joined> joined_by(const ir::Node& concat, size_t first_part) {
   const int64_t axis = concat.attrs<ConcatAttrs>().axis, rank = concat.output()->rank();
-  if (concat.num_inputs() != 2 || (axis < 0 ? axis + rank : axis) != rank - 1) return std::nullopt;
-  Joined joined{{}, {concat.input(0), concat.input(1)}};
+  if ((axis < 0 ? axis + rank : axis) != rank - 1) return std::nullopt;
+  Joined joined{{}, {concat.input(first_part), concat.input(first_part + 1)}, first_part};
   const std::array<Value*, 2> viewed = {before_unsqueeze(joined.parts[0]), before_unsqueeze(joined.parts[1])};
-  if (viewed[0] && viewed[1]) joined = {{true, 0}, viewed};
+  if (viewed[0] && viewed[1] && concat.num_inputs() == 2) joined = {{true, 0}, viewed};
   const std::optional<int64_t> first = last_extent(joined.parts[0]), second = last_extent(joined.parts[1]);
   if (!first || first != second || !is_floating(concat.output()->dtype())) return std::nullopt;
   joined.pairs.count = *first;
   return joined;
 }
 
-// x with its last axis as pairs, and the same with each pair backwards; dims before it are copied.
+// How the pairs lie that two parts of one value are of: as in the result, or even and odd elements where that has
+// halves (DeepSeek), or the other way round.
+std::optional<Pairs> pairs_of(const Part& first, const Part& second, const Pairs& joined) {
+  if (first.x != second.x) return std::nullopt;
+  for (const Pairs& pairs : {joined, Pairs{!joined.interleaved, joined.count}})
+    if (pairs.is(first, 0) && pairs.is(second, 1)) return pairs;
+  return std::nullopt;
+}
+
+// x with its last axis as pairs that lie as in the result, and the same with each pair backwards; dims before it are
+// copied.
 struct PairedValue {
   Value *forwards, *backwards;
 };
-PairedValue pair_up(Rewrite& r, const Part& part, const Pairs& pairs) {
+PairedValue pair_up(Rewrite& r, const Part& part, const Pairs& pairs, const Pairs& joined) {
   const auto rank = static_cast<size_t>(part.x->rank() - (part.of_pairs ? 1 : 0));
   Ints shape(rank + 1, 0);
   shape[rank - 1] = pairs.interleaved ? pairs.count : 2;
   shape[rank] = pairs.interleaved ? 2 : pairs.count;
   Value* forwards = part.of_pairs ? part.x : r.reshape(part.x, shape);
-  const auto axis = static_cast<int64_t>(pairs.interleaved ? rank : rank - 1);
+  if (pairs.interleaved != joined.interleaved) {
+    Ints order(rank + 1);
+    std::iota(order.begin(), order.end(), 0);
+    std::swap(order[rank - 1], order[rank]);
+    forwards = r.transpose(forwards, order);
+  }
+  const auto axis = static_cast<int64_t>(joined.interleaved ? rank : rank - 1);
   return {forwards, r.add(SliceAttrs{}, {forwards, r.ints({-1}), r.ints({INT64_MIN}), r.ints({axis}), r.ints({-1})})};
 }
 
@@ -138,23 +156,29 @@ Value* of_each(Rewrite& r, const Pairs& pairs, double first, double second) {
   return pairs.interleaved ? both : r.unsqueeze(both, {1});
 }
 
-Result<bool> finish(Rewrite& r, const Pairs& pairs, Value* result) {
-  if (pairs.interleaved) return r.finish(result);
-  Ints shape(static_cast<size_t>(r.output()->rank()), 0);
-  shape.back() = 2 * pairs.count;
-  return r.finish(r.reshape(result, shape));
+Result<bool> finish(Rewrite& r, const Joined& joined, Value* result) {
+  const auto rank = static_cast<size_t>(r.output()->rank());
+  if (!joined.pairs.interleaved) {
+    Ints shape(rank, 0);
+    shape.back() = 2 * joined.pairs.count;
+    result = r.reshape(result, shape);
+  }
+  if (r.node->num_inputs() == 2) return r.finish(result);
+  std::vector<Value*> inputs(r.node->inputs().begin(), r.node->inputs().end());
+  inputs[joined.first] = result;
+  inputs.erase(inputs.begin() + static_cast<std::ptrdiff_t>(joined.first) + 1);
+  return r.finish(r.concat(inputs, static_cast<int64_t>(rank) - 1));
 }
 
-Result<bool> join_of_parts(Rewrite& r) {
-  const std::optional<Joined> joined = joined_by(*r.node);
-  if (!joined) return false;
-  const std::optional<Part> first = part_of(joined->parts[0]), second = part_of(joined->parts[1]);
-  const Pairs& pairs = joined->pairs;
-  if (!first || !second || first->x != second->x || !pairs.is(*first, 1) || !pairs.is(*second, 0)) return false;
-  Value* result = pair_up(r, *first, pairs).backwards;
+Result<bool> join_parts(Rewrite& r, const Joined& joined) {
+  const Pairs& pairs = joined.pairs;
+  const std::optional<Part> first = part_of(joined.parts[0]), second = part_of(joined.parts[1]);
+  const std::optional<Pairs> of_parts = first && second ? pairs_of(*second, *first, pairs) : std::nullopt;
+  if (!of_parts) return false;
+  Value* result = pair_up(r, *first, *of_parts, pairs).backwards;
   if (first->negated || second->negated)
     result = r.mul(result, of_each(r, pairs, first->negated ? -1 : 1, second->negated ? -1 : 1));
-  return finish(r, pairs, result);
+  return finish(r, joined, result);
 }
 
 // part * factor, in either order.
@@ -172,40 +196,55 @@ std::optional<Turned> turned_by(const Value* value) {
   return std::nullopt;
 }
 
-// part * factor + part * factor, or minus; the first is that whose part is `which` of the pair.
-std::optional<std::array<Turned, 2>> sum_of(const Value* value, ElementwiseOp op, const Pairs& pairs, int64_t which) {
+// part * factor + part * factor, or minus, the first part of the pair first.
+struct TurnedPair {
+  Turned first, second;
+  Pairs pairs;
+};
+std::optional<TurnedPair> sum_of(const Value* value, ElementwiseOp op, const Pairs& joined) {
   const ir::Node* sum = made_by(value, op);
   if (!sum || !value->has_single_use()) return std::nullopt;
-  std::optional<Turned> a = turned_by(sum->input(0)), b = turned_by(sum->input(1));
+  const std::optional<Turned> a = turned_by(sum->input(0)), b = turned_by(sum->input(1));
   if (!a || !b) return std::nullopt;
-  if (op == ElementwiseOp::add && pairs.is(b->part, which)) std::swap(a, b);
-  if (a->part.x != b->part.x || !pairs.is(a->part, which) || !pairs.is(b->part, 1 - which)) return std::nullopt;
-  return std::array{*a, *b};
+  if (const auto pairs = pairs_of(a->part, b->part, joined)) return TurnedPair{*a, *b, *pairs};
+  if (op != ElementwiseOp::add) return std::nullopt;
+  const auto pairs = pairs_of(b->part, a->part, joined);
+  return pairs ? std::optional(TurnedPair{*b, *a, *pairs}) : std::nullopt;
 }
 
-Result<bool> join_of_turned(Rewrite& r) {
-  const std::optional<Joined> joined = joined_by(*r.node);
-  if (!joined) return false;
-  const Pairs& pairs = joined->pairs;
-  const auto first = sum_of(joined->parts[0], ElementwiseOp::sub, pairs, 0);
-  const auto second = sum_of(joined->parts[1], ElementwiseOp::add, pairs, 1);
-  if (!first || !second || (*first)[0].part.x != (*second)[0].part.x) return false;
-  const auto [cosines, sines] = std::pair((*first)[0].factor, (*first)[1].factor);
-  if (cosines != (*second)[0].factor || sines != (*second)[1].factor) return false;
+Result<bool> join_turned(Rewrite& r, const Joined& joined) {
+  const Pairs& pairs = joined.pairs;
+  const auto first = sum_of(joined.parts[0], ElementwiseOp::sub, pairs);   // x1 c - x2 s
+  const auto second = sum_of(joined.parts[1], ElementwiseOp::add, pairs);  // x1 s + x2 c
+  if (!first || !second || first->first.part.x != second->first.part.x) return false;
+  const auto [cosines, sines] = std::pair(first->first.factor, first->second.factor);
+  if (cosines != second->second.factor || sines != second->first.factor) return false;
   const auto beside_pairs = [&](Value* x) {
     return x->rank() == 0 ? x : r.unsqueeze(x, {pairs.interleaved ? x->rank() : x->rank() - 1});
   };
-  const PairedValue x = pair_up(r, (*first)[0].part, pairs);
+  const PairedValue x = pair_up(r, first->first.part, first->pairs, pairs);
   Value* signed_sines = r.mul(beside_pairs(sines), of_each(r, pairs, -1, 1));
-  return finish(r, pairs, r.plus(r.mul(x.forwards, beside_pairs(cosines)), r.mul(x.backwards, signed_sines)));
+  return finish(r, joined, r.plus(r.mul(x.forwards, beside_pairs(cosines)), r.mul(x.backwards, signed_sines)));
+}
+
+template <Result<bool> (*join)(Rewrite&, const Joined&)>
+Result<bool> join_neighbours(Rewrite& r) {
+  for (size_t first = 0; first + 1 < r.node->num_inputs(); ++first) {
+    const std::optional<Joined> joined = joined_by(*r.node, first);
+    if (!joined) continue;
+    LATHE_ASSIGN(const bool is_done, join(r, *joined));
+    if (is_done) return true;
+  }
+  return false;
 }
 
 }  // namespace
 
 Result<bool> recognize_rotations(ir::Graph& graph, PassContext& context) {
   static constexpr Rule rules[] = {
-      {"concat(-x2, x1) = (-1, 1) * pairs of x backwards", OpKind::concat, join_of_parts},
-      {"concat(x1 c - x2 s, x2 c + x1 s) = x c + (-s, s) * pairs of x backwards", OpKind::concat, join_of_turned},
+      {"concat(-x2, x1) = (-1, 1) * pairs of x backwards", OpKind::concat, join_neighbours<join_parts>},
+      {"concat(x1 c - x2 s, x2 c + x1 s) = x c + (-s, s) * pairs of x backwards", OpKind::concat,
+       join_neighbours<join_turned>},
   };
   return apply_rules(graph, context, rules);
 }

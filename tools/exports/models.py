@@ -211,6 +211,13 @@ MODELS = [
     Model("qwen3_moe", transformers("Qwen3MoeModel", "Qwen3MoeConfig", **DECODER, head_dim=16, num_experts=4, num_experts_per_tok=2,
                                     moe_intermediate_size=48, experts_implementation="batched_mm"), TOKENS, LENGTHS,
           attentions="2", shared=2, causal="2", rotations="4", norms="9", experts="4"),
+    Model("olmo2", transformers("Olmo2Model", "Olmo2Config", **DECODER, pad_token_id=0), TOKENS, LENGTHS,
+          attentions="2", shared=2, causal="2", rotations="4", norms="9"),
+    # Latent keys and values; even and odd elements are turned, and joined as halves.
+    Model("deepseek_v3", transformers("DeepseekV3Model", "DeepseekV3Config", **(DECODER | dict(num_key_value_heads=4)),
+                                      q_lora_rank=32, kv_lora_rank=16, qk_rope_head_dim=8, qk_nope_head_dim=16, v_head_dim=16,
+                                      first_k_dense_replace=2), TOKENS, LENGTHS,
+          attentions="2", causal="2", rotations="4", norms="9"),
     Model("phi", transformers("PhiModel", "PhiConfig", **DECODER), TOKENS, LENGTHS,
           attentions="2", causal="2", rotations="4", norms="3"),
     Model("falcon", transformers("FalconModel", "FalconConfig", hidden_size=64, num_hidden_layers=2, num_attention_heads=4,
