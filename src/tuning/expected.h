@@ -19,10 +19,21 @@ struct Expected {
   Program program;
   std::vector<Tensor> registers;  // the program's inputs, for each element of `values`; empty where nothing rounds
   std::vector<float> errors;      // how far a correct kernel may be off in each register
+  std::vector<DType> types = {};  // of each register, to which a kernel may round it before the program, or not
 
   // Whether element `i` may be `value`, give or take `error`, because a register lies at a tie and was rounded to the
   // other side: `value` lies among the results for that register moved by its error in both directions.
   bool explains(int64_t i, float value, double error) const;
+  // Whether it is that where a register is rounded to its type of 16 bits, and where it is not.
+  bool is_of_rounded(int64_t i, float value) const;
+
+ private:
+  template <class Shift>
+  bool lies_among(int64_t i, float value, double error, const Shift& shift) const;
 };
+
+// Whether a kernel's result is right, give or take that part of the largest number, or so many levels: integers may
+// differ by that much where a float before their rounding differs in its last bits.
+bool agrees(const Tensor& got, const Expected& expected, double tolerance, double levels);
 
 }  // namespace lathe

@@ -258,13 +258,15 @@ Result<std::vector<Expected>> TrialData::expected(double tolerance) const {
     for (size_t k = 0; k < registers.size(); ++k)
       errors.push_back(k < first ? static_cast<float>(tolerance) * largest_of(registers[k]) + off_by_ties
                                  : kRounding * largest_of(registers[k]));
+  std::vector<DType> types(registers.size(), DType::f32);
+  for (size_t k = 0; k < first; ++k) types[k] = problem_.inputs[0].dtype;
   std::vector<Expected> all;
   for (size_t i = 0; i < results_of_program(problem_); ++i) {
     Program program = problem_.program;
     if (!program.outputs.empty()) program.outputs = {program.outputs[i]};
     LATHE_ASSIGN(Tensor values, result_of(program, registers, dims));
     if (reads_rounded || rounds(program))
-      all.push_back({std::move(values), std::move(program), registers, errors});
+      all.push_back({std::move(values), std::move(program), registers, errors, types});
     else
       all.push_back({std::move(values), {}, {}, {}});
   }

@@ -49,28 +49,6 @@ double tolerance(const Problem& problem) {
   return std::max(tolerance, tolerance_of(problem.program));
 }
 
-// How many elements may be off because a sum that differs in its last bits is rounded to the other side of a tie, as
-// far as Expected::explains() that. Ties are rare: a wrong kernel errs in far more elements.
-int64_t most_ties(int64_t elements) { return 1 + elements / 500; }
-
-// `levels`: integers may differ by that much where a float before their rounding differs in its last bits.
-bool agrees(const Tensor& got, const Expected& expected, double tolerance, double levels) {
-  const Tensor& values = expected.values;
-  double largest = 0;
-  for (int64_t i = 0; i < values.volume(); ++i)
-    if (std::isfinite(values.as<float>()[i])) largest = std::max<double>(largest, std::fabs(values.as<float>()[i]));
-  const double error = std::max(tolerance * largest, levels);
-  int64_t ties = most_ties(values.volume());
-  for (int64_t i = 0; i < values.volume(); ++i) {
-    const float want = values.as<float>()[i];
-    const float have = got.as<float>()[i];
-    if (std::isnan(want) && std::isnan(have)) continue;
-    if (want == have || std::fabs(have - want) <= error) continue;
-    if (ties-- == 0 || !expected.explains(i, have, error)) return false;
-  }
-  return true;
-}
-
 }  // namespace
 
 Tuner::Tuner(const TunerOptions& options) : options_(options), modules_(options.compiler) {
