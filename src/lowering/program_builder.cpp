@@ -77,9 +77,10 @@ bool is_programmable(const ir::Node& node, bool narrow_types) {
     // A zero point of sums is subtracted by kernels that know it, before the sums become floats.
     const bool small_zero = !zero_point || size_of(zero_point->dtype()) <= 2 ||
                             (zero_point->constant() && zero_point->dtype() == DType::i32);
+    const bool is_read = x && (is_float(x) || is_level(x));
     if (node.is(OpKind::quantize)) return is_float(x) && is_float(scale);
-    if (node.is(OpKind::dequantize)) return is_level(x) && small_zero && is_float(scale) && is_float(node.output());
-    if (node.is(OpKind::cast)) return (is_float(x) || is_level(x)) && is_float(node.output()) && !rounds_twice(node);
+    if (node.is(OpKind::dequantize)) return is_read && small_zero && is_float(scale) && is_float(node.output());
+    if (node.is(OpKind::cast)) return is_read && is_float(node.output()) && !rounds_twice(node);
   }
   return opcode_of(node) && is_float(node.output()) &&
          std::all_of(node.inputs().begin(), node.inputs().end(), is_float);

@@ -272,6 +272,8 @@ void import_quantize_linear(NodeContext& c) {
 
 void import_dequantize_linear(NodeContext& c) {
   ir::Value *x = c.require(0), *scale = c.require(1);
+  if (is_floating(x->dtype()))
+    return c.invalid("x has type {}; it dequantises integers and floats of 8 and 4 bits", name_of(x->dtype()));
   Granularity by = granularity(c, x, scale);
   const auto declared = static_cast<ElementType>(c.integer("output_dtype", 0));
   const std::optional<DType> type = declared == ElementType::undefined

@@ -6,7 +6,9 @@ namespace lathe {
 Result<> infer_dequantize(InferContext& context) {
   const auto& attrs = context.attrs<DequantizeAttrs>();
   const DType from = context.dtype(0);
-  if (!is_quantized_float(from) && !quantized_range(from)) LATHE_TRY(require_integer(context, 0));
+  // Sums of products of 8-bit floats, whose results have 16 bits: other networks multiply and cast.
+  const bool are_sums = from == DType::f32 && size_of(attrs.to) == 2 && attrs.blocks.empty() && !context.has(2);
+  if (!are_sums && !is_quantized_float(from) && !quantized_range(from)) LATHE_TRY(require_integer(context, 0));
   if (size_of(from) > 4)
     return fail(ErrorCode::dtype_unsupported, "dequantisation of {} is not supported", name_of(from));
   if (!is_floating(attrs.to))

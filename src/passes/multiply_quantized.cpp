@@ -37,7 +37,11 @@ Result<bool> multiply(Rewrite& r) {
                              : channel_tensor(DType::f32, product->scale, r.output()->rank(), product->axis);
   if (is_factor_float8(product->x.integers->dtype())) {
     ir::Value* sums = r.add(r.node->attributes(), {product->x.integers, product->w.integers});
-    return r.finish(r.cast(r.mul(sums, r.constant(std::move(scale))), r.output()->dtype()));
+    ir::Value* factors = r.constant(std::move(scale));
+    if (r.output()->dtype() == DType::f32) return r.finish(r.mul(sums, factors));
+    DequantizeAttrs attributes;
+    attributes.to = r.output()->dtype();
+    return r.finish(r.add(attributes, {sums, factors}));
   }
   LATHE_ASSIGN(const IntegerFactors factors, integer_factors(r, *product));
   LATHE_ASSIGN(ir::Value * result, dequantized_sums(r, *product, factors, std::move(scale)));

@@ -223,8 +223,9 @@ TEST_F(Network, RefusesTypesThatItCannotQuantizeTo) {
   const auto has_no_shape = [](ILayer* layer) { return layer->getOutput(0)->getDimensions().nbDims == -1; };
   for (const DataType type : {DataType::kE8M0, DataType::kINT32, DataType::kFLOAT})
     EXPECT_TRUE(has_no_shape(network->addQuantize(x, scale, type)));
-  EXPECT_TRUE(has_no_shape(network->addDequantize(x, scale, DataType::kFLOAT)));
-  EXPECT_EQ(logger.errors.size(), 4u);
+  for (const DataType type : {DataType::kFLOAT, DataType::kHALF})
+    EXPECT_TRUE(has_no_shape(network->addDequantize(x, scale, type)));
+  EXPECT_EQ(logger.errors.size(), 5u);
 }
 
 TEST_F(Network, MatrixTimesVector) {

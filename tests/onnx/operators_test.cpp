@@ -192,6 +192,18 @@ TEST(OnnxOperators, MultinomialDrawsClassesByTheirLogarithms) {
   EXPECT_NEAR(std::count(drawn.begin(), drawn.end(), 2.0f), 1500, 70);
 }
 
+TEST(OnnxOperators, FloatsAreNotDequantised) {
+  for (const int scale : {1, 10}) {  // f32, f16
+    const std::string problem = problems(import(model(graph({{node("DequantizeLinear", {"x", "s"}, {"y"})},
+                                                             {},
+                                                             {value_info("x", 1, {2}), value_info("s", scale, {})},
+                                                             {value_info("y", scale, {2})}}),
+                                                      10, {opset(21)})));
+    EXPECT_NE(problem.find("DequantizeLinear"), std::string::npos) << problem;
+    EXPECT_NE(problem.find("x has type f32"), std::string::npos) << problem;
+  }
+}
+
 TEST(OnnxOperators, BoxesThatDoNotFitTheirScoresAreNamed) {
   const std::string suppress = node("NonMaxSuppression", {"boxes", "scores"}, {"y"});
   const std::string problem =

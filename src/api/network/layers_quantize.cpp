@@ -113,6 +113,9 @@ Result<std::vector<ir::Value*>> QuantizeLayer::lower(LayerLowering& lowering) {
 }
 
 Result<std::vector<ir::Value*>> DequantizeLayer::lower(LayerLowering& lowering) {
+  if (is_floating(in(0)->dtype()))
+    return fail(ErrorCode::type_mismatch, "it dequantises integers and floats of 8 and 4 bits, but '{}' is {}",
+                in(0)->name(), name_of(in(0)->dtype()));
   DequantizeAttrs attributes;
   LATHE_ASSIGN(attributes.to, to_dtype(to_));
   LATHE_ASSIGN(attributes.blocks, blocks(in(0), in(1)));
