@@ -281,8 +281,9 @@ int64_t dear_functions(const Program& program) {
 
 bool runs_ahead(const TileShape& tile, const Extent& e) {
   constexpr int64_t kShort = 8;  // instructions
-  const bool is_narrow = tile.n <= 128, is_short = e.instructions <= kShort && e.functions <= 1;
-  const int64_t most = is_narrow ? 4 : tile.n <= 192 ? 1 : 0;  // operands, with NVRTC 13.0
+  const bool is_narrow = tile.n <= 128, is_wide = tile.n > 192;
+  const bool is_short = e.instructions <= kShort && e.functions <= (is_wide ? 0 : 1);
+  const int64_t most = is_narrow ? 4 : is_wide ? 0 : 1;  // operands, with NVRTC 13.0
   return is_factor_float8(e.dtype) && tile.splits == 1 && e.operands <= most && (is_narrow || is_short);
 }
 
