@@ -5,7 +5,6 @@
 #include <cmath>
 #include <span>
 
-#include "kernels/cuda/program_lines.h"
 #include "ops/quantization.h"
 
 namespace lathe::cuda {
@@ -96,21 +95,26 @@ std::optional<Levels> integers_of(const Program& program, DType output) {
   return levels_before(end, levels);
 }
 
-// Whether the bounds of levels, all that is made of x, are those of the type, and x is a GELU.
-bool ends_in_gelu(const Program& program, const Levels& levels, float largest) {
+// How exact x has to be, where it is a GELU and the bounds of levels, all that is made of it, are those of the type.
+// `least`: the type's least positive number.
+std::optional<Exactness> gelu_of(const Program& program, const Levels& levels, float largest, float least) {
+  constexpr float kLeast = 0x1p-18f;  // of the results: what math::gelu_erf_8 leaves out of them does not show
   const float scale = levels.scale.value_or(1);
-  return program.outputs.size() == 1 && levels.x >= program.num_inputs &&
-         program.code[levels.x - program.num_inputs].op == Opcode::gelu_erf && levels.low == -largest * scale &&
-         levels.high == largest * scale && std::isfinite(1 / scale);
+  const bool ends_in_gelu = program.outputs.size() == 1 && levels.x >= program.num_inputs &&
+                            program.code[levels.x - program.num_inputs].op == Opcode::gelu_erf &&
+                            levels.low == -largest * scale && levels.high == largest * scale &&
+                            std::isfinite(1 / scale);
+  if (!ends_in_gelu) return std::nullopt;
+  return least * scale >= kLeast ? Exactness::float8 : Exactness::bits16;
 }
 
-std::optional<Levels> floats_of(const Program& program, Opcode rounding, float largest) {
+std::optional<Levels> floats_of(const Program& program, Opcode rounding, float largest, float least) {
   End end(program);
   if (!end.take(rounding)) return std::nullopt;
   Levels wanted;
   wanted.low = -largest, wanted.high = largest;
   std::optional<Levels> levels = levels_before(end, wanted);
-  if (levels) levels->is_gelu = ends_in_gelu(program, *levels, largest);
+  if (levels) levels->gelu = gelu_of(program, *levels, largest, least);
   return levels;
 }
 
@@ -120,9 +124,9 @@ std::optional<Levels> last_levels_of(const Program& program, DType output) {
     case DType::u8:
       return integers_of(program, output);
     case DType::f8e4m3fn:
-      return floats_of(program, Opcode::round_e4m3, 448);
+      return floats_of(program, Opcode::round_e4m3, 448, 0x1p-9f);
     case DType::f8e5m2:
-      return floats_of(program, Opcode::round_e5m2, 57344);
+      return floats_of(program, Opcode::round_e5m2, 57344, 0x1p-16f);
     default:
       return std::nullopt;
   }
@@ -152,7 +156,7 @@ bool is_quantized(const Program& program, size_t result, DType dtype) {
 }
 
 std::string unrounded(const Levels& levels) {
-  if (levels.is_gelu)
+  if (levels.gelu)
     return levels.scale ? fmt::format("r{} * {}", levels.x, literal(1 / *levels.scale)) : fmt::format("r{}", levels.x);
   const std::string x = fmt::format("math::within(r{}, {}, {})", levels.x, literal(levels.low), literal(levels.high));
   return levels.scale

@@ -9,6 +9,7 @@
 
 #include "base/dtype.h"
 #include "device/program.h"
+#include "kernels/cuda/program_lines.h"
 
 namespace lathe::cuda {
 
@@ -18,8 +19,8 @@ struct Levels {
   float low = 0, high = 0;     // of x
   std::optional<float> scale;  // none: x is in levels
   int zero = 0;
-  // x is a GELU that need be no more exact than 16-bit floats are. Nor need its quotient, which the store bounds.
-  bool is_gelu = false;
+  // x is a GELU, which need be no more exact than that. Nor need its quotient, which the store bounds.
+  std::optional<Exactness> gelu = {};
 };
 
 // Of the program's last result. Nothing where that is something else, or bytes of the type do not hold it, or another

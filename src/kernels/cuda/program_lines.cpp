@@ -23,12 +23,13 @@ std::optional<float> scale_of_levels(const Program& program, size_t reg) {
   return scale;
 }
 
-// The function that computes an instruction, which makes the register. What of a GELU is below all numbers of f16 is
-// left out where it is not multiplied by others.
+// The function that computes an instruction, which makes the register. What of a GELU is below all numbers of its
+// result is left out where it is not multiplied by others.
 std::string function_of(const Program& program, const Instruction& instruction, size_t reg, Exactness exactness) {
   if (instruction.op == Opcode::gelu_erf && exactness != Exactness::full) {
     const bool is_result = program.outputs.size() == 1 && program.outputs[0] == reg;
-    return exactness == Exactness::half && is_result ? "math::gelu_erf_half" : "math::gelu_erf_16";
+    if (!is_result || exactness == Exactness::bits16) return "math::gelu_erf_16";
+    return exactness == Exactness::half ? "math::gelu_erf_half" : "math::gelu_erf_8";
   }
   return fmt::format("instruction::{}", opcode_info(static_cast<int>(instruction.op))->name);
 }

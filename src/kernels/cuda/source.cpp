@@ -84,7 +84,8 @@ std::string program_function(const Program& program, size_t accumulators, const 
     text += fmt::format("      const float r{} = o{}[i];\n", k + accumulators, k);
   Program before = program;
   if (levels) before.code.resize(levels->instructions);
-  text += program_lines(before, "float", "      ", levels && levels->is_gelu ? Exactness::bits16 : exactness);
+  if (levels && outputs == 1) before.outputs = {static_cast<uint16_t>(levels->x)};
+  text += program_lines(before, "float", "      ", levels && levels->gelu ? *levels->gelu : exactness);
   for (size_t k = 0; k < outputs; ++k)
     text += fmt::format("      {} = {};\n", is_applied ? "v[i]" : fmt::format("results[{}][i]", k),
                         levels && k + 1 == outputs ? unrounded(*levels) : fmt::format("r{}", program.outputs[k]));

@@ -228,7 +228,7 @@ TEST_F(Pointwise, GelusOf16Bits) {
   }
 }
 
-// Those that are rounded to 8 bits are of 16 before: numbers near the middle of two go either way.
+// Those that are rounded to 8 bits are hardly more exact before: numbers near the middle of two go either way.
 TEST_F(Pointwise, GelusOf8Bits) {
   constexpr int kMantissa = 3, kLeastExponent = -6;  // of e4m3
   constexpr double kLargest = 448, kUlps = 0.501;

@@ -58,9 +58,11 @@ TEST(Source, GelusAreAsExactAsTheirResults) {
   EXPECT_EQ(lines(Exactness::full), "const float r1 = instruction::gelu_erf(r0);\n");
   EXPECT_EQ(lines(Exactness::bits16), "const float r1 = math::gelu_erf_16(r0);\n");
   EXPECT_EQ(lines(Exactness::half), "const float r1 = math::gelu_erf_half(r0);\n");
-  // What the half leaves out may be made larger.
-  EXPECT_TRUE(lines(Exactness::half, "in=2; r2=gelu_erf r0; r3=mul r2 r1; out r3")
-                  .starts_with("const float r2 = math::gelu_erf_16(r0);\n"));
+  EXPECT_EQ(lines(Exactness::float8), "const float r1 = math::gelu_erf_8(r0);\n");
+  // What these leave out may be made larger.
+  for (const Exactness exactness : {Exactness::half, Exactness::float8})
+    EXPECT_TRUE(lines(exactness, "in=2; r2=gelu_erf r0; r3=mul r2 r1; out r3")
+                    .starts_with("const float r2 = math::gelu_erf_16(r0);\n"));
 }
 
 // What is left of a program when the store rounds: x, and the bounds that its levels are worth.
@@ -101,6 +103,22 @@ TEST(Source, LevelsAreClippedBeforeTheyAreRounded) {
             std::string::npos);
   for (const std::string_view other : {"in=1; r1=round_e5m2 r0; out r1", "in=1; r1=round_e4m3 r0; r2=relu r1; out r2"})
     EXPECT_EQ(left(other, DType::f8e4m3fn), "") << other;
+}
+
+// Of 8-bit floats, unless scales are so small that what their formula leaves out shows.
+TEST(Source, GelusOf8BitFloatsAreAsExactAsTheirScalesAllow) {
+  const auto exactness_of = [](std::string_view scale, std::string_view type, DType dtype) {
+    const auto text = "in=1; r1=gelu_erf r0; r2=constant {}; r3=div r1 r2; r4=round_{} r3; out r4";
+    const std::optional<Levels> levels = levels_of(*parse_program(fmt::format(fmt::runtime(text), scale, type)), dtype);
+    return levels ? levels->gelu : std::nullopt;
+  };
+  EXPECT_EQ(exactness_of("0.02", "e4m3", DType::f8e4m3fn), Exactness::float8);
+  EXPECT_EQ(exactness_of("0.001953125", "e4m3", DType::f8e4m3fn), Exactness::float8);
+  EXPECT_EQ(exactness_of("0.0019", "e4m3", DType::f8e4m3fn), Exactness::bits16);
+  EXPECT_EQ(exactness_of("0.25", "e5m2", DType::f8e5m2), Exactness::float8);
+  EXPECT_EQ(exactness_of("0.2", "e5m2", DType::f8e5m2), Exactness::bits16);
+  EXPECT_EQ(levels_of(*parse_program("in=1; r1=relu r0; r2=round_e4m3 r1; out r2"), DType::f8e4m3fn)->gelu,
+            std::nullopt);
 }
 
 TEST(Source, BroadcastAlignsAtTheLastDimension) {
