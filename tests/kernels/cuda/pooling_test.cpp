@@ -7,6 +7,7 @@
 #include "fixtures/ask_tactic.h"
 #include "kernels/cuda/emulated_device.h"
 #include "kernels/cuda/kernel_check.h"
+#include "ops/rules.h"
 
 namespace lathe::cuda {
 
@@ -40,6 +41,27 @@ TEST_F(Poolings, BatchKnownLater) {
         op_problem(attrs, {symbolic_operand(DType::f16, {Expr::symbol(0), 8, 4, 4}, symbols)},
                    {symbolic_operand(DType::f16, {Expr::symbol(0), 8, 2, 2}, symbols)}),
         options);
+}
+
+// Pairs of 16-bit floats, of which some are NaN or infinite, before a program.
+TEST_F(Poolings, MaximaOfPairsKeepWhatIsNoNumber) {
+  const PoolingAttrs attrs = attributes(PoolingOp::max, {3, 3}, {2, 2}, {1, 1});
+  for (const DType type : {DType::f16, DType::bf16}) {
+    const Dims dims = {2, 16, 6, 7};
+    CheckOptions options;
+    options.inputs = {*Tensor::allocate(type, dims)};
+    std::vector<double> values(static_cast<size_t>(options.inputs[0].volume()));
+    for (size_t i = 0; i < values.size(); ++i)
+      values[i] = i % 23 == 0   ? NAN
+                  : i % 7 == 0  ? -HUGE_VAL
+                  : i % 41 == 0 ? HUGE_VAL
+                                : static_cast<double>(i * 37 % 101) - 50;
+    from_doubles(values, options.inputs[0]);
+    check(pooling_tactic(),
+          op_problem(attrs, {operand(type, dims, Layout::channels_last)},
+                     {operand(type, {2, 16, 3, 4}, Layout::channels_last)}, "in=1; r1=affine r0 0.5 1; out r1"),
+          options);
+  }
 }
 
 TEST_F(Poolings, WhatIsRefused) {

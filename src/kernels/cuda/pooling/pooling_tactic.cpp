@@ -84,14 +84,33 @@ class PoolingMatch final : public RunMatch {
     source.output(0, y_, "Y");
     declare_epilogue(source, emission);
     source.declare(window_text(windows_));
+    if (is_packed(shape.width)) source.include("pooling/packed_max.cuh");
     const std::string call =
-        fmt::format("pool<{0}, Window, {1}, {2}, {3}>(X_, Y_, {0}{{}}, fusion_);",
-                    kind_type(problem_.attrs<PoolingAttrs>()), windows_.taps(), shape.threads, shape.width);
+        is_packed(shape.width)
+            ? fmt::format("max_pool<Window, {}, {}, {}>(X_, Y_, fusion_);", windows_.taps(), shape.threads, shape.width)
+            : fmt::format("pool<{0}, Window, {1}, {2}, {3}>(X_, Y_, {0}{{}}, fusion_);",
+                          kind_type(problem_.attrs<PoolingAttrs>()), windows_.taps(), shape.threads, shape.width);
     emission.launches.push_back(finish(source, call, shape));
     return emission;
   }
 
  private:
+  // Whether vectors of so many elements are compared in pairs of 16 bits (pooling/packed_max.cuh).
+  bool is_packed(int64_t width) const {
+    constexpr int64_t kWordBytes = 4;
+    const DType dtype = x_.dtype;
+    const bool is_float = dtype == DType::f16 || dtype == DType::bf16;
+    // Of integers, what is not in a window at all would not be infinity for a program.
+    const bool is_level = (dtype == DType::i8 || dtype == DType::u8) && problem_.program.is_identity();
+    const int last = x_.rank() - 1;
+    const auto fits = [&](const Operand& operand) {
+      return unit_dim(operand) == last && vector_width(operand) >= width;
+    };
+    return problem_.attrs<PoolingAttrs>().op == PoolingOp::max && (is_float || is_level) && fits(x_) && fits(y_) &&
+           !windows_.changed().back() && width * static_cast<int64_t>(size_of(dtype)) >= kWordBytes &&
+           mod(y_.dims.back(), width) == Expr(0);
+  }
+
   Windows windows_;
 };
 
