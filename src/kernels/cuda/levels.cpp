@@ -5,6 +5,7 @@
 #include <cmath>
 #include <span>
 
+#include "kernels/cuda/level_quotient.h"
 #include "ops/quantization.h"
 
 namespace lathe::cuda {
@@ -67,6 +68,7 @@ std::optional<Levels> levels_before(End end, Levels levels) {
   levels.scale = take_quotient(end);
   if (levels.scale) {
     levels.low *= *levels.scale, levels.high *= *levels.scale;
+    if (levels.least) *levels.least *= *levels.scale, *levels.largest *= *levels.scale;
     if (!std::isfinite(levels.low) || !std::isfinite(levels.high)) return std::nullopt;
   }
   levels.x = end.reg();
@@ -92,6 +94,8 @@ std::optional<Levels> integers_of(const Program& program, DType output) {
   }
   if (!end.take(Opcode::round)) return std::nullopt;
   levels.low = low - static_cast<float>(levels.zero), levels.high = high - static_cast<float>(levels.zero);
+  if (levels.zero == 0) levels.least = static_cast<float>(range.low), levels.largest = static_cast<float>(range.high);
+  levels.most = std::max(std::abs(levels.low), std::abs(levels.high));
   return levels_before(end, levels);
 }
 
@@ -155,13 +159,25 @@ bool is_quantized(const Program& program, size_t result, DType dtype) {
   return last.immediates[0] >= low && last.immediates[1] <= high;
 }
 
+namespace {
+
+// x as its bounds leave it. `any`: what is made of it next may be anything that the store bounds.
+std::string bounded(const Levels& levels, bool any) {
+  const bool low = !any || levels.low != levels.least, high = !any || levels.high != levels.largest;
+  if (high) return fmt::format("math::within(r{}, {}, {})", levels.x, literal(levels.low), literal(levels.high));
+  return low ? fmt::format("math::above(r{}, {})", levels.x, literal(levels.low)) : fmt::format("r{}", levels.x);
+}
+
+}  // namespace
+
 std::string unrounded(const Levels& levels) {
   if (levels.gelu)
     return levels.scale ? fmt::format("r{} * {}", levels.x, literal(1 / *levels.scale)) : fmt::format("r{}", levels.x);
-  const std::string x = fmt::format("math::within(r{}, {}, {})", levels.x, literal(levels.low), literal(levels.high));
-  return levels.scale
-             ? fmt::format("math::quotient_within({}, {}, {})", x, literal(*levels.scale), literal(1 / *levels.scale))
-             : x;
+  if (!levels.scale) return bounded(levels, true);
+  if (!levels.most)
+    return fmt::format("math::quotient_within({}, {}, {})", bounded(levels, false), literal(*levels.scale),
+                       literal(1 / *levels.scale));
+  return level_quotient(bounded(levels, divides_any(*levels.scale, *levels.most)), *levels.scale, *levels.most);
 }
 
 }  // namespace lathe::cuda

@@ -19,6 +19,10 @@ struct Levels {
   float low = 0, high = 0;     // of x
   std::optional<float> scale;  // none: x is in levels
   int zero = 0;
+  std::optional<float> most;  // of integers: their magnitude, before `zero` is added
+  // Of integers to which nothing is added: the least and the largest of the type, x as these bound it. The store does
+  // that by itself.
+  std::optional<float> least, largest;
   // x is a GELU, which need be no more exact than that. Nor need its quotient, which the store bounds.
   std::optional<Exactness> gelu = {};
 };

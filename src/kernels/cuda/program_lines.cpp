@@ -3,12 +3,25 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
+#include <span>
 #include <vector>
+
+#include "kernels/cuda/level_quotient.h"
 
 namespace lathe::cuda {
 namespace {
+
+// How many operands and results a register is.
+int64_t reads_of(const Program& program, size_t reg) {
+  int64_t reads = std::ranges::count(program.outputs, reg);
+  for (const Instruction& instruction : program.code)
+    for (int i = 0; i < opcode_info(static_cast<int>(instruction.op))->operands; ++i)
+      reads += instruction.operands[static_cast<size_t>(i)] == reg;
+  return reads;
+}
 
 // The number by which the instruction that makes the register divides what is rounded next.
 std::optional<float> scale_of_levels(const Program& program, size_t reg) {
@@ -21,6 +34,46 @@ std::optional<float> scale_of_levels(const Program& program, size_t reg) {
   const float scale = divisor.immediates[0];
   if (divisor.op != Opcode::constant || !std::isnormal(scale) || !std::isnormal(1 / scale)) return std::nullopt;
   return scale;
+}
+
+// Levels on the way: clip(round(x / scale) + zero, low, high), of which only the last is read by others. The quotient
+// is of what lies between what the bounds are worth, and the clip has nothing left to do.
+struct PassingLevels {
+  float scale, low, high;  // the bounds of round(x / scale)
+  size_t clip;             // the instruction
+};
+// Those whose division is instruction `first`.
+std::optional<PassingLevels> passing_levels(const Program& program, size_t first) {
+  const std::optional<float> scale = scale_of_levels(program, program.num_inputs + first);
+  const std::span<const Instruction> code = program.code;
+  if (!scale || *scale < 0 || code[first + 1].op != Opcode::round) return std::nullopt;
+  size_t last = first + 2;
+  float zero = 0;
+  if (last < code.size() && code[last].op == Opcode::affine && code[last].immediates[0] == 1)
+    zero = code[last++].immediates[1];
+  constexpr float kMost = 65536;
+  if (last >= code.size() || code[last].op != Opcode::clip) return std::nullopt;
+  const PassingLevels levels{*scale, code[last].immediates[0] - zero, code[last].immediates[1] - zero, last};
+  const bool is_bounded = levels.low >= -kMost && levels.low <= levels.high && levels.high <= kMost;
+  if (!is_bounded || levels.low != std::nearbyint(levels.low) || levels.high != std::nearbyint(levels.high) ||
+      zero != std::nearbyint(zero) || !std::isfinite(levels.low * *scale) || !std::isfinite(levels.high * *scale))
+    return std::nullopt;
+  for (size_t i = first; i < last; ++i)
+    if (code[i + 1].operands[0] != program.num_inputs + i || reads_of(program, program.num_inputs + i) != 1)
+      return std::nullopt;
+  return levels;
+}
+
+// What instruction i of such levels makes.
+std::string passing_line(const Program& program, const PassingLevels& levels, size_t i) {
+  const Instruction& instruction = program.code[i];
+  const std::string x = fmt::format("r{}", instruction.operands[0]);
+  if (instruction.op == Opcode::div)
+    return level_quotient(fmt::format("math::within({}, {}, {})", x, literal(levels.low * levels.scale),
+                                      literal(levels.high * levels.scale)),
+                          levels.scale, std::max(std::abs(levels.low), std::abs(levels.high)));
+  if (instruction.op == Opcode::round) return fmt::format("math::nearest_level({})", x);
+  return i == levels.clip ? x : fmt::format("{} + {}", x, literal(instruction.immediates[1]));
 }
 
 // The function that computes an instruction, which makes the register. What of a GELU is below all numbers of its
@@ -45,7 +98,15 @@ std::string literal(float value) {
 std::string program_lines(const Program& program, std::string_view type, std::string_view indent, Exactness exactness) {
   std::string text;
   size_t target = program.num_inputs;
+  std::optional<PassingLevels> passing;
   for (const Instruction& instruction : program.code) {
+    const size_t i = target - program.num_inputs;
+    if (!passing && type == "float") passing = passing_levels(program, i);
+    if (passing) {
+      text += fmt::format("{}const float r{} = {};\n", indent, target++, passing_line(program, *passing, i));
+      if (i == passing->clip) passing.reset();
+      continue;
+    }
     if (const std::optional<float> scale = type == "float" ? scale_of_levels(program, target) : std::nullopt) {
       text += fmt::format("{}const float r{} = math::divided_by(r{}, {}, {});\n", indent, target++,
                           instruction.operands[0], literal(*scale), literal(1 / *scale));

@@ -83,8 +83,7 @@ std::string program_function(const Program& program, size_t accumulators, const 
   for (size_t k = 0; k < operands.size(); ++k)
     text += fmt::format("      const float r{} = o{}[i];\n", k + accumulators, k);
   Program before = program;
-  if (levels) before.code.resize(levels->instructions);
-  if (levels && outputs == 1) before.outputs = {static_cast<uint16_t>(levels->x)};
+  if (levels) before.code.resize(levels->instructions), before.outputs.back() = static_cast<uint16_t>(levels->x);
   text += program_lines(before, "float", "      ", levels && levels->gelu ? *levels->gelu : exactness);
   for (size_t k = 0; k < outputs; ++k)
     text += fmt::format("      {} = {};\n", is_applied ? "v[i]" : fmt::format("results[{}][i]", k),

@@ -50,6 +50,29 @@ TEST(Source, LevelsAreDividedByReciprocals) {
     EXPECT_EQ(lines(other).find("divided_by"), std::string::npos) << other;
 }
 
+// Levels on the way are clipped before they are rounded, unless something else reads what is not clipped yet.
+TEST(Source, LevelsOnTheWayAreClippedBeforeTheyAreRounded) {
+  const auto lines = [](std::string_view text) { return program_lines(*parse_program(text), "float", ""); };
+  EXPECT_EQ(lines("in=1; r1=constant 0.75; r2=div r0 r1; r3=round r2; r4=affine r3 1 3; r5=clip r4 0 255; r6=neg r5; "
+                  "out r6"),
+            "const float r1 = instruction::constant(float(0x1.8p-1f));\n"
+            "const float r2 = math::quotient_by_parts(math::within(r0, -0x1.2p+1f, 0x1.7ap+7f), 0x1.555554p+0f, "
+            "0x1.555556p-24f);\n"
+            "const float r3 = math::nearest_level(r2);\n"
+            "const float r4 = r3 + 0x1.8p+1f;\n"
+            "const float r5 = r4;\n"
+            "const float r6 = instruction::neg(r5);\n");
+  for (const std::string_view other :
+       {"in=1; r1=constant 0.75; r2=div r0 r1; r3=round r2; r4=clip r3 -128 127; r5=add r4 r3; out r5",
+        "in=1; r1=constant 0.75; r2=div r0 r1; r3=round r2; r4=clip r3 -128 127; out r4 r3",
+        "in=1; r1=constant 0.75; r2=div r0 r1; r3=round r2; r4=clip r2 -128 127; r5=add r4 r3; out r5",
+        "in=1; r1=constant 0.75; r2=div r0 r1; r3=round r2; r4=clip r3 -0.5 127; out r4",
+        "in=1; r1=constant 0.75; r2=div r0 r1; r3=round r2; r4=clip r3 -1e9 1e9; out r4",
+        "in=1; r1=constant -0.75; r2=div r0 r1; r3=round r2; r4=clip r3 -128 127; out r4",
+        "in=1; r1=constant 1e36; r2=div r0 r1; r3=round r2; r4=clip r3 -999 999; out r4"})
+    EXPECT_EQ(lines(other).find("nearest_level"), std::string::npos) << lines(other);
+}
+
 // Where results are of 16 bits, what costs less is exact enough.
 TEST(Source, GelusAreAsExactAsTheirResults) {
   const auto lines = [](Exactness exactness, std::string_view text = "in=1; r1=gelu_erf r0; out r1") {
@@ -71,14 +94,20 @@ TEST(Source, LevelsAreClippedBeforeTheyAreRounded) {
     const std::optional<Levels> levels = levels_of(*parse_program(text), type);
     return levels ? fmt::format("{} of {}, {}", levels->instructions, unrounded(*levels), levels->zero) : "";
   };
-  EXPECT_EQ(left("in=1; r1=round r0; r2=clip r1 -128 127; out r2"), "0 of math::within(r0, -0x1p+7f, 0x1.fcp+6f), 0");
+  EXPECT_EQ(left("in=1; r1=round r0; r2=clip r1 -128 127; out r2"), "0 of r0, 0");
   EXPECT_EQ(
       left("in=1; r1=constant 0.75; r2=div r0 r1; r3=round r2; r4=affine r3 1 3; r5=clip r4 0 255; out r5", DType::u8),
-      "1 of math::quotient_within(math::within(r0, -0x1.2p+1f, 0x1.7ap+7f), 0x1.8p-1f, 0x1.555556p+0f), 3");
+      "1 of math::quotient_by_parts(math::within(r0, -0x1.2p+1f, 0x1.7ap+7f), 0x1.555554p+0f, 0x1.555556p-24f), 3");
   EXPECT_EQ(left("in=1; r1=relu r0; r2=affine r1 0.5 -0; r3=round r2; r4=clip r3 -127 127; out r4"),
-            "2 of math::within(r2, -0x1.fcp+6f, 0x1.fcp+6f), 0");
+            "2 of math::above(r2, -0x1.fcp+6f), 0");
   EXPECT_EQ(left("in=1; r1=relu r0; r2=constant 0.5; r3=div r1 r2; r4=round r3; r5=clip r4 -127 127; out r5"),
-            "2 of math::quotient_within(math::within(r0, 0x0p+0f, 0x1.fcp+5f), 0x1p-1f, 0x1p+1f), 0");
+            "2 of math::above(r0, 0x0p+0f) * 0x1p+1f, 0");
+  // The store bounds what the type does.
+  EXPECT_EQ(left("in=1; r1=constant 0.75; r2=div r0 r1; r3=round r2; r4=clip r3 -128 127; out r4"),
+            "1 of math::quotient_by_parts(r0, 0x1.555554p+0f, 0x1.555556p-24f), 0");
+  EXPECT_EQ(left("in=1; r1=constant 0.75; r2=div r0 r1; r3=round r2; r4=clip r3 -128 126; out r4"),
+            "1 of math::quotient_by_parts(math::within(r0, -0x1.8p+6f, 0x1.7ap+6f), 0x1.555554p+0f, 0x1.555556p-24f), "
+            "0");
   for (const std::string_view other :
        {"in=1; r1=round r0; r2=clip r1 -128 128; out r2", "in=1; r1=round r0; r2=clip r1 -128.5 127; out r2",
         "in=1; r1=round r0; out r1", "in=1; r1=clip r0 -128 127; out r1",
@@ -88,7 +117,7 @@ TEST(Source, LevelsAreClippedBeforeTheyAreRounded) {
     EXPECT_EQ(left(other), "") << other;
   EXPECT_EQ(left("in=1; r1=round r0; r2=clip r1 -128 127; out r2", DType::f16), "");
   EXPECT_EQ(left("in=2; r2=add r0 r1; r3=round r2; r4=clip r3 -128 127; out r2 r4"),  // of two results, the last
-            "1 of math::within(r2, -0x1p+7f, 0x1.fcp+6f), 0");
+            "1 of r2, 0");
   EXPECT_EQ(left("in=1; r1=constant 0.5; r2=div r0 r1; r3=round_e4m3 r2; out r3", DType::f8e4m3fn),
             "1 of math::quotient_within(math::within(r0, -0x1.cp+7f, 0x1.cp+7f), 0x1p-1f, 0x1p+1f), 0");
   EXPECT_EQ(left("in=1; r1=relu r0; r2=round_e5m2 r1; out r2", DType::f8e5m2),

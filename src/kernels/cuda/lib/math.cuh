@@ -42,6 +42,11 @@ LATHE_DEVICE float quotient_within(float a, float b, float reciprocal) {
   const float product = a * reciprocal;
   return fmaf(fmaf(product, -b, a), reciprocal, product);
 }
+// The same by both parts of 1 / b, of such numbers as the host has found to be rounded alike (level_quotient.h).
+LATHE_DEVICE float quotient_by_parts(float a, float high, float low) { return fmaf(a, high, a * low); }
+// The nearest integer, half to even, of what is no more than 2^22. NaN stays, and 0 has no sign. rintf() takes as long
+// as eight additions.
+LATHE_DEVICE float nearest_level(float a) { return (a + 0x1.8p23f) - 0x1.8p23f; }
 LATHE_DEVICE float divided_by(float a, float b, float reciprocal) {
   const float product = a * reciprocal;
   return fabsf(product) < 0x1p100f ? quotient_within(a, b, reciprocal) : product;

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "lib/intrinsics.cuh"
+#include "lib/levels.cuh"
 
 template <class Tensor, int N>
 LATHE_DEVICE long offset_of(const Tensor& tensor, const long (&c)[N]) {
@@ -151,9 +152,16 @@ LATHE_DEVICE Vec<T, kCount> from_floats(const float* from) {
   }
 }
 template <int kCount, int kZero, class T>
-LATHE_DEVICE void levels_of(const float* from, T* to) {
-  LATHE_UNROLL
-  for (int i = 0; i < kCount; ++i) to[i] = level_of<T, kZero>(from[i]);
+LATHE_DEVICE void levels_of(const float* from, Vec<T, kCount>& to) {
+  if constexpr (kZero == 0 && kCount % 4 == 0) {
+    Vec<uint32, kCount / 4> words;
+    LATHE_UNROLL
+    for (int i = 0; i < kCount; i += 4) words.at[i / 4] = four_levels<T>(from + i);
+    to = bit_cast<Vec<T, kCount>>(words);
+  } else {
+    LATHE_UNROLL
+    for (int i = 0; i < kCount; ++i) to.at[i] = level_of<T, kZero>(from[i]);
+  }
 }
 
 // Writes the first `count` of W elements: converted or, by kRounds, rounded to levels that the tensor's type holds.
@@ -168,7 +176,7 @@ LATHE_DEVICE void store_converted(const Tensor& tensor, const long (&c)[N], cons
     for (int i = 0; i < W; i += kWidth) {
       Vec<T, kWidth> part;
       if constexpr (kRounds)
-        levels_of<kWidth, kZero>(v + i, part.at);
+        levels_of<kWidth, kZero>(v + i, part);
       else
         part = from_floats<T, kWidth>(v + i);
       store_vector(to + i * step, part);

@@ -267,19 +267,6 @@ LATHE_DEVICE T from_float(float value) {
     return saturate<T>(value);
 }
 
-// The nearest integer, half to even, and kZero more, which the type holds; NaN gives 0.
-template <class T, int kZero>
-LATHE_DEVICE T level_of(float value) {
-  int32 level;
-#ifdef LATHE_EMULATED
-  level = value != value ? 0 : static_cast<int32>(__builtin_rintf(value));
-#else
-  asm("cvt.rni.s32.f32 %0, %1;" : "=r"(level) : "f"(value));
-#endif
-  if constexpr (kZero != 0) level = value != value ? 0 : level + kZero;
-  return static_cast<T>(level);
-}
-
 // Two 16-bit floats in a register.
 template <class T>
 LATHE_DEVICE uint32 pack_floats(float low, float high) {
