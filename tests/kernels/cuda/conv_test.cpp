@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <set>
+
 #include "fixtures/ask_tactic.h"
 #include "kernels/cuda/convolution_problem.h"
 #include "kernels/cuda/emulated_device.h"
@@ -119,6 +122,75 @@ TEST(CudaConv, IntegersAreRequantized) {
   quantized(attrs, {2, 3, 9, 8}, {16, 3, 3, 3}, Layout::linear);
   attrs.groups = 2;
   quantized(attrs, {1, 32, 6, 5}, {24, 16, 3, 3}, Layout::channels_last);
+}
+
+// What the copy engine brings, by every tile of blocks that stay, with a residual of each type behind some of them:
+// pixels and channels that fill no tile, and a few blocks that take several.
+TEST(CudaConv, PixelsOfPanels) {
+  const ConvolutionAttrs attrs;
+  const Dims x = {2, 80, 9, 17}, w = {192, 80, 1, 1}, y = {2, 192, 9, 17};
+  const std::vector<std::pair<DType, DType>> types = {{DType::i8, DType::i8},   {DType::i8, DType::u8},
+                                                      {DType::i8, DType::f16},  {DType::f16, DType::f16},
+                                                      {DType::f16, DType::f32}, {DType::bf16, DType::bf16}};
+  for (const auto& [type, residual] : types) {
+    const bool is_integer = type == DType::i8;
+    const Tensor weights = is_integer ? any_levels(w, 5) : small_weights(type, w);
+    Problem problem = convolution_problem(attrs, operand(type, x, Layout::channels_last), weights);
+    problem.target.cores = 3;
+    problem.outputs[0] = operand(is_integer ? DType::i8 : type, y, Layout::channels_last);
+    problem.operands = {strided_operand(DType::f32, y, {0, 1, 0, 0}), operand(residual, y, Layout::channels_last)};
+    problem.program = *parse_program(
+        is_integer ? "in=3; r3=mul r0 r1; r4=constant 0.75; r5=div r3 r4; r6=round r5; r7=clip r6 -128 127; "
+                     "r8=affine r7 0.75 -0; r9=affine r2 0.5 -0; r10=add r8 r9; r11=constant 1.3; r12=div r10 r11; "
+                     "r13=round r12; r14=affine r13 1 7; r15=clip r14 -128 127; out r15"
+                   : "in=3; r3=add r0 r1; r4=add r3 r2; r5=relu r4; out r5");
+    CheckOptions options;
+    options.inputs = {is_integer ? any_levels(x, 6) : small_weights(type, x)};
+    options.operands = {is_integer ? small_scales({1, 192, 1, 1}) : Tensor()};
+    gemm::Extent extent;
+    extent.dtype = type, extent.output = problem.outputs[0].dtype;
+    extent.target = test_target(), extent.operands = 1;
+    extent.copied = extent.weights_first = true, extent.neighbours = is_integer ? 16 : 8;
+    extent.m = 306, extent.n = 192, extent.k = 80;
+    std::set<std::pair<int64_t, int64_t>> tiles;
+    for (const Config& config : gemm::every_config(extent)) {
+      const auto& tile = config.as<gemm::TileShape>();
+      if (tile.unit != gemm::TileShape::pipeline || tile.splits > 1) continue;
+      if (residual != DType::i8 && (tile.m != 256 && !(tile.turns && tile.m == 128 && tile.peers == 1))) continue;
+      tiles.insert({tile.m, tile.n});
+      check(problem, config, options);
+    }
+    EXPECT_GE(tiles.size(), residual == DType::i8 ? 10u : 2u);
+  }
+}
+
+// Whether the copy engine may bring the pixels, as the tactic offers it.
+TEST(CudaConv, WhatTheCopyEngineBrings) {
+  struct Case {
+    Dims x, w;
+    Layout layout = Layout::channels_last;
+    int64_t stride = 1, pad = 0, groups = 1;
+    bool warpgroups = true;
+  };
+  const auto is_offered = [](const Case& c) {
+    ConvolutionAttrs attrs;
+    attrs.groups = c.groups;
+    attrs.stride = {c.stride, c.stride}, attrs.pads_begin = attrs.pads_end = {c.pad, c.pad};
+    const Tensor w = small_weights(DType::f16, c.w);
+    Problem problem = convolution_problem(attrs, operand(DType::f16, c.x, c.layout), w);
+    problem.target.limits.warpgroups = c.warpgroups;
+    return std::ranges::any_of(configs_of(conv_tactic(), problem), [](const Config& config) {
+      return config.as<gemm::TileShape>().unit == gemm::TileShape::pipeline;
+    });
+  };
+  const Dims x = {32, 64, 56, 56};
+  EXPECT_TRUE(is_offered({x, {128, 64, 1, 1}}));
+  EXPECT_FALSE(is_offered({.x = x, .w = {128, 32, 1, 1}, .groups = 2}));
+  EXPECT_FALSE(is_offered({.x = x, .w = {128, 64, 1, 1}, .stride = 2}));
+  EXPECT_FALSE(is_offered({.x = x, .w = {128, 64, 3, 3}, .pad = 1}));
+  EXPECT_FALSE(is_offered({.x = x, .w = {128, 64, 1, 1}, .layout = Layout::linear}));
+  EXPECT_FALSE(is_offered({{32, 60, 56, 56}, {128, 60, 1, 1}}));  // pixels at no multiples of 16 bytes
+  EXPECT_FALSE(is_offered({.x = x, .w = {128, 64, 1, 1}, .warpgroups = false}));
 }
 
 TEST(CudaConv, ProgramRunsOnTheSumsOfSplits) {

@@ -271,9 +271,9 @@ TEST_F(GemmPipeline, ThreadsHaveNeighbouringColumns) {
     int checked = 0;
     for (Config config : pipelines(type, Major::k, Major::k)) {
       auto tile = config.as<TileShape>();
-      if (tile.n / tile.peers % gemm::kNeighbourGroup != 0) continue;
+      if (tile.n / tile.peers % gemm::neighbour_group(8) != 0) continue;
       if (type != DType::f16 && (tile.n != 128 || tile.peers != 2 || tile.turns)) continue;
-      tile.neighbours = true;
+      tile.neighbours = 8;
       config.choice = tile;
       check(problem, config, options);
       ++checked;
@@ -282,7 +282,7 @@ TEST_F(GemmPipeline, ThreadsHaveNeighbouringColumns) {
   }
   const auto has_neighbours = [&](const Problem& problem) {
     const auto all = configs_of(gemm_tactic(), problem);
-    return std::ranges::any_of(all, [](const Config& config) { return config.as<TileShape>().neighbours; });
+    return std::ranges::any_of(all, [](const Config& config) { return config.as<TileShape>().neighbours > 0; });
   };
   EXPECT_TRUE(has_neighbours(results(DType::f16, DType::f16, 4096)));
   EXPECT_FALSE(has_neighbours(results(DType::f16, DType::f16, 4104)));

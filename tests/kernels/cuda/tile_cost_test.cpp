@@ -97,7 +97,7 @@ std::vector<Config> configs_of(const Measurements& product) {
   Extent extent;
   extent.dtype = extent.output = DType::f16;
   extent.target = lathe::cuda::describe(**find_architecture(90));
-  extent.copied = extent.weights_first = extent.neighbours = true;
+  extent.copied = extent.weights_first = true, extent.neighbours = 8;
   extent.m = product.rows, extent.n = product.columns, extent.k = product.k;
   extent.operands = product.operands, extent.functions = product.functions;
   extent.instructions = product.operands + product.functions + 1;

@@ -2,6 +2,7 @@
 // Convolution as an implicit matrix product: output pixels by output channels.
 #include "kernels/cuda/conv/implicit_gemm_tactic.h"
 #include "kernels/cuda/conv/weights_tactic.h"
+#include "kernels/cuda/gemm/pipeline_tactic.h"
 #include "kernels/cuda/match.h"
 
 namespace lathe::cuda {
@@ -11,7 +12,13 @@ using conv::ImplicitGemm;
 using gemm::TileShape;
 
 std::vector<Config> configs(const Problem& problem, const ImplicitGemm& form) {
-  return gemm::configs(conv::extent_of(problem, form));
+  gemm::Extent extent = conv::extent_of(problem, form);
+  const std::optional<gemm::Product> product = conv::product_of(problem, form);
+  const gemm::Ending ending = conv::ending_of(form, extent.dtype);
+  extent.copied = product && gemm::can_copy(problem, *product, ending);
+  extent.weights_first = ending.weights_first;
+  extent.neighbours = extent.copied ? gemm::neighbours(*product, ending) : 0;
+  return gemm::configs(extent);
 }
 
 Result<Emission> emit(const Problem& problem, const ImplicitGemm& form, const Config& config) {
@@ -22,6 +29,10 @@ Result<Emission> emit(const Problem& problem, const ImplicitGemm& form, const Co
   const Operand b = packed_operand(packed);
   Emission emission = with_weights(std::move(packed));
   LATHE_TRY(conv::add_operands(form.shuffle, emission));
+  if (tile.unit == TileShape::pipeline) {
+    gemm::finish_pipeline(problem, *conv::product_of(problem, form), tile, conv::ending_of(form, dtype), emission);
+    return emission;
+  }
   Source source("conv/conv.cuh");
   source.input(0, problem.inputs[0], "A");
   source.input(1, b, "B");

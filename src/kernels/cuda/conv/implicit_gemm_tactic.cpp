@@ -51,6 +51,7 @@ std::optional<std::string> describe(const Problem& problem, ImplicitGemm& form) 
   form.pixels = y.dims[0];
   for (size_t d = 2; d < y.dims.size(); ++d) form.pixels *= y.dims[d];
   if (auto reason = describe_shuffle(problem, form.shuffle)) return reason;
+  merge_pixels(form.shuffle);
   if (!w.constant && !form.shuffle.order.empty()) return "weights that can be replaced, in another order";
   return std::nullopt;
 }
@@ -79,6 +80,17 @@ gemm::Extent extent_of(const Problem& problem, const ImplicitGemm& form) {
   e.m = opt_pixels(form.output), e.taps = form.taps;
   e.n = form.outputs, e.k = form.k(), e.batch = form.attributes.groups;
   return e;
+}
+
+std::optional<gemm::Product> product_of(const Problem& problem, const ImplicitGemm& form) {
+  if (form.load != PixelLoad::dense || form.attributes.groups > 1) return std::nullopt;
+  gemm::Product p;
+  p.m = form.pixels, p.n = form.outputs, p.k = form.k();
+  p.a.pitch = pixel_pitch(problem.inputs[0]), p.a.width = form.width;
+  p.b.width = static_cast<int>(16 / size_of(problem.inputs[1].dtype));
+  p.b.pitch = ceildiv(p.k, p.b.width) * p.b.width;  // as weights are packed
+  p.weights = true;
+  return p;
 }
 
 std::string declare_product(Source& source, const TileShape& tile, DType dtype, const ImplicitGemm& form) {

@@ -5,6 +5,7 @@
 #include "kernels/conv_shape_tactic.h"
 #include "kernels/cuda/conv/shuffle_tactic.h"
 #include "kernels/cuda/gemm/epilogue_tactic.h"
+#include "kernels/cuda/gemm/matrices_tactic.h"
 
 namespace lathe::cuda::conv {
 
@@ -32,6 +33,8 @@ struct ImplicitGemm {
 // A reason in words when tiles cannot compute the problem.
 std::optional<std::string> describe(const Problem& problem, ImplicitGemm& form);
 gemm::Extent extent_of(const Problem& problem, const ImplicitGemm& form);  // as the cost model sees it
+// Of images that are a matrix of pixels by channels, without groups: the product that tensor maps may describe.
+std::optional<gemm::Product> product_of(const Problem& problem, const ImplicitGemm& form);
 // The text that a kernel begins with.
 std::string declare_product(Source& source, const gemm::TileShape& tile, DType dtype, const ImplicitGemm& form);
 // The text that declares the loader of A, which is input 0 of the emission.

@@ -63,6 +63,28 @@ bool fills_vectors(const Operand& output, size_t first, size_t last) {
          run * static_cast<int64_t>(size_of(output.dtype)) >= kLeastRun;
 }
 
+Operand without_dims(Operand tensor) {
+  tensor.dims.clear(), tensor.strides.clear();
+  tensor.opt_dims.clear(), tensor.opt_strides.clear();
+  tensor.reassociation.clear();
+  return tensor;
+}
+
+// Gives the views one more dimension of the tensors, or makes their last one longer where all step over both at once.
+void append_or_lengthen(std::vector<Operand>& views, const std::vector<Operand>& tensors, size_t dim) {
+  bool lengthens = !views[0].dims.empty();
+  for (size_t k = 0; k < views.size() && lengthens; ++k)
+    lengthens = views[k].strides.back() == tensors[k].strides[dim] * tensors[0].dims[dim];
+  for (size_t k = 0; k < views.size(); ++k) {
+    OperandDim added = tensors[k].dim(dim);
+    if (lengthens) {
+      const OperandDim outer = views[k].take_out_dim(views[k].dims.size() - 1);
+      added.extent *= outer.extent, added.opt_extent *= outer.opt_extent;
+    }
+    views[k].append_dim(added);
+  }
+}
+
 }  // namespace
 
 std::optional<std::string> describe_shuffle(const Problem& problem, Shuffle& out) {
@@ -82,6 +104,27 @@ std::optional<std::string> describe_shuffle(const Problem& problem, Shuffle& out
   if (unit != last) put_last(out, first, unit);
   if (!fills_vectors(output, first, last)) return "channels in runs that no vector fits";
   return std::nullopt;
+}
+
+void merge_pixels(Shuffle& shuffle) {
+  std::vector<Operand> tensors = {shuffle.problem.outputs[0]};
+  for (const Operand& operand : shuffle.problem.operands) {
+    if (operand.padding) return;
+    tensors.push_back(broadcast(operand, tensors[0]));
+  }
+  const auto last = static_cast<size_t>(shuffle.dimension), first = last + 1 - shuffle.channel_dims;
+  const auto is_pixel = [&](size_t d) { return d < first || d > last; };
+  std::vector<Operand> views;
+  for (const Operand& tensor : tensors) views.push_back(without_dims(tensor));
+  for (size_t d = 0; d < tensors[0].dims.size(); ++d)
+    if (is_pixel(d) && tensors[0].dims[d] != Expr(1)) append_or_lengthen(views, tensors, d);
+  if (views[0].dims.empty())
+    for (Operand& view : views) view.append_dim({});
+  for (size_t d = first; d <= last; ++d)
+    for (size_t k = 0; k < views.size(); ++k) views[k].append_dim(tensors[k].dim(d));
+  shuffle.dimension = views[0].rank() - 1;
+  shuffle.problem.outputs[0] = std::move(views[0]);
+  std::move(views.begin() + 1, views.end(), shuffle.problem.operands.begin());
 }
 
 Result<Tensor> in_order(const Tensor& weights, const std::vector<int64_t>& order) {

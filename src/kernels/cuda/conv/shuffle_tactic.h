@@ -20,6 +20,10 @@ struct Shuffle {
 // A reason when no vectors of channels are neighbours in the output.
 std::optional<std::string> describe_shuffle(const Problem& problem, Shuffle& out);
 
+// Makes pixels one dimension, or as few as they can be, with those of the channels behind them: there is less to
+// compute of where a row lies.
+void merge_pixels(Shuffle& shuffle);
+
 // Rows of the weights in that order; empty = as they are.
 Result<Tensor> in_order(const Tensor& weights, const std::vector<int64_t>& order);
 

@@ -36,8 +36,10 @@ LATHE_DEVICE Block block_at(unsigned index, long m, long n, long k, int splits) 
   const auto total = static_cast<int>((k + Tile::kK - 1) / Tile::kK);
   const int share = (total + splits - 1) / splits;
   Block block;
-  block.row = static_cast<long>(band * kBand + inside % height) * kRows;
-  block.column = static_cast<long>(inside / height) * Tile::kN;
+  const bool is_whole = height == kBand;  // divided by what is known
+  const unsigned across = is_whole ? inside / kBand : inside / height, down = inside - across * height;
+  block.row = static_cast<long>(band * kBand + down) * kRows;
+  block.column = static_cast<long>(across) * Tile::kN;
   block.batch = kCluster ? rest : rest / width;
   block.split = static_cast<int>((kCluster ? index : rest) % width);
   block.k = static_cast<long>(block.split) * share * Tile::kK;

@@ -21,7 +21,7 @@ std::vector<Config> configs(const Problem& problem, const Product& p) {
   extent.normalized = p.normalization.has_value();
   extent.kept = extent.normalized && !p.normalization->beside;
   extent.by_rows = !extent.kept && gemm::stores_by_rows(ending);
-  extent.neighbours = !extent.kept && extent.copied && gemm::has_neighbours(p, ending);
+  extent.neighbours = !extent.kept && extent.copied ? gemm::neighbours(p, ending) : 0;
   return gemm::configs(extent);
 }
 

@@ -107,13 +107,15 @@ LATHE_DEVICE void for_each_work(const Product& product, const Each& each) {
   for (unsigned work = first_work<Tile>(); work < product.works; work += works_at_once<Tile>()) each(work);
 }
 
-// Asks for the elements [outer, outer + kOuter) of M or N of a panel. kNeighbours: the map has groups of 32 of them for
-// its last dimension.
-template <class Panel, bool kMnMajor, bool kNeighbours, int kOuter, int R>
+// Asks for the elements [outer, outer + kOuter) of M or N of a panel. kNeighbours: the map has groups of 4 times as
+// many for its last dimension.
+template <class Panel, bool kMnMajor, int kNeighbours, int kOuter, int R>
 LATHE_DEVICE void copy_panel(char* panel, const TensorMap* map, MapPlace<R> place, long outer, long k, uint64* barrier,
                              uint16 peers) {
   place.at[kMnMajor ? 1 : 0] = static_cast<int>(k);
-  place.at[kMnMajor ? 0 : kNeighbours ? R - 1 : 1] = static_cast<int>(kNeighbours ? outer / 32 : outer);
+  place.at[kMnMajor          ? 0
+           : kNeighbours > 0 ? R - 1
+                             : 1] = static_cast<int>(kNeighbours > 0 ? outer / (4 * kNeighbours) : outer);
   if constexpr (kMnMajor) {
     LATHE_UNROLL
     for (int first = 0; first < kOuter; first += Panel::kElements) {
@@ -128,7 +130,7 @@ LATHE_DEVICE void copy_panel(char* panel, const TensorMap* map, MapPlace<R> plac
 template <class Tile, int R>
 LATHE_DEVICE void copy_a(const PipelineMemory<Tile>& memory, int slot, const TensorMap* map, const MapPlace<R>& place,
                          const Block& block, int i) {
-  copy_panel<typename Tile::PanelA, Tile::kMnMajorA, false, Tile::kM>(
+  copy_panel<typename Tile::PanelA, Tile::kMnMajorA, 0, Tile::kM>(
       memory.a(slot), map, place, block.row, block.k + static_cast<long>(i) * Tile::kK, memory.filled(slot), 0);
 }
 

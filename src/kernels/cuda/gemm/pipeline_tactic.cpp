@@ -10,7 +10,7 @@ namespace {
 
 constexpr int64_t kRowBytes = 128;  // of a panel, as the copy engine writes it
 constexpr size_t kMatrixDims = 2;   // of a tensor map; the batch's follow
-constexpr int64_t kWidest = 8;      // columns that store_quads() gives a thread
+constexpr int64_t kWidest = 8;      // columns that store_quads() gives a thread, unless it has more neighbours
 
 bool is_mapped(const Product& p, const Matrix& matrix, DType dtype) {
   constexpr int64_t kAligned = 16;  // bytes: addresses and strides
@@ -20,14 +20,15 @@ bool is_mapped(const Product& p, const Matrix& matrix, DType dtype) {
          matrix.batch_strides.size() == p.batch.size() && static_cast<size_t>(moving) + kMatrixDims <= kMaxMapRank;
 }
 
-// Makes a map of B bring columns 8 q + 2 j + e of each 32 in the order of j, q and e, in which thread q of four has
-// the sums of 8 neighbours.
-void order_by_neighbours(TensorMap& map) {
+// Makes a map of B bring columns n q + 2 j + e of each 4 n in the order of j, q and e, in which thread q of four has
+// the sums of n neighbours.
+void order_by_neighbours(TensorMap& map, int64_t n) {
   const Expr pitch = map.strides[0], columns = map.dims[1];
   const uint32_t count = map.box[1];
-  map.dims = {map.dims[0], 2, 4, 4, floordiv(columns, kNeighbourGroup)};
-  map.strides = {pitch, 8 * pitch, 2 * pitch, kNeighbourGroup * pitch};
-  map.box = {map.box[0], 2, 4, 4, count / static_cast<uint32_t>(kNeighbourGroup)};
+  const int64_t group = neighbour_group(n);
+  map.dims = {map.dims[0], 2, 4, n / 2, floordiv(columns, group)};
+  map.strides = {pitch, n * pitch, 2 * pitch, group * pitch};
+  map.box = {map.box[0], 2, 4, static_cast<uint32_t>(n / 2), count / static_cast<uint32_t>(group)};
 }
 
 // Declares the map and the function that says where in it the matrix of a batch lies.
@@ -51,7 +52,7 @@ std::string declare_map(Source& source, const Product& p, const TileShape& tile,
     map.strides.push_back(matrix.batch_strides[d]);
     map.box.push_back(1);
   }
-  if (!first && tile.neighbours) order_by_neighbours(map);
+  if (!first && tile.neighbours > 0) order_by_neighbours(map, tile.neighbours);
   const std::string_view name = first ? "a" : "b";
   const size_t rank = map.dims.size();
   source.tensor_map(std::move(map), fmt::format("map_{}", name));
@@ -69,9 +70,15 @@ bool can_copy(const Problem& problem, const Product& p, const Ending& ending) {
   return is_mapped(p, p.a, dtype) && is_mapped(p, p.b, dtype) && fused_vector(ending) > 1;
 }
 
-bool has_neighbours(const Product& p, const Ending& ending) {
+int64_t neighbours(const Product& p, const Ending& ending) {
   const bool is_one = std::ranges::all_of(p.b.batch_strides, [](const Expr& stride) { return stride == Expr(0); });
-  return is_one && p.b.major == Major::k && fused_vector(ending) >= kWidest && mod(p.n, kNeighbourGroup) == Expr(0);
+  if (!is_one || p.b.major != Major::k) return 0;
+  const bool is_integer = lathe::is_integer(ending.problem.outputs[0].dtype);
+  for (const int64_t wanted : {2 * kWidest, kWidest})
+    if ((wanted == kWidest || is_integer) && fused_vector(ending) >= wanted &&
+        mod(p.n, neighbour_group(wanted)) == Expr(0))
+      return wanted;
+  return 0;
 }
 
 void finish_pipeline(const Problem& problem, const Product& p, const TileShape& tile, const Ending& e,
@@ -109,7 +116,8 @@ void finish_pipeline(const Problem& problem, const Product& p, const TileShape& 
       "    const long batch = block.batch;\n"
       "    gemm::store_quads<{}, {}, {}, {}, {}>(sums, {}, block.row, m, block.column, n);\n"
       "  }}{});",
-      tile.splits, source.number(works), e.weights_first, ahead, std::min(sink.vector, kWidest), sink.whole,
+      tile.splits, source.number(works), e.weights_first, ahead,
+      std::max(tile.neighbours, std::min(sink.vector, kWidest)), sink.whole,
       e.keeps_sums(tile.splits) ? "true" : "Fusion::kShort", tile.neighbours, ahead ? 1 : 2, sink.text, begin);
   const Expr blocks = min(works, Expr(problem.target.cores / tile.peers)) * tile.peers;
   emission.launches.push_back(source.finish(body, {blocks, 1, 1}, static_cast<uint32_t>(threads(tile)),

@@ -9,8 +9,8 @@ namespace lathe::cuda::gemm {
 
 // Whether tensor maps can describe both operands, and groups of four warps multiply and finish them.
 bool can_copy(const Problem& problem, const Product& product, const Ending& ending);
-// Whether a thread's sums can be of neighbouring columns (TileShape::neighbours).
-bool has_neighbours(const Product& product, const Ending& ending);
+// Of how many neighbouring columns a thread's sums can be (TileShape::neighbours).
+int64_t neighbours(const Product& product, const Ending& ending);
 
 // Adds one launch, or two, to the emission, whose inputs
 // are A, B, and the program's operands.

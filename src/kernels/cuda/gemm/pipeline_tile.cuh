@@ -22,13 +22,15 @@ struct CopiedPanel {
 
 // kPeers blocks of a cluster have tiles below each other, and bring each other parts of B. kTurns: each
 // of two groups takes whole tiles; while one multiplies, the other finishes the tile before (decision 0079).
-// kNeighbours: the columns of B come in such an order that a thread's sums are of neighbouring ones (decision 0119).
+// kNeighbours: the columns of B come in such an order that a thread's sums are of so many neighbouring ones, 8 or 16
+// (decision 0119); 0 = of pairs.
 template <class T, int kM_, int kN_, int kStages_, int kPeers_, bool kMnMajorA_, bool kMnMajorB_, bool kTurns_,
-          bool kNeighbours_>
+          int kNeighbours_>
 struct PipelineTile {
   using Element = T;
   static constexpr int kM = kM_, kN = kN_, kK = 128 / static_cast<int>(sizeof(T)), kStages = kStages_, kPeers = kPeers_;
-  static constexpr bool kMnMajorA = kMnMajorA_, kMnMajorB = kMnMajorB_, kTurns = kTurns_, kNeighbours = kNeighbours_;
+  static constexpr bool kMnMajorA = kMnMajorA_, kMnMajorB = kMnMajorB_, kTurns = kTurns_;
+  static constexpr int kNeighbours = kNeighbours_;
   static constexpr int kGroups = kTurns ? 2 : kM / 64, kConsumers = 4 * kGroups;  // warps that multiply
   static constexpr int kReaders = kTurns ? 4 : kConsumers;                        // warps that read a panel
   static constexpr int kRowTiles = kTurns ? kM / 64 : 1;
@@ -39,7 +41,8 @@ struct PipelineTile {
   static_assert(kM % 64 == 0 && kN % 32 == 0, "what the instruction takes");
   static_assert(kPeers == 1 || kN / kPeers % (kMnMajorB ? 64 : 8) == 0, "peers bring whole blocks");
 
-  static_assert(!kNeighbours || (!kMnMajorB && kN / kPeers % 32 == 0), "whole groups of columns, along K");
+  static_assert(kNeighbours == 0 || (!kMnMajorB && kN / kPeers % (4 * kNeighbours) == 0),
+                "whole groups of columns, along K");
   static_assert(!kTurns || !kPromotes<T>, "a group that waits for each panel does not keep the matrix units busy");
 
   // Of a part of the columns.

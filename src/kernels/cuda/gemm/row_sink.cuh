@@ -14,7 +14,7 @@ inline constexpr bool kByRows = false;
 template <int W>
 LATHE_DEVICE int column_of_four() {
   const int place = lane() & 3;
-  return W == 8 ? place * 8 : W == 4 ? (place & 1) * 8 + (place & 2) * 2 : place * 2;
+  return W >= 8 ? place * W : W == 4 ? (place & 1) * 8 + (place & 2) * 2 : place * 2;
 }
 
 // Writes what another sink makes of the sums, kWidth elements at once. `stage` has room for a vector of each thread.

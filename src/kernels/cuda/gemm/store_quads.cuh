@@ -55,7 +55,7 @@ LATHE_DEVICE void exchange(Sum* a, Sum* b, int bit) {
 
 // Parts of a tile's sums, kAtOnce from `first` on: W neighbouring columns of two rows each for a thread. Four
 // neighbouring threads have two columns of each 8 in a row, and exchange them, if they are no neighbours already.
-template <int W, bool kWhole, bool kNeighbours, int kAtOnce, class Tile, class Sink>
+template <int W, bool kWhole, int kNeighbours, int kAtOnce, class Tile, class Sink>
 LATHE_DEVICE void store_groups(const Tile& tile, int first, const Sink& sink, long row, long rows, long column,
                                long columns) {
   constexpr int kTiles = W / 2, kGroups = Tile::kN / 8 / kTiles;  // of 64 rows
@@ -69,7 +69,7 @@ LATHE_DEVICE void store_groups(const Tile& tile, int first, const Sink& sink, lo
       v[i % kAtOnce * 2 + e / 2][t * 2 + e % 2] = tile.acc[i / kGroups][i % kGroups * kTiles + t][e];
   }
   LATHE_UNROLL
-  for (int k = 0; !kNeighbours && k < 2 * kAtOnce; ++k) {
+  for (int k = 0; kNeighbours == 0 && k < 2 * kAtOnce; ++k) {
     LATHE_UNROLL
     for (int pair = 0; pair < W / 4; ++pair) exchange<2>(v[k] + pair * 4, v[k] + pair * 4 + 2, 1);
     if constexpr (W == 8) exchange<4>(v[k], v[k] + 4, 2);
@@ -79,18 +79,21 @@ LATHE_DEVICE void store_groups(const Tile& tile, int first, const Sink& sink, lo
 }
 
 // Gives the sums that a group has, from `row` on, to the sink. The program stands in the code for each part of them
-// when it is short; operands of kMost parts at most are on the way at the same time.
-template <int W, bool kWhole, bool kShort, bool kNeighbours = false, int kMost = 2, class Tile, class Sink>
+// when it is short, or there are few: else each sum is selected from among those of all parts, as registers have no
+// index. Operands of kMost parts at most are on the way at the same time.
+template <int W, bool kWhole, bool kShort, int kNeighbours = 0, int kMost = 2, class Tile, class Sink>
 LATHE_DEVICE void store_quads(const Tile& tile, const Sink& sink, long row, long rows, long column, long columns) {
-  static_assert(W == 2 || W == 4 || W == 8, "what two, or four, threads have of a row");
-  static_assert(!kNeighbours || W == 8, "what a thread has of 32 columns");
+  static_assert(kNeighbours > 0 ? W == kNeighbours : W == 2 || W == 4 || W == 8,
+                "what two, or four, threads have of a row");
   constexpr int kGroups = Tile::kRowTiles * Tile::kN / 4 / W;
   // Of two tiles of rows and narrow vectors, the places of as many need more registers than there are.
   constexpr bool kFit = Tile::kRowTiles == 1 || W == 8;
-  constexpr int kAtOnce = Sink::kAtOnce >= 4 && kFit && Tile::kN / 4 / W % kMost == 0 ? kMost : 1;
+  constexpr bool kUnrolled = kShort || (W >= 8 && kGroups * W <= 64);
+  constexpr int kLeast = kUnrolled ? 2 : 4;  // vectors of a program whose operands may be on the way for several parts
+  constexpr int kAtOnce = Sink::kAtOnce >= kLeast && kFit && Tile::kN / 4 / W % kMost == 0 ? kMost : 1;
   row += Tile::warp_row() + lane() / 4;
   column += column_of_four<W>();
-  if constexpr (kShort) {
+  if constexpr (kUnrolled) {
     LATHE_UNROLL
     for (int group = 0; group < kGroups; group += kAtOnce)
       store_groups<W, kWhole, kNeighbours, kAtOnce>(tile, group, sink, row, rows, column, columns);

@@ -133,9 +133,9 @@ double pipeline_clocks(const TileShape& tile, const Extent& e) {
   const double ahead = e.weights_first ? std::min(panels, static_cast<double>(tile.stages)) : 0;
   const double saved = panels * panel - std::max(panels * busy, panels * panel - ahead * rows_b);
   const double sums = static_cast<double>(tile.warp_m * tile.warp_n) / 32;
-  const double function = !tile.neighbours ? kFunctionClocks
-                          : tile.turns     ? kTurnFunctionClocks
-                                           : kNeighbourFunctionClocks;
+  const double function = tile.neighbours == 0 ? kFunctionClocks
+                          : tile.turns         ? kTurnFunctionClocks
+                                               : kNeighbourFunctionClocks;
   const double finish =
       sums * ((tile.turns ? kTurnSumClocks : kSumClocks) + kOperandClocks * static_cast<double>(e.operands) +
               function * static_cast<double>(e.functions));

@@ -109,6 +109,7 @@ struct PipelineShape {
   int64_t m, n, peers;
   bool turns = false;
 };
+// clang-format off
 constexpr auto kPipelineShapes = std::to_array<PipelineShape>({
     {128, 256, 1},
     {128, 256, 2},
@@ -117,6 +118,7 @@ constexpr auto kPipelineShapes = std::to_array<PipelineShape>({
     {128, 128, 1},
     {128, 128, 2},
     {128, 64, 1},
+    {256, 64, 1},
     {64, 256, 1},
     {64, 128, 1},
     {64, 64, 1},
@@ -129,6 +131,7 @@ constexpr auto kPipelineShapes = std::to_array<PipelineShape>({
     {64, 128, 1, true},
     {64, 128, 2, true},
 });
+// clang-format on
 
 // A warp of 4 x 8 threads: warp_m / 4 x warp_n / 8 elements each.
 constexpr auto kScalarShapes = std::to_array<Shape>({
@@ -251,7 +254,8 @@ void add_pipelines(const Extent& e, std::vector<Config>& configs) {
     for (const int64_t splits : split_counts(t, e)) {
       t.splits = splits, t.by_rows = e.by_rows && splits == 1;
       t.stages = std::min(std::max(kEnough, ceil_div(ceil_div(e.k, k), splits)), fit);
-      t.neighbours = e.neighbours && splits == 1 && s.n / s.peers % kNeighbourGroup == 0;
+      const auto fits = [&](int64_t n) { return e.neighbours >= n && s.n / s.peers % neighbour_group(n) == 0; };
+      t.neighbours = splits > 1 ? 0 : fits(16) ? 16 : fits(8) ? 8 : 0;
       configs.push_back({.text = text_of(t), .predicted_us = predict(t, e), .choice = t});
     }
   }

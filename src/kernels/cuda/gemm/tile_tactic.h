@@ -12,7 +12,8 @@ namespace lathe::cuda::gemm {
 // The dimension along which a matrix of A or B is contiguous: K, or M or N.
 enum class Major { k, mn };
 
-constexpr int64_t kNeighbourGroup = 32;  // columns, of which each of four threads may have 8 neighbours
+// Columns that four threads have together, of which each has so many neighbours.
+constexpr int64_t neighbour_group(int64_t neighbours) { return 4 * neighbours; }
 
 struct TileShape {
   enum Unit : int64_t { tensor_core, scalar, warpgroup, pipeline, sparse } unit = tensor_core;
@@ -25,7 +26,7 @@ struct TileShape {
   int64_t peers = 1;               // of a pipeline: blocks of a cluster, below each other, that share B
   bool turns = false;              // of a pipeline: two groups of warps have tiles of their own, and multiply in turns
   bool by_rows = false;            // of a pipeline: warps write along rows (Extent::by_rows)
-  bool neighbours = false;         // of a pipeline: threads have sums of neighbouring columns (Extent::neighbours)
+  int64_t neighbours = 0;          // of a pipeline: columns whose sums a thread has, 8 or 16; 0 = pairs
   int64_t scales_bytes = 0;        // of a pipeline: what a warp that multiplies holds of scales by blocks of K
   bool adds_sums() const { return cluster || slices > 1; }  // of several warps or blocks, in the epilogue
   bool operator==(const TileShape&) const = default;
@@ -43,7 +44,7 @@ struct Extent {
   bool sparse = false;         // tiles are of sparse weights (gemm_sparse/gemm_sparse.cuh)
   bool weights_first = false;  // B is constant: a pipeline brings its first panels while the launch before still runs
   bool by_rows = false;        // results are written along rows by a pipeline (gemm/row_sink.cuh)
-  bool neighbours = false;     // a pipeline may bring B's columns in an order in which threads have 8 neighbours of 32
+  int64_t neighbours = 0;      // a pipeline may bring B's columns in an order in which threads have so many neighbours
   // Of sums that are scaled by blocks of K: their length, and whether each column has a scale of its own.
   int64_t scaled_block = 0;
   bool scaled_columns = false;
