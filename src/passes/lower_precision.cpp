@@ -47,6 +47,41 @@ bool scales_sums(const Node& node) {
   });
 }
 
+bool is_pointwise(const Node& node) {
+  return node.is(OpKind::elementwise) || node.is(OpKind::activation) || node.is(OpKind::unary);
+}
+
+constexpr int kMostPointwise = 16;  // that are looked through: a step has room for no more, with what levels take
+
+// How many products are among what a value is computed of by pointwise ops: constants and dequantised integers. Nothing
+// where there is something else, or a step in between has further readers.
+std::optional<int> products_behind(const Value& value, int depth = kMostPointwise) {
+  const Node* node = value.producer();
+  if (value.content()) return 0;
+  if (!node || depth == 0) return std::nullopt;
+  if (node->is(OpKind::dequantize)) return node->input(0)->dtype() == DType::i32 ? 1 : 0;
+  if (!is_pointwise(*node)) return std::nullopt;
+  int products = 0;
+  for (const Value* input : node->inputs()) {
+    const std::optional<int> more = input ? products_behind(*input, depth - 1) : std::nullopt;
+    if (!more || (!input->content() && input->uses().size() != 1)) return std::nullopt;
+    products += *more;
+  }
+  return products;
+}
+
+// Whether pointwise ops make levels of levels, and of one product's sums at most: all of it is one step, none of whose
+// floats is ever in memory.
+bool is_between_levels(const Node& node) {
+  const Node* last = &node;
+  for (int i = 0; i < kMostPointwise && is_pointwise(*last) && last->output()->uses().size() == 1; ++i) {
+    const Node* next = last->output()->uses().front().node;
+    if (next->is(OpKind::quantize)) return products_behind(*last->output()).value_or(2) <= 1;
+    last = next;
+  }
+  return false;
+}
+
 constexpr float kLargestHalf = 65504;
 constexpr float kLeastHalf = 0x1p-24f;  // above 0
 
@@ -132,6 +167,7 @@ class PrecisionLowering {
     if (rule == PrecisionRule::keep) return is_conversion(node) ? "" : "there is no kernel of that type";
     if (!context_.arithmetic.narrow_floats) return "the target computes in f32";
     if (!pinned && is_single(*node.output())) return "a single number";
+    if (!pinned && is_between_levels(node)) return "it is computed between levels";
     if (scales_sums(node)) return "it scales sums of 8-bit floats";
     for (size_t i = 0; i < node.num_inputs(); ++i) {
       const Value* input = node.input(i);
