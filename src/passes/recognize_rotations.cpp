@@ -114,7 +114,7 @@ std::optional<Joined> joined_by(const ir::Node& concat, size_t first_part) {
   const std::array<Value*, 2> viewed = {before_unsqueeze(joined.parts[0]), before_unsqueeze(joined.parts[1])};
   if (viewed[0] && viewed[1] && concat.num_inputs() == 2) joined = {{true, 0}, viewed};
   const std::optional<int64_t> first = last_extent(joined.parts[0]), second = last_extent(joined.parts[1]);
-  if (!first || first != second || !is_floating(concat.output()->dtype())) return std::nullopt;
+  if (!first || *first == 0 || first != second || !is_floating(concat.output()->dtype())) return std::nullopt;
   joined.pairs.count = *first;
   return joined;
 }
