@@ -3,11 +3,11 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <numeric>
 #include <utility>
 
 #include "ops/attention_inputs.h"
 #include "ops/rules.h"
+#include "tuning/checked_columns.h"
 
 namespace lathe {
 namespace {
@@ -80,14 +80,6 @@ bool cut_batch(Problem& problem) {
     set_dims(input, std::move(dims));
   }
   return true;
-}
-
-// Where the parts of the op's dimension `at` begin and end.
-std::pair<size_t, size_t> parts_of(const Operand& operand, size_t at) {
-  if (operand.reassociation.empty()) return {at, at + 1};
-  const auto first = operand.reassociation.begin(), last = first + static_cast<ptrdiff_t>(at);
-  const size_t begin = std::accumulate(first, last, size_t{0});
-  return {begin, begin + *last};
 }
 
 // Fewer rows of a product's operand, in the parts that they have; gives how many are left.

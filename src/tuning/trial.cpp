@@ -11,7 +11,6 @@
 #include "ops/rules.h"
 #include "tuning/device_content.h"
 #include "tuning/needs.h"
-#include "tuning/packed_weights.h"
 #include "tuning/padded_content.h"
 #include "tuning/paged_content.h"
 #include "tuning/program_content.h"
@@ -42,24 +41,6 @@ size_t results_of_program(const Problem& problem) { return std::max<size_t>(prob
 bool normalizes_beside(const Problem& problem) { return problem.result_normalization() && problem.outputs.size() > 1; }
 
 constexpr uint32_t kOutputSeed = 0;  // whose content does not matter
-
-// The window's elements, dense and row-major, in the memory's own type or in f32. Element `first` of the memory is the
-// window's first.
-Result<Tensor> gather(const Tensor& memory, int64_t first, const TensorArg& arg, DType dtype) {
-  LATHE_ASSIGN(Tensor dense, Tensor::allocate(dtype, Dims(arg.dims, arg.dims + arg.rank)));
-  Walk walk(dense.dims(), {Dims(arg.strides, arg.strides + arg.rank)});
-  const size_t size = size_of(dtype);
-  auto* to = static_cast<std::byte*>(dense.mutable_data());
-  const auto* from = static_cast<const std::byte*>(memory.data());
-  for (int64_t i = 0, n = dense.volume(); i < n; ++i, walk.next(), to += size) {
-    const int64_t at = first + walk.offset(0);
-    if (dtype == memory.dtype())
-      std::memcpy(to, from + static_cast<size_t>(at) * size, size);
-    else
-      dense.mutable_as<float>()[i] = element_of(memory, at);
-  }
-  return dense;
-}
 
 void set_arg_dims(TensorArg& arg, const Dims& dims, const Dims& strides) {
   arg.rank = static_cast<int>(dims.size());
@@ -121,10 +102,12 @@ Result<TrialData::Slot> TrialData::make_slot(const Operand& operand, uint32_t se
   return slot;
 }
 
-Result<std::unique_ptr<TrialData>> TrialData::make(const Problem& problem, Use use, Device& device, Queue& queue) {
+Result<std::unique_ptr<TrialData>> TrialData::make(const Problem& problem, Use use, Device& device, Queue& queue,
+                                                   double most_products) {
   auto data = std::make_unique<TrialData>();
   data->problem_ = problem;
   data->use_ = use;
+  if (use == Use::check) data->columns_ = checked_columns(problem, most_products);
   if (problem.outputs.size() != results_of_program(problem) + (normalizes_beside(problem) ? 1 : 0))
     return fail(ErrorCode::dtype_unsupported, "trials are made for regions whose results are their program's");
   uint32_t seed = 1;
@@ -138,16 +121,6 @@ Result<std::unique_ptr<TrialData>> TrialData::make(const Problem& problem, Use u
 }
 
 namespace {
-
-// Packed weights as the op sees them.
-Result<Tensor> dequantized(const Operand& operand) {
-  LATHE_ASSIGN(Tensor result, Tensor::allocate(DType::f32, operand.opt_dims));
-  auto* to = result.mutable_as<float>();
-  for (const PackedWeights& weights : packed_matrices(operand, false))
-    for (int64_t k = 0; k < weights.k(); ++k)
-      for (int64_t n = 0; n < weights.n(); ++n) *to++ = weights.weight(k, n);
-  return result;
-}
 
 // What is left of registers are the program's; behind them are the vectors that normalise the rows of its result.
 std::vector<Tensor> take_vectors(const Problem& problem, std::vector<Tensor>& registers) {
@@ -179,13 +152,34 @@ Result<Expected> normalized(const Problem& problem, const Tensor& rows, std::vec
 
 }  // namespace
 
+// The columns that are checked, of what has columns: the second factor, what is behind the product, and its results.
+Taken TrialData::taken_of(const Operand& operand) const {
+  if (columns_.empty()) return {};
+  const auto is_among = [&](const std::vector<Operand>& list) {
+    return std::ranges::any_of(list, [&](const Operand& each) { return &each == &operand; });
+  };
+  const Operand &b = problem_.inputs[1], &output = problem_.outputs[0];
+  if (&operand == &b || is_among(b.operands)) {
+    const size_t at = b.opt_dims.size() - (problem_.attrs<MatmulAttrs>().transpose_b ? 2 : 1);
+    if (!problem_.pairs) return {at, at + 1, columns_};
+    Taken taken{at, at + 1, {}};
+    for (const int64_t column : columns_) taken.indices.insert(taken.indices.end(), {2 * column, 2 * column + 1});
+    return taken;
+  }
+  if (!is_among(problem_.operands) && !is_among(problem_.outputs)) return {};
+  const auto [begin, end] = parts_of(output, opt_whole_dims(output).size() - 1);
+  return {begin, end, columns_};
+}
+
 // What the op or a program sees of an operand, dense: floats in f32, others as they are. Undefined where it is omitted.
 Result<Tensor> TrialData::content_of(const Operand& operand) const {
   const Slot& slot = slot_of(operand);
   if (!slot.arg.data) return Tensor();
-  if (operand.is_scaled_by_blocks()) return dequantized(operand);
-  LATHE_ASSIGN(const Tensor dense,
-               gather(slot.memory, slot.first, slot.arg, is_floating(slot.arg.dtype) ? DType::f32 : slot.arg.dtype));
+  const Taken taken = taken_of(operand);
+  if (operand.is_scaled_by_blocks()) return dequantized(operand, taken);
+  const DType dtype = is_floating(slot.arg.dtype) ? DType::f32 : slot.arg.dtype;
+  LATHE_ASSIGN(const Tensor dense, gather(slot.memory, slot.first, slot.arg, dtype, taken));
+  if (!taken.indices.empty()) return dense;
   if (!operand.pages) return dense.reshaped(opt_whole_dims(operand));
   LATHE_ASSIGN(const Tensor table, content_of(operand.operands[0]));
   return in_order(dense, table, operand.opt_dims);
@@ -229,7 +223,7 @@ Result<std::vector<Expected>> TrialData::expected(double tolerance) const {
       Tensor& input = inputs[i];
       std::vector<Tensor> before = {input};
       LATHE_TRY(append_padded(problem_.inputs[i].program_operands(), problem_.inputs[i].opt_dims, before));
-      LATHE_ASSIGN(const Tensor computed, result_of(program, before, problem_.inputs[i].opt_dims));
+      LATHE_ASSIGN(const Tensor computed, result_of(program, before, input.dims()));
       LATHE_ASSIGN(input, as_factor(computed, problem_, i));
       if (!rounds(program)) continue;
       reads_rounded = true;
@@ -250,7 +244,11 @@ Result<std::vector<Expected>> TrialData::expected(double tolerance) const {
     }
   }
   const size_t first = registers.size();
-  const Dims& dims = problem_.outputs[0].opt_dims;
+  Dims dims = problem_.outputs[0].opt_dims;
+  if (!columns_.empty()) {
+    dims = opt_whole_dims(problem_.outputs[0]);
+    dims.back() = static_cast<int64_t>(columns_.size());
+  }
   LATHE_TRY(append_padded(problem_.operands, dims, registers));
   std::vector<Tensor> vectors = take_vectors(problem_, registers);
   std::vector<float> errors;
@@ -290,10 +288,11 @@ std::vector<TensorArg> TrialData::outputs() const {
 
 Result<Tensor> TrialData::gather_output(size_t i, Device& device, Queue& queue) const {
   const Slot& output = slot_of(problem_.outputs[i]);
-  if (device.is_host()) return gather(output.memory, output.first, output.arg, DType::f32);
+  const Taken taken = taken_of(problem_.outputs[i]);
+  if (device.is_host()) return gather(output.memory, output.first, output.arg, DType::f32, taken);
   LATHE_ASSIGN(Tensor memory, Tensor::allocate(output.memory.dtype(), output.memory.dims()));
   LATHE_TRY(device.download(memory.mutable_data(), output.start(), memory.bytes(), queue));
-  return gather(memory, output.first, output.arg, DType::f32);
+  return gather(memory, output.first, output.arg, DType::f32, taken);
 }
 
 Result<> TrialData::poison_outputs(Device& device, Queue& queue) const {

@@ -7,7 +7,9 @@
 #include <unordered_map>
 
 #include "device/device.h"
+#include "tuning/checked_columns.h"
 #include "tuning/expected.h"
+#include "tuning/gathered_content.h"
 #include "tuning/modules.h"
 #include "tuning/tactic.h"
 
@@ -17,7 +19,9 @@ namespace lathe {
 class TrialData {
  public:
   enum class Use : uint8_t { time, check };  // check: with contents on the host, for expected() and gather_output()
-  static Result<std::unique_ptr<TrialData>> make(const Problem& problem, Use use, Device& device, Queue& queue);
+  // To check, a product with more than `most_products` is evaluated in some of its columns.
+  static Result<std::unique_ptr<TrialData>> make(const Problem& problem, Use use, Device& device, Queue& queue,
+                                                 double most_products = kMostCheckedProducts);
 
   const Problem& problem() const { return problem_; }
   // Of each output. `tolerance`: how far a right kernel of the root op may be off, as a part of its largest value.
@@ -25,7 +29,7 @@ class TrialData {
   TensorArg arg(const StepInput& input) const;
   std::vector<TensorArg> outputs() const;
   Use use() const { return use_; }
-  // An output's memory, dense row-major, in f32.
+  // An output's memory, dense row-major, in f32; of what expected() gives.
   Result<Tensor> gather_output(size_t i, Device& device, Queue& queue) const;
   Result<> poison_outputs(Device& device, Queue& queue) const;  // so that what is not written shows
 
@@ -42,6 +46,7 @@ class TrialData {
   std::optional<int64_t> ids_of(const Operand& operand) const;
   Result<Slot> make_slot(const Operand& operand, uint32_t seed, Use use, Device& device, Queue& queue) const;
   const Slot& slot_of(const Operand& operand) const { return slots_.at(&operand); }
+  Taken taken_of(const Operand& operand) const;
   Result<Tensor> content_of(const Operand& operand) const;
   Result<> append(std::span<const Operand> operands, std::vector<Tensor>& to) const;
   // What a program reads of them over a space of these dims.
@@ -49,6 +54,7 @@ class TrialData {
 
   Problem problem_;
   Use use_ = Use::check;
+  std::vector<int64_t> columns_;                    // of a product's result that are checked; empty = all
   std::unordered_map<const Operand*, Slot> slots_;  // of all tensors of the problem
 };
 

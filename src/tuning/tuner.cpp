@@ -286,6 +286,7 @@ Result<> Tuner::check_candidate(const Job& job, const Candidate& candidate) {
   const TrialData& data = *job.data;
   Device& device = *options_.device;
   LATHE_ASSIGN(Emission emission, job.small->emit(*candidate.tactic, candidate.config));
+  for (const Packed& packed : emission.packed) packed.content(threads_of(options_.most_threads));
   LATHE_ASSIGN(const auto trial, Trial::make(device, modules_, std::move(emission), data, *queue_));
   LATHE_TRY(data.poison_outputs(device, *queue_));
   LATHE_TRY(trial->run(*queue_));

@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The smaller problems on which the fastest candidates are checked.
-#include "tuning/cut_down.h"
-
+// The smaller problems on which the fastest candidates are checked, and what is compared of their results.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <set>
+
+#include "device/null/null_device.h"
+#include "fixtures/test_tensor.h"
+#include "tuning/cut_down.h"
 #include "tuning/random_content.h"
+#include "tuning/trial.h"
 
 namespace lathe {
 namespace {
@@ -177,6 +182,111 @@ TEST(CutDown, OtherOpsKeepAllButTheirBatch) {
   reduce.keepdims = false;
   problem.outputs = {linear({})};
   EXPECT_EQ(cut_down(problem).inputs[0].opt_dims, (Dims{32768, 1000})) << "a number has no batch";
+}
+
+Problem product(const MatmulAttrs& attrs, const Dims& a, const Dims& b, Operand output) {
+  Problem problem;
+  problem.attributes = &attrs;
+  problem.inputs = {linear(a), linear(b)};
+  problem.outputs = {std::move(output)};
+  problem.program = *parse_program("in=1; out r0");
+  return problem;
+}
+
+TEST(CheckedColumns, AreTheFirstTheLastAndEachOfATile) {
+  const MatmulAttrs attrs;
+  for (const int64_t n : {50257, 128256, 151936, 262144}) {
+    const std::vector<int64_t> columns = checked_columns(product(attrs, {17, 2048}, {2048, n}, linear({17, n})));
+    EXPECT_LE(columns.size() * 17 * 2048, kMostCheckedProducts);
+    EXPECT_TRUE(std::ranges::is_sorted(columns));
+    EXPECT_EQ(std::ranges::adjacent_find(columns), columns.end());
+    for (int64_t i = 0; i < 512; ++i) {
+      ASSERT_EQ(columns[static_cast<size_t>(i)], i);
+      ASSERT_EQ(*(columns.rbegin() + i), n - 1 - i);
+    }
+    for (const int64_t tile : {64, 96, 128, 160, 192, 224, 256}) {
+      std::set<int64_t> residues;
+      for (const int64_t column : columns)
+        if (column >= n / 3 && column < n / 3 * 2) residues.insert(column % tile);
+      EXPECT_EQ(residues.size(), static_cast<size_t>(tile)) << n;
+    }
+  }
+}
+
+TEST(CheckedColumns, AreAllOfWhatIsQuickAndOfWhatHasNone) {
+  const MatmulAttrs attrs;
+  EXPECT_TRUE(checked_columns(product(attrs, {67, 1024}, {1024, 4096}, linear({67, 4096}))).empty());
+  Problem wide = product(attrs, {17, 2048}, {2048, 128256}, linear({17, 128256}));
+  EXPECT_FALSE(checked_columns(wide).empty());
+  SoftmaxAttrs softmax;
+  wide.outputs.back().normalization = &softmax;
+  EXPECT_TRUE(checked_columns(wide).empty()) << "rows are normalised as a whole";
+  wide.outputs.back().normalization = nullptr;
+  wide.operands = {operand({128256}, {1})};
+  EXPECT_TRUE(checked_columns(wide).empty()) << "what is read beside the product has other columns";
+}
+
+// What is compared of the columns, beside the same of all columns.
+void expect_columns_of_all(const Problem& problem) {
+  null::NullDevice device;
+  const auto queue = device.make_queue();
+  const std::vector<int64_t> columns = checked_columns(problem, 1);
+  const auto all = TrialData::make(problem, TrialData::Use::check, device, **queue);
+  const auto some = TrialData::make(problem, TrialData::Use::check, device, **queue, 1);
+  ASSERT_TRUE(all && some && !columns.empty());
+  const Result<std::vector<Expected>> wanted = (*all)->expected(0), expected = (*some)->expected(0);
+  ASSERT_TRUE(wanted) << wanted.error().to_string();
+  ASSERT_TRUE(expected) << expected.error().to_string();
+  const Result<Tensor> memory = (*all)->gather_output(0, device, **queue);
+  const Result<Tensor> got = (*some)->gather_output(0, device, **queue);
+  ASSERT_TRUE(memory && got);
+  const auto count = static_cast<int64_t>(columns.size()), width = opt_whole_dims(problem.outputs[0]).back();
+  ASSERT_EQ(got->volume(), memory->volume() / width * count);
+  ASSERT_EQ((*expected)[0].values.volume(), got->volume());
+  for (int64_t i = 0; i < got->volume(); ++i) {
+    const int64_t at = i / count * width + columns[static_cast<size_t>(i % count)];
+    ASSERT_EQ(got->as<float>()[i], memory->as<float>()[at]) << i;
+    ASSERT_EQ((*expected)[0].values.as<float>()[i], (*wanted)[0].values.as<float>()[at]) << i;
+  }
+}
+
+TEST(CheckedColumns, HaveTheResultsThatAllHave) {
+  MatmulAttrs attrs;
+  expect_columns_of_all(product(attrs, {2, 3, 5}, {2, 5, 5003}, linear({2, 3, 5003})));
+  Problem pairs = product(attrs, {3, 5}, {5, 2 * 5003}, linear({3, 5003}));
+  pairs.pairs = true;
+  pairs.program = *parse_program("in=2; r2=mul r0 r1; out r2");
+  expect_columns_of_all(pairs);
+  // Heads of [batch, head, row, size], with a bias and what is added.
+  Problem heads = product(attrs, {6, 5}, {5, 4096}, operand({2, 3, 64, 64}, {3 * 4096, 64, 3 * 64, 1}));
+  heads.outputs[0].reassociation = {2, 2};
+  heads.operands = {operand({2, 3, 64, 64}, {0, 0, 64, 1}), operand({2, 3, 64, 64}, {3 * 4096, 4096, 64, 1})};
+  heads.program = *parse_program("in=3; r3=mul r0 r1; r4=add r3 r2; out r4");
+  expect_columns_of_all(heads);
+  attrs.transpose_b = true;
+  Problem levels = product(attrs, {3, 5}, {5003, 5}, operand({3, 5003}, {1, 3}));
+  levels.inputs[1].program = *parse_program("in=2; r2=mul r0 r1; out r2");
+  levels.inputs[1].operands = {operand({5003, 5}, {1, 0})};
+  expect_columns_of_all(levels);
+}
+
+TEST(CheckedColumns, AreDequantizedAsAllAre) {
+  MatmulAttrs attrs;
+  for (const bool transposed : {false, true}) {
+    attrs.transpose_b = transposed;
+    const Dims dims = transposed ? Dims{3001, 64} : Dims{64, 3001}, blocks = transposed ? Dims{1, 32} : Dims{32, 1};
+    const Tensor levels = random_tensor(DType::i8, dims, 1);
+    const Tensor scales = random_tensor(DType::f32, transposed ? Dims{3001, 2} : Dims{2, 3001}, 2);
+    Problem problem = product(attrs, {3, 64}, dims, linear({3, 3001}));
+    Operand& weights = problem.inputs[1];
+    weights.dtype = DType::i8;
+    weights.constant = weights.weights = &levels;
+    weights.program = *parse_program("in=2; r2=mul r0 r1; out r2");
+    weights.operands = {linear(scales.dims())};
+    weights.operands[0].constant = weights.operands[0].weights = &scales;
+    weights.operands[0].blocks = blocks;
+    expect_columns_of_all(problem);
+  }
 }
 
 }  // namespace
