@@ -208,6 +208,12 @@ TENSORRTAPI nvinfer1::ICudaEngine* loadEngineFile(nvinfer1::IRuntime& runtime, c
 // renamed. Returns whether it has; lastError() says why not (LATHE-1002 with the system's reason). Thread-safe.
 TENSORRTAPI bool saveFile(const void* data, std::size_t size, const char* path) noexcept;
 
+// Like IBuilder::buildSerializedNetwork, into a file, as saveFile() writes it, but for the bytes on the way: the plan
+// is never in memory as a whole, unless it is for several targets. False and one error report when the engine cannot be
+// built or written.
+TENSORRTAPI bool buildEngineFile(nvinfer1::IBuilder& builder, nvinfer1::INetworkDefinition& network,
+                                 nvinfer1::IBuilderConfig& config, const char* path) noexcept;
+
 // Engines that this runtime loads from now on are only looked at: no device is opened, so that engines for other
 // machines and GPUs can be inspected and serialized here. createExecutionContext() of such an engine fails with one
 // error report.

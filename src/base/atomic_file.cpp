@@ -19,18 +19,40 @@ constexpr std::string_view kTemporary = ".tmp";
 
 }  // namespace
 
-Result<> write_file_atomically(const std::string& path, std::span<const std::byte> bytes) {
+Result<AtomicFile> AtomicFile::create(const std::string& path) {
   static std::atomic<unsigned> writes = 0;  // threads may write the same file
-  const std::string temporary = fmt::format("{}.{}.{}{}", path, ::getpid(), ++writes, kTemporary);
-  std::FILE* file = std::fopen(temporary.c_str(), "wbe");
-  if (!file)
+  std::string temporary = fmt::format("{}.{}.{}{}", path, ::getpid(), ++writes, kTemporary);
+  Stream stream(std::fopen(temporary.c_str(), "wbe"), std::fclose);
+  if (!stream)
     return fail(ErrorCode::file_read, "cannot create '{}': {}", temporary, std::generic_category().message(errno));
-  const bool written = bytes.empty() || std::fwrite(bytes.data(), 1, bytes.size(), file) == bytes.size();
-  const bool closed = std::fclose(file) == 0;
-  if (written && closed && std::rename(temporary.c_str(), path.c_str()) == 0) return {};
-  const std::string reason = std::generic_category().message(errno);
-  std::remove(temporary.c_str());
-  return fail(ErrorCode::file_read, "cannot write '{}': {}", path, reason);
+  return AtomicFile(path, std::move(temporary), std::move(stream));
+}
+
+AtomicFile::~AtomicFile() {
+  if (stream_) std::remove(temporary_.c_str());
+}
+
+tl::unexpected<Error> AtomicFile::failed() const {
+  return fail(ErrorCode::file_read, "cannot write '{}': {}", path_, std::generic_category().message(errno));
+}
+
+Result<> AtomicFile::write(std::span<const std::byte> bytes) {
+  if (bytes.empty() || std::fwrite(bytes.data(), 1, bytes.size(), stream_.get()) == bytes.size()) return {};
+  return failed();
+}
+
+Result<> AtomicFile::commit() {
+  const bool closed = std::fclose(stream_.release()) == 0;
+  if (closed && std::rename(temporary_.c_str(), path_.c_str()) == 0) return {};
+  const tl::unexpected<Error> error = failed();
+  std::remove(temporary_.c_str());
+  return error;
+}
+
+Result<> write_file_atomically(const std::string& path, std::span<const std::byte> bytes) {
+  LATHE_ASSIGN(AtomicFile file, AtomicFile::create(path));
+  LATHE_TRY(file.write(bytes));
+  return file.commit();
 }
 
 void remove_leftovers(const std::string& path) {

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdio>
+#include <memory>
 #include <span>
 #include <string>
 
@@ -10,7 +12,26 @@
 
 namespace lathe {
 
-// Writes to a temporary name beside `path` and renames it, so that readers see the old file or the new, never a part.
+// Written under a temporary name beside `path`, and renamed when it is complete, so that readers see the old file or
+// the new, never a part. What is not committed is removed.
+class AtomicFile {
+ public:
+  static Result<AtomicFile> create(const std::string& path);
+  AtomicFile(AtomicFile&&) = default;
+  ~AtomicFile();
+  Result<> write(std::span<const std::byte> bytes);
+  Result<> commit();
+
+ private:
+  using Stream = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
+  AtomicFile(const std::string& path, std::string temporary, Stream stream)
+      : path_(path), temporary_(std::move(temporary)), stream_(std::move(stream)) {}
+  tl::unexpected<Error> failed() const;
+
+  std::string path_, temporary_;
+  Stream stream_;  // null = it was committed, or moved from
+};
+
 Result<> write_file_atomically(const std::string& path, std::span<const std::byte> bytes);
 // Removes the temporary files that such writers of `path` left when they were killed. Nobody may be writing it.
 void remove_leftovers(const std::string& path);

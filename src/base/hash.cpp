@@ -36,7 +36,9 @@ struct ContentHash::State {
   crypto_generichash_state digest;
 };
 
-ContentHash::ContentHash() : state_(std::make_unique<State>()) {
+ContentHash::ContentHash() : state_(std::make_unique<State>()) { restart(); }
+
+void ContentHash::restart() {
   XXH3_64bits_reset_withSeed(&state_->checksum, kSeed);
   crypto_generichash_init(&state_->digest, nullptr, 0, sizeof(Digest));
 }

@@ -31,6 +31,7 @@ class ContentHash {
  public:
   ContentHash();
   ~ContentHash();
+  void restart();
   void add(std::span<const std::byte> part);
   uint64_t checksum() const;
   Digest digest();  // once, at the end

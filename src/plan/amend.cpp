@@ -34,21 +34,17 @@ void rewrite(std::vector<std::byte>& plan, const PlanHeader& old, PlanHeader hea
   plan.resize(header.prefix_bytes + header.plan_bytes);
 }
 
-Result<> make_compatible(std::vector<std::byte>& plan, uint32_t record_format) {
+}  // namespace
+
+Result<> make_version_compatible(std::vector<std::byte>& plan) {
   LATHE_ASSIGN(const PlanHeader old, read_header(plan));
   PlanHeader header = old;
   header.compatibility = Compatibility::later_versions;
   header.metadata_format = kMetadataFormats.newest;
-  header.record_format = record_format;
+  header.record_format = record_formats().newest;
   erase(header, kSignature);
   rewrite(plan, old, std::move(header), {});
   return {};
-}
-
-}  // namespace
-
-Result<> make_version_compatible(std::vector<std::byte>& plan) {
-  return make_compatible(plan, record_formats().newest);
 }
 
 Result<> set_hardware(std::vector<std::byte>& plan, HardwareCompatibility compatibility,
@@ -96,12 +92,13 @@ Result<Amendments> read_amendments(std::span<const std::byte> plan) {
   return amendments;
 }
 
-Result<> amend(std::vector<std::byte>& plan, const Amendments& amendments) {
-  LATHE_TRY(set_hardware(plan, amendments.hardware_compatibility, amendments.hardware));
-  if (amendments.compatibility == Compatibility::same_version) return {};
-  LATHE_TRY(make_compatible(plan, amendments.record_format));
-  for (const auto& [name, content] : amendments.sections) LATHE_TRY(put_section(plan, name, content));
-  return {};
+void apply(const Amendments& amendments, PlanHeader& header) {
+  header.hardware_compatibility = amendments.hardware_compatibility;
+  header.hardware = amendments.hardware;
+  header.compatibility = amendments.compatibility;
+  if (amendments.compatibility == Compatibility::same_version) return;
+  header.metadata_format = kMetadataFormats.newest;
+  header.record_format = amendments.record_format;
 }
 
 }  // namespace lathe::plan

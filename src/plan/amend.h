@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Changes of plans that are written already: who may read them, and what they hold besides. A signature is of the plan
-// as it was, and is taken out.
+// Who may read plans, and what they hold besides; changes of plans that are written already, too. A signature is of the
+// plan as it was, and is taken out.
 #pragma once
 
 #include <cstddef>
@@ -38,6 +38,7 @@ struct Amendments {
 };
 // The runtime within a plan is left out unless it is of this version, whose plan the new one is.
 Result<Amendments> read_amendments(std::span<const std::byte> plan);
-Result<> amend(std::vector<std::byte>& plan, const Amendments& amendments);
+// But for the sections.
+void apply(const Amendments& amendments, PlanHeader& header);
 
 }  // namespace lathe::plan

@@ -7,6 +7,7 @@
 
 #include "base/divide.h"
 #include "base/version.h"
+#include "plan/content_sums.h"
 #include "plan/foreign_prefix.h"
 #include "plan/limits.h"
 #include "plan/plugin_libraries.h"
@@ -22,7 +23,7 @@ constexpr size_t kTableOffset = 320, kEntryBytes = 96;
 constexpr size_t kDigestOffset = kHeaderBytes - sizeof(Digest);
 static_assert(kTargetOffset + kTargetBytes == kPrefixSum);
 static_assert(kTableOffset + kMaxSections * kEntryBytes <= kDigestOffset);
-constexpr uint32_t kSkippable = 1, kDetached = 2;  // flags of a section
+constexpr uint32_t kSkippable = 1, kDetached = 2, kInPieces = 4;  // flags of a section
 
 using HeaderBytes = std::array<std::byte, kHeaderBytes>;
 
@@ -85,8 +86,9 @@ Result<> check_section(const Section& section) {
   if (section.trust != known.trust || section.alignment != known.alignment || section.skippable)
     return fail(ErrorCode::plan_malformed, "the plan's {} are of trust class {}, aligned to {}", section.name,
                 static_cast<uint32_t>(section.trust), section.alignment);
-  if (section.detached && section.name != kWeights)
-    return fail(ErrorCode::plan_malformed, "the plan's {} are not in its file", section.name);
+  if ((section.detached || section.in_pieces) && section.name != kWeights)
+    return fail(ErrorCode::plan_malformed, "the plan's {} are {}", section.name,
+                section.detached ? "not in its file" : "told by the digests of pieces");
   return {};
 }
 
@@ -120,11 +122,12 @@ Result<Section> decode_section(std::span<const std::byte> entry) {
   section.name = get_text(entry, 0, kMaxSectionName + 1);
   section.trust = static_cast<TrustClass>(get<uint32_t>(entry, 24));
   const auto flags = get<uint32_t>(entry, 28);
-  if (flags & ~(kSkippable | kDetached))
+  if (flags & ~(kSkippable | kDetached | kInPieces))
     return fail(ErrorCode::plan_version, "section '{}' of the plan has flags {:#x}; a newer Lathe wrote it",
                 section.name, flags);
   section.skippable = flags & kSkippable;
   section.detached = flags & kDetached;
+  section.in_pieces = flags & kInPieces;
   section.alignment = get<uint32_t>(entry, 32);
   section.offset = get<uint64_t>(entry, 40);
   section.bytes = get<uint64_t>(entry, 48);
@@ -268,8 +271,9 @@ const Section* PlanHeader::find(std::string_view name) const {
 
 void seal(Section& section, std::span<const std::byte> content) {
   section.bytes = content.size();
-  section.digest = digest_of(content);
-  section.checksum = Hasher().add(content).value();
+  const ContentSums sums = sums_of(content, section.in_pieces);
+  section.checksum = sums.checksum;
+  section.digest = sums.digest;
 }
 
 OperatingSystem host_os() {
@@ -324,7 +328,9 @@ HeaderBytes encode_header(const PlanHeader& header) {
     const size_t entry = kTableOffset + i * kEntryBytes;
     put_text(bytes, entry, section.name, kMaxSectionName);
     put(bytes, entry + 24, static_cast<uint32_t>(section.trust));
-    put(bytes, entry + 28, (section.skippable ? kSkippable : 0) | (section.detached ? kDetached : 0));
+    put(bytes, entry + 28,
+        (section.skippable ? kSkippable : 0) | (section.detached ? kDetached : 0) |
+            (section.in_pieces ? kInPieces : 0));
     put(bytes, entry + 32, section.alignment);
     put(bytes, entry + 40, section.offset);
     put(bytes, entry + 48, section.bytes);

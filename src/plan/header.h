@@ -31,6 +31,7 @@ struct Section {
   TrustClass trust = TrustClass::data;
   bool skippable = false;  // who does not know the name may do without it
   bool detached = false;   // what is told here of its content is true, but the content is not in this file
+  bool in_pieces = false;  // checksum and digest are those of its pieces' (plan/content_sums.h)
   uint32_t alignment = 1;  // of its offset; a power of 2
   uint64_t offset = 0;     // from the start of the prefix; 0 when detached
   uint64_t bytes = 0;
@@ -40,7 +41,7 @@ struct Section {
 
 // A section of the name that this version knows, with its trust class and alignment.
 Section named_section(std::string_view name);
-// Sets size, digest and checksum from the section's content.
+// Sets size, digest and checksum from the section's content, those of its pieces where it is so.
 void seal(Section& section, std::span<const std::byte> content);
 
 // What the fixed prefix holds, in plans of every version from format 2 on.

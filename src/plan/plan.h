@@ -232,6 +232,7 @@ struct DetachedWeights {
   uint64_t bytes = 0;
   uint64_t checksum = 0;
   Digest digest{};
+  bool in_pieces = false;  // as of a section
 };
 
 // Where the bytes of a constant lie while the plan is made.

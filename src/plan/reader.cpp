@@ -130,7 +130,8 @@ Result<LoadedPlan> read_plan(std::span<const std::byte> bytes, std::shared_ptr<c
   plan.target = header.target;
   const Section* section = header.find(kWeights);
   plan.weights = content_of(bytes, header, kWeights);
-  if (section && section->detached) plan.detached = DetachedWeights{section->bytes, section->checksum, section->digest};
+  if (section && section->detached)
+    plan.detached = DetachedWeights{section->bytes, section->checksum, section->digest, section->in_pieces};
   LATHE_TRY(validate(plan));
   if (plan.is_stripped() != ((header.flags & kLacksWeights) != 0))
     return fail(ErrorCode::plan_malformed, "the plan's header does not say whether it has all weights as it does");

@@ -7,8 +7,8 @@ namespace lathe::plan {
 
 Result<> check_content(std::span<const std::byte> content, const Section& section, ContentCheck check) {
   if (check == ContentCheck::none) return {};
-  if (Hasher().add(content).value() == section.checksum &&
-      (check == ContentCheck::checksum || digest_of(content) == section.digest))
+  const ContentSums sums = sums_of(content, section.in_pieces, check);
+  if (sums.checksum == section.checksum && (check == ContentCheck::checksum || sums.digest == section.digest))
     return {};
   return fail(ErrorCode::plan_digest,
               "the plan's {} are damaged: their digest does not match; copy or build the plan again", section.name);

@@ -6,12 +6,10 @@
 #include <span>
 
 #include "base/result.h"
+#include "plan/content_sums.h"
 #include "plan/header.h"
 
 namespace lathe::plan {
-
-// Checksums tell accidents, digests, which take ten times as long, also intent.
-enum class ContentCheck { none, checksum, digest };
 
 // `content` is to be that of the section.
 Result<> check_content(std::span<const std::byte> content, const Section& section, ContentCheck check);

@@ -3,10 +3,9 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
-#include <new>
 
 #include "base/for_each_in_threads.h"
+#include "plan/content_sums.h"
 #include "plan/header.h"
 #include "plan/limits.h"
 #include "plan/metadata.h"
@@ -37,7 +36,8 @@ struct Contents {
 
 Result<> write_zeros(ByteSink& sink, uint64_t count) {
   LATHE_CHECK(count < kWeightsAlignment);
-  return sink.write(std::vector<std::byte>(count));
+  static std::array<std::byte, kWeightsAlignment> zeros;  // as a constant it would take room in the library's file
+  return sink.write(std::span<const std::byte>(zeros).first(count));
 }
 
 enum class Pieces { kept, released };
@@ -59,84 +59,56 @@ Result<> write_weights(PlanType& plan, ByteSink& sink, [[maybe_unused]] Pieces p
   return {};
 }
 
-void seal(Section& section, ContentHash& hash) {
-  section.checksum = hash.checksum();
-  section.digest = hash.digest();
-}
-
-// Of what is written to it.
-class HashSink final : public ByteSink {
+// Notes where the bytes lie that are written.
+class PartsSink final : public ByteSink {
  public:
   Result<> write(std::span<const std::byte> part) override {
-    hash.add(part);
+    if (part.empty()) return {};
+    parts_.push_back(part);
+    ends_.push_back(size() + part.size());
     return {};
   }
-  ContentHash hash;
-};
-
-// Memory for a plan, which is filled in order while another thread may read what is there already.
-class VectorSink final : public ByteSink {
- public:
-  explicit VectorSink(uint64_t size) {
-    bytes_.reserve(size);
-    begin_ = bytes_.data();
-  }
-
-  Result<> write(std::span<const std::byte> part) override {
-    constexpr size_t kAtOnce = size_t{1} << 20;
-    LATHE_CHECK(part.size() <= bytes_.capacity() - bytes_.size());  // who follows reads where the bytes lie
-    for (size_t begin = 0; begin < part.size(); begin += kAtOnce) {
-      const auto next = part.subspan(begin, std::min(kAtOnce, part.size() - begin));
-      bytes_.insert(bytes_.end(), next.begin(), next.end());
-      tell(bytes_.size());
+  uint64_t size() const { return ends_.empty() ? 0 : ends_.back(); }
+  // Of all bytes from `begin` to `end`.
+  void add_to(ContentHash& hash, uint64_t begin, uint64_t end) const {
+    for (auto i = static_cast<size_t>(std::ranges::upper_bound(ends_, begin) - ends_.begin()); begin < end; ++i) {
+      const uint64_t next = std::min(ends_[i], end);
+      hash.add(parts_[i].subspan(parts_[i].size() - (ends_[i] - begin), next - begin));
+      begin = next;
     }
-    return {};
-  }
-  void break_off() { tell(kBroken); }
-  uint64_t written() const { return bytes_.size(); }
-
-  // Of what the section gets, while it gets it.
-  void follow(const Section& section, ContentHash& hash) const {
-    const uint64_t end = section.offset + section.bytes;
-    for (uint64_t at = section.offset; at < end;) {
-      uint64_t there = written_.load(std::memory_order_acquire);
-      for (; there <= at; there = written_.load(std::memory_order_acquire)) written_.wait(there);
-      if (there == kBroken) return;
-      hash.add({begin_ + at, std::min(there, end) - at});
-      at = std::min(there, end);
-    }
-  }
-
-  std::vector<std::byte> take(std::span<const std::byte> header) {
-    std::ranges::copy(header, bytes_.begin());
-    return std::move(bytes_);
   }
 
  private:
-  static constexpr uint64_t kBroken = UINT64_MAX;
-  void tell(uint64_t written) {
-    written_.store(written, std::memory_order_release);
-    written_.notify_one();
-  }
-
-  std::vector<std::byte> bytes_;
-  const std::byte* begin_;
-  std::atomic<uint64_t> written_ = 0;
+  std::vector<std::span<const std::byte>> parts_;
+  std::vector<uint64_t> ends_;
 };
 
-// The section of weights that the file is to hold; nullptr = none.
-Section* find_weights(PlanHeader& header) {
-  const auto found = std::ranges::find(header.sections, kWeights, &Section::name);
-  return found == header.sections.end() || found->detached ? nullptr : &*found;
+// Large weights are told by the sums of their pieces, which so many threads find.
+Result<> seal_weights(const Plan& plan, size_t threads, Section& section) {
+  PartsSink parts;
+  LATHE_TRY(write_weights(plan, parts, Pieces::kept));
+  section.bytes = parts.size();
+  section.in_pieces = section.bytes > kHashedPiece;
+  PieceSums pieces(section.bytes);
+  std::vector<ContentHash> hashes(std::min(threads, pieces.count()));
+  for_each_in_threads(pieces.count(), static_cast<int>(hashes.size()), [&](size_t i, size_t thread) {
+    ContentHash& hash = hashes[thread];
+    hash.restart();
+    parts.add_to(hash, i * kHashedPiece, std::min((i + 1) * kHashedPiece, section.bytes));
+    pieces.checksum(i) = hash.checksum();
+    pieces.digest(i) = hash.digest();
+  });
+  const ContentSums sums = section.in_pieces ? pieces.sums() : ContentSums{pieces.checksum(0), pieces.digest(0)};
+  section.checksum = sums.checksum;
+  section.digest = sums.digest;
+  return {};
 }
 
-// But for checksum and digest of the weights.
-Result<PlanHeader> header_of(const Plan& plan, const Contents& contents) {
+Result<PlanHeader> header_of(const Plan& plan, const Contents& contents, const Amendments& amendments, size_t threads) {
   PlanHeader header = make_header(plan.target);
   if (plan.is_stripped()) header.flags |= kLacksWeights;
   const auto add = [&](std::string_view name, std::span<const std::byte> content) {
-    header.sections.push_back(named_section(name));
-    seal(header.sections.back(), content);
+    seal(header.sections.emplace_back(named_section(name)), content);
   };
   add(kMetadata, contents.metadata);
   if (!contents.code.empty()) add(kCode, contents.code);
@@ -144,27 +116,35 @@ Result<PlanHeader> header_of(const Plan& plan, const Contents& contents) {
     Section& section = header.sections.emplace_back(named_section(kWeights));
     if (plan.detached) {
       section.detached = true;
+      section.in_pieces = plan.detached->in_pieces;
       section.bytes = plan.detached->bytes;
       section.checksum = plan.detached->checksum;
       section.digest = plan.detached->digest;
     } else {
-      section.bytes = plan.weights_bytes();
+      LATHE_TRY(seal_weights(plan, threads, section));
     }
   }
+  apply(amendments, header);
+  for (const auto& [name, content] : amendments.sections) add(name, content);
   place_sections(header);
   return header;
 }
 
 template <class PlanType>
-Result<> write_sections(PlanType& plan, const PlanHeader& header, const Contents& contents, ByteSink& sink,
-                        Pieces pieces) {
+Result<> write_sections(PlanType& plan, const PlanHeader& header, const Contents& contents,
+                        const Amendments& amendments, ByteSink& sink, Pieces pieces) {
   LATHE_TRY(sink.write(encode_header(header)));
   uint64_t end = kHeaderBytes;
+  auto amended = amendments.sections.begin();
   for (const Section& section : header.sections) {
     if (section.detached) continue;
     LATHE_TRY(write_zeros(sink, section.offset - end));
-    LATHE_TRY(section.name == kWeights ? write_weights(plan, sink, pieces)
-                                       : sink.write(section.name == kCode ? contents.code : contents.metadata));
+    if (section.name == kWeights)
+      LATHE_TRY(write_weights(plan, sink, pieces));
+    else
+      LATHE_TRY(sink.write(section.name == kMetadata ? contents.metadata
+                           : section.name == kCode   ? contents.code
+                                                     : (amended++)->second));
     end = section.offset + section.bytes;
   }
   return {};
@@ -181,28 +161,26 @@ Result<Contents> contents_of(const Plan& plan) {
 }
 
 template <class PlanType>
-Result<std::vector<std::byte>> write_to_vector(PlanType& plan, Pieces pieces, size_t threads) {
+Result<> write(PlanType& plan, const Amendments& amendments, ByteSink& sink, size_t threads, Pieces pieces) {
   LATHE_ASSIGN(const Contents contents, contents_of(plan));
-  LATHE_ASSIGN(PlanHeader header, header_of(plan, contents));
-  Section* const weights = find_weights(header);
-  VectorSink sink(header.plan_bytes);
-  ContentHash hash;
-  Result<> written;
-  for_each_in_threads(weights ? 2 : 1, static_cast<int>(std::min<size_t>(threads, 2)), [&](size_t i, size_t) {
-    if (i == 1) return sink.follow(*weights, hash);
-    try {
-      written = write_sections(plan, header, contents, sink, pieces);
-      if (written && sink.written() != header.plan_bytes)
-        written = fail(ErrorCode::internal, "{} bytes of a plan of {} were written", sink.written(), header.plan_bytes);
-    } catch (const std::bad_alloc&) {
-      written = fail(ErrorCode::out_of_memory, "no memory to write the plan");
-    }
-    if (!written) sink.break_off();
-  });
-  LATHE_TRY(written);
-  if (weights) seal(*weights, hash);
-  return sink.take(encode_header(header));
+  LATHE_ASSIGN(const PlanHeader header, header_of(plan, contents, amendments, threads));
+  LATHE_TRY(sink.begin(header.plan_bytes));
+  return write_sections(plan, header, contents, amendments, sink, pieces);
 }
+
+// Memory that is set aside once.
+class VectorSink final : public ByteSink {
+ public:
+  Result<> begin(uint64_t size) override {
+    bytes.reserve(size);
+    return {};
+  }
+  Result<> write(std::span<const std::byte> part) override {
+    bytes.insert(bytes.end(), part.begin(), part.end());
+    return {};
+  }
+  std::vector<std::byte> bytes;
+};
 
 }  // namespace
 
@@ -212,21 +190,22 @@ DetachedWeights detach(std::span<const std::byte> weights) {
   return {section.bytes, section.checksum, section.digest};
 }
 
-Result<> write_plan(const Plan& plan, ByteSink& sink) {
-  LATHE_ASSIGN(const Contents contents, contents_of(plan));
-  LATHE_ASSIGN(PlanHeader header, header_of(plan, contents));
-  if (Section* const weights = find_weights(header)) {
-    HashSink hash;
-    LATHE_TRY(write_weights(plan, hash, Pieces::kept));
-    seal(*weights, hash.hash);
-  }
-  return write_sections(plan, header, contents, sink, Pieces::kept);
+Result<> write_plan(const Plan& plan, ByteSink& sink) { return write(plan, {}, sink, 1, Pieces::kept); }
+
+Result<> write_plan(Plan&& plan, const Amendments& amendments, ByteSink& sink, size_t threads) {
+  return write(plan, amendments, sink, threads, Pieces::released);
 }
 
-Result<std::vector<std::byte>> write_plan(const Plan& plan) { return write_to_vector(plan, Pieces::kept, 1); }
+Result<std::vector<std::byte>> write_plan(const Plan& plan) {
+  VectorSink sink;
+  LATHE_TRY(write_plan(plan, sink));
+  return std::move(sink.bytes);
+}
 
-Result<std::vector<std::byte>> write_plan(Plan&& plan, size_t threads) {
-  return write_to_vector(plan, Pieces::released, threads);
+Result<std::vector<std::byte>> write_plan(Plan&& plan, const Amendments& amendments, size_t threads) {
+  VectorSink sink;
+  LATHE_TRY(write_plan(std::move(plan), amendments, sink, threads));
+  return std::move(sink.bytes);
 }
 
 }  // namespace lathe::plan

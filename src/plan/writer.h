@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "plan/amend.h"
 #include "plan/plan.h"
 
 namespace lathe::plan {
@@ -15,6 +16,7 @@ namespace lathe::plan {
 class ByteSink {
  public:
   virtual ~ByteSink() = default;
+  virtual Result<> begin(uint64_t size) { return {}; }  // called first; of all that will be written
   virtual Result<> write(std::span<const std::byte> bytes) = 0;
 };
 
@@ -24,8 +26,9 @@ DetachedWeights detach(std::span<const std::byte> weights);
 // Validates, then writes. The weights are passed to the sink as they lie, without a copy.
 Result<> write_plan(const Plan& plan, ByteSink& sink);
 Result<std::vector<std::byte>> write_plan(const Plan& plan);
-// Lets go of each piece of the weights once it is written, so that they are hardly ever there twice. With more than one
-// thread, the digest is taken of what is written already.
-Result<std::vector<std::byte>> write_plan(Plan&& plan, size_t threads = 1);
+// With what is amended of it. Digests of large weights are found by so many threads. Lets go of each piece of the
+// weights once it is written, so that they are hardly ever there twice.
+Result<> write_plan(Plan&& plan, const Amendments& amendments, ByteSink& sink, size_t threads);
+Result<std::vector<std::byte>> write_plan(Plan&& plan, const Amendments& amendments = {}, size_t threads = 1);
 
 }  // namespace lathe::plan

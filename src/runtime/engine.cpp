@@ -139,9 +139,7 @@ Result<std::vector<std::byte>> Engine::write_anew(Refits refits, WeightsOf weigh
     copy.refit = {};
     for (plan::Constant& constant : copy.constants) constant.derived = 0;
   }
-  LATHE_ASSIGN(std::vector<std::byte> bytes, plan::write_plan(std::move(copy)));
-  LATHE_TRY(plan::amend(bytes, amendments_));
-  return bytes;
+  return plan::write_plan(std::move(copy), amendments_);
 }
 
 Result<> Engine::check_values() const {

@@ -107,6 +107,40 @@ struct ParsedDigits {
   }
 };
 
+// The plan that a build gives in memory, to the byte; also where one file is for several targets, and holds libraries.
+TEST(Lathe, EnginesAreBuiltIntoFiles) {
+  ParsedDigits digits;
+  ASSERT_TRUE(digits.parsed);
+  const std::filesystem::path folder = std::filesystem::path(testing::TempDir()) / "built_files";
+  std::filesystem::remove_all(folder);
+  std::filesystem::create_directory(folder);
+  const std::string path = folder / "digits.engine";
+  const auto builds = [&](const char* to) {
+    return lathe::buildEngineFile(*digits.builder, *digits.network, *digits.config, to);
+  };
+  const auto entries = [&] { return std::distance(std::filesystem::directory_iterator(folder), {}); };
+  const auto expect_the_same = [&] {
+    const std::unique_ptr<nvinfer1::IHostMemory> plan(
+        digits.builder->buildSerializedNetwork(*digits.network, *digits.config));
+    ASSERT_TRUE(plan);
+    ASSERT_TRUE(builds(path.c_str())) << lathe::lastError();
+    std::ifstream file(path, std::ios::binary);
+    const std::string content(std::istreambuf_iterator<char>(file), {});
+    EXPECT_EQ(content, std::string_view(static_cast<const char*>(plan->data()), plan->size()));
+    EXPECT_EQ(entries(), 1);
+  };
+  expect_the_same();
+  ASSERT_TRUE(lathe::setTargets(*digits.config, "cpu-x86_64-avx2,cpu-x86_64-avx512"));
+  expect_the_same();
+  EXPECT_FALSE(builds((folder / "none/digits.engine").c_str()));
+  EXPECT_NE(std::string(lathe::lastError()).find("none/digits.engine"), std::string::npos) << lathe::lastError();
+  EXPECT_FALSE(builds(nullptr));
+  EXPECT_FALSE(builds(""));
+  EXPECT_FALSE(builds(folder.c_str())) << "a folder";
+  EXPECT_EQ(entries(), 1);
+  std::filesystem::remove_all(folder);
+}
+
 // The same number in the report of the build and in the plan. No kernel rounds to 8-bit floats; the shape of x needs
 // none. A softmax shares no launch with it.
 TEST(Lathe, TellsTheShareOfPlainEvaluations) {

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstring>
 
+#include "plan/content_sums.h"
 #include "plan/header.h"
 #include "plan/metadata.h"
 #include "plan/random_plan.h"
@@ -53,6 +54,47 @@ TEST(PlanCorruption, DeferredWeightsAreCheckedLater) {
   EXPECT_TRUE(read_plan(bytes, nullptr, defer));
   EXPECT_EQ(check_weights(bytes).error().code, ErrorCode::plan_digest);
   EXPECT_EQ(read_plan(bytes, nullptr).error().code, ErrorCode::plan_digest);
+}
+
+// Of weights that the digests of pieces tell.
+TEST(PlanCorruption, DamageToAnyPieceIsRefused) {
+  std::vector<std::byte> bytes = *write_plan(PlanGenerator(8).make(4, 3'000'000).plan);
+  const Section section = *read_header(bytes)->find(kWeights);
+  ASSERT_TRUE(section.in_pieces);
+  ASSERT_GT(section.bytes, 2 * kHashedPiece);
+  const auto is_refused = [&] {
+    const auto loaded = read_plan(bytes, nullptr);
+    const Result<> checked = check_weights(bytes);
+    return !loaded && loaded.error().code == ErrorCode::plan_digest && !checked &&
+           checked.error().code == ErrorCode::plan_digest;
+  };
+  EXPECT_TRUE(read_plan(bytes, nullptr) && check_weights(bytes));
+  for (const uint64_t at :
+       {uint64_t{0}, kHashedPiece - 1, kHashedPiece, 2 * kHashedPiece - 1, 2 * kHashedPiece, section.bytes - 1}) {
+    std::byte& byte = bytes[section.offset + at];
+    byte ^= std::byte{1};
+    EXPECT_TRUE(is_refused()) << at;
+    byte ^= std::byte{1};
+  }
+  const auto first = bytes.begin() + static_cast<ptrdiff_t>(section.offset), second = first + kHashedPiece;
+  ASSERT_FALSE(std::equal(first, second, second));
+  std::swap_ranges(first, second, second);
+  EXPECT_TRUE(is_refused()) << "pieces in another order";
+}
+
+// As versions before wrote them: the digest of all weights, however large they are.
+TEST(PlanCorruption, LargeWeightsMayHaveADigestOfTheWhole) {
+  std::vector<std::byte> bytes = *write_plan(PlanGenerator(8).make(4, 3'000'000).plan);
+  const PlanHeader header = *read_header(bytes);
+  const auto index = static_cast<size_t>(header.find(kWeights) - header.sections.data());
+  ASSERT_EQ(bytes[kTableOffset + kEntryBytes * index + 28], std::byte{4});
+  bytes[kTableOffset + kEntryBytes * index + 28] = std::byte{0};
+  repair_digests(bytes);
+  EXPECT_NE(read_header(bytes)->find(kWeights)->digest, header.find(kWeights)->digest);
+  EXPECT_TRUE(read_plan(bytes, nullptr) && check_weights(bytes));
+  bytes.back() ^= std::byte{1};
+  EXPECT_EQ(read_plan(bytes, nullptr).error().code, ErrorCode::plan_digest);
+  EXPECT_EQ(check_weights(bytes).error().code, ErrorCode::plan_digest);
 }
 
 // With digests made right again the damage reaches the decoder and the validator: any answer but a crash will do, and a

@@ -51,7 +51,7 @@ TEST(PlanPieces, GiveTheSameFileWhateverTheThreads) {
   } collector;
   ASSERT_TRUE(write_plan(owned.plan, collector));
   EXPECT_EQ(collector.bytes, whole);
-  for (const size_t threads : {1, 2, 2, 2, 9}) EXPECT_EQ(*write_plan(Plan(owned.plan), threads), whole);
+  for (const size_t threads : {1, 2, 2, 2, 9}) EXPECT_EQ(*write_plan(Plan(owned.plan), {}, threads), whole);
 }
 
 }  // namespace

@@ -29,6 +29,7 @@ inline void repair_digests(std::vector<std::byte>& bytes) {
     const uint64_t offset = load_le(bytes, entry + 40, 8), size = load_le(bytes, entry + 48, 8);
     if (offset < kHeaderBytes || offset > bytes.size() || size > bytes.size() - offset) continue;
     Section section;
+    section.in_pieces = (load_le(bytes, entry + 28, 4) & 4) != 0;
     seal(section, std::span(bytes).subspan(offset, size));
     std::memcpy(bytes.data() + entry + kChecksumOffset, &section.checksum, sizeof section.checksum);
     std::memcpy(bytes.data() + entry + kChecksumOffset + 8, section.digest.data(), section.digest.size());

@@ -34,6 +34,7 @@ void expect_same(const Plan& a, const Plan& b) {
   EXPECT_EQ(Flatten::plan(a), Flatten::plan(b));
   EXPECT_EQ(a.weights_bytes(), b.weights_bytes());
   EXPECT_EQ(a.detached.has_value(), b.detached.has_value());
+  EXPECT_EQ(a.detached && a.detached->in_pieces, b.detached && b.detached->in_pieces);
   expect_same_bytes(a.weights, b.weights);
 }
 

@@ -2,6 +2,7 @@
 // lathe build
 #include <fmt/core.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "failure.h"
@@ -16,10 +17,9 @@ int build(const BuildCommand& command) {
   request.shapes = parse_ranges(command.settings.min_shapes, command.settings.opt_shapes, command.settings.max_shapes);
   check_writable(command.output);  // rather than when an hour of measuring is over
   const auto start = Clock::now();
-  const Plan plan = build_plan(command.model, request, logger);
-  write_file(command.output, text_of(*plan));
-  fmt::print("{}: {}, built in {:.1f} s\n", command.output, human_bytes(static_cast<double>(plan->size())),
-             seconds_since(start));
+  build_file(command.model, request, command.output, logger);
+  fmt::print("{}: {}, built in {:.1f} s\n", command.output,
+             human_bytes(static_cast<double>(std::filesystem::file_size(command.output))), seconds_since(start));
   fmt::print("{}\n", evaluated_text(nlohmann::json::parse(report)["evaluated_share"].get<double>()));
   return 0;
 }

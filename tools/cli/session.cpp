@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <functional>
 
 #include "NvOnnxParser.h"
 #include "failure.h"
@@ -139,7 +140,11 @@ std::string take_text(nvinfer1::IHostMemory* report) {
 
 bool is_model_file(const std::string& path) { return path.ends_with(".onnx"); }
 
-Plan build_plan(const std::string& model, const BuildRequest& request, ConsoleLogger& logger) {
+namespace {
+
+using BuildCall = std::function<bool(nvinfer1::IBuilder&, nvinfer1::INetworkDefinition&, nvinfer1::IBuilderConfig&)>;
+
+void build_by(const BuildCall& call, const std::string& model, const BuildRequest& request, ConsoleLogger& logger) {
   const BuildSettings& settings = *request.settings;
   const std::unique_ptr<nvinfer1::IBuilder> builder(nvinfer1::createInferBuilder(logger));
   if (!builder) fail(logger, "the builder could not be made");
@@ -174,12 +179,31 @@ Plan build_plan(const std::string& model, const BuildRequest& request, ConsoleLo
   for (const std::string& other : request.merged_caches) cache.merge(other, *config, logger);
   std::optional<Progress> progress;
   if (request.show_progress) config->setProgressMonitor(&progress.emplace(settings.budget));
-  Plan plan(builder->buildSerializedNetwork(*network, *config));
+  const bool built = call(*builder, *network, *config);
   progress.reset();
-  if (!plan) fail(logger, "the engine could not be built");
+  if (!built) fail(logger, "the engine could not be built");
   cache.write();
   if (request.report) *request.report = take_text(buildReportJson(*builder));
+}
+
+}  // namespace
+
+Plan build_plan(const std::string& model, const BuildRequest& request, ConsoleLogger& logger) {
+  Plan plan;
+  const auto build = [&](auto& builder, auto& network, auto& config) {
+    plan.reset(builder.buildSerializedNetwork(network, config));
+    return plan != nullptr;
+  };
+  build_by(build, model, request, logger);
   return plan;
+}
+
+void build_file(const std::string& model, const BuildRequest& request, const std::string& output,
+                ConsoleLogger& logger) {
+  const auto build = [&](auto& builder, auto& network, auto& config) {
+    return buildEngineFile(builder, network, config, output.c_str());
+  };
+  build_by(build, model, request, logger);
 }
 
 Session Session::make(int threads, ConsoleLogger& logger, Use use) {

@@ -39,6 +39,8 @@ struct BuildRequest {
   const RuntimeSettings* runtime = nullptr;               // null = the standard ones
 };
 Plan build_plan(const std::string& model, const BuildRequest& request, ConsoleLogger& logger);
+void build_file(const std::string& model, const BuildRequest& request, const std::string& output,
+                ConsoleLogger& logger);
 
 // A runtime and an engine of it.
 class Session {

@@ -17,6 +17,7 @@
 #include "api/builder/measured_device.h"
 #include "api/builder/memory_monitor.h"
 #include "api/builder/plan_costs.h"
+#include "api/builder/plan_output.h"
 #include "api/builder/plugins.h"
 #include "api/builder/profile_shapes.h"
 #include "api/builder/refit_weights.h"
@@ -36,9 +37,9 @@
 #include "lowering/step_cost.h"
 #include "plan/amend.h"
 #include "plan/arena.h"
-
 #include "plan/variants.h"
 #include "plan/writer.h"
+#include "tuning/all_cores.h"
 
 namespace lathe::api {
 namespace {
@@ -220,6 +221,12 @@ Result<> check_independence(const BuilderConfig& settings) {
 }  // namespace
 
 Result<std::vector<std::byte>> Builder::build(nv::INetworkDefinition& network, nv::IBuilderConfig& config) {
+  PlanInMemory output;
+  LATHE_TRY(build(network, config, output));
+  return std::move(output.bytes);
+}
+
+Result<> Builder::build(nv::INetworkDefinition& network, nv::IBuilderConfig& config, PlanOutput& output) {
   auto& definition = static_cast<NetworkDefinition&>(network);
   const auto& settings = static_cast<BuilderConfig&>(config);
   LATHE_ASSIGN(const Exclusive::Turn turn, core_->use.take());
@@ -230,22 +237,31 @@ Result<std::vector<std::byte>> Builder::build(nv::INetworkDefinition& network, n
     return fail(ErrorCode::graph_invalid, "the network has no outputs; call markOutput()");
 
   LATHE_TRY(check_independence(settings));
-  LATHE_ASSIGN(std::vector<std::byte> bytes, build_for(settings.target, definition, settings));
-  std::vector<std::vector<std::byte>> others;
-  for (const std::string& target : settings.more_targets) {
-    LATHE_ASSIGN(others.emplace_back(), build_for({target, "setTargets() names it"}, definition, settings));
-  }
-  if (!others.empty()) {
-    std::vector<std::span<const std::byte>> variants = {bytes};
-    variants.insert(variants.end(), others.begin(), others.end());
-    LATHE_ASSIGN(bytes, plan::merge_plans(variants, settings.sharing));
-  }
-  LATHE_TRY(apply_compatibility(settings, bytes, definition.reporter().log()));
-  return bytes;
+  if (!settings.more_targets.empty()) return build_variants(definition, settings, output);
+  return build_for(settings.target, definition, settings, Libraries::added, output);
 }
 
-Result<std::vector<std::byte>> Builder::build_for(const DefaultTarget& target, NetworkDefinition& definition,
-                                                  const BuilderConfig& settings) {
+Result<> Builder::build_variants(NetworkDefinition& definition, const BuilderConfig& settings, PlanOutput& output) {
+  std::vector<DefaultTarget> targets = {settings.target};
+  for (const std::string& target : settings.more_targets) targets.push_back({target, "setTargets() names it"});
+  std::vector<PlanInMemory> plans(targets.size());
+  std::vector<std::span<const std::byte>> variants;
+  for (size_t i = 0; i < plans.size(); ++i) {
+    LATHE_TRY(build_for(targets[i], definition, settings, Libraries::left_out, plans[i]));
+    variants.emplace_back(plans[i].bytes);
+  }
+  LATHE_ASSIGN(std::vector<std::byte> merged, plan::merge_plans(variants, settings.sharing));
+  plan::Amendments amendments;
+  LATHE_TRY(add_libraries(settings, amendments, definition.reporter().log()));
+  for (const auto& [name, content] : amendments.sections) LATHE_TRY(plan::put_section(merged, name, content));
+  LATHE_TRY(output.begin(merged.size()));
+  LATHE_TRY(output.write(merged));
+  LATHE_TRY(output.finish());
+  return {};
+}
+
+Result<> Builder::build_for(const DefaultTarget& target, NetworkDefinition& definition, const BuilderConfig& settings,
+                            Libraries libraries, PlanOutput& output) {
   const auto start = std::chrono::steady_clock::now();
   BuildOptions options;
   options.log = &definition.reporter().log();
@@ -315,14 +331,17 @@ Result<std::vector<std::byte>> Builder::build_for(const DefaultTarget& target, N
     built->plan.metadata.emplace_back(kCostsKey, describe_costs(built->report, options.tuner));
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   core_->last_report = describe(built->report, built->plan, memory, seconds.count());
-  LATHE_ASSIGN(std::vector<std::byte> bytes, plan::write_plan(std::move(built->plan), options.tuner.most_threads));
-  LATHE_TRY(apply_hardware(settings, backend, bytes, *options.log));
-  if (settings.has(nv::BuilderFlag::kVERSION_COMPATIBLE)) LATHE_TRY(plan::make_version_compatible(bytes));
+  plan::Amendments amendments;
+  note_hardware(settings, backend, amendments, *options.log);
+  note_compatibility(settings, amendments);
+  if (libraries == Libraries::added) LATHE_TRY(add_libraries(settings, amendments, *options.log));
+  LATHE_TRY(plan::write_plan(std::move(built->plan), amendments, output, threads_of(options.tuner.most_threads)));
+  LATHE_ASSIGN(const std::span<const std::byte> bytes, output.finish());
   log_needs(bytes, backend.device, *options.log);
   options.log->print(Severity::info, "Engine generation completed in {:.3f} seconds.", seconds.count());
   managed.log_peak();
   managed.log_change("building engine");
-  return bytes;
+  return {};
 }
 
 nv::ICudaEngine* Builder::buildEngineWithConfig(nv::INetworkDefinition& network, nv::IBuilderConfig& config) noexcept {

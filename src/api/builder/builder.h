@@ -13,6 +13,7 @@ namespace lathe::api {
 
 class BuilderConfig;
 class NetworkDefinition;
+class PlanOutput;
 
 class Builder final : public nv::IBuilder, public nv::apiv::VBuilder {
  public:
@@ -44,6 +45,8 @@ class Builder final : public nv::IBuilder, public nv::apiv::VBuilder {
   nv::IHostMemory* buildSerializedNetworkWithKernelText(nv::INetworkDefinition& network, nv::IBuilderConfig& config,
                                                         nv::IHostMemory*& kernelText) noexcept override;
 
+  Result<> build(nv::INetworkDefinition& network, nv::IBuilderConfig& config, PlanOutput& output);
+
 #if NV_TENSORRT_MAJOR < 11
   bool platformHasFastFp16() const noexcept override;
   bool platformHasFastInt8() const noexcept override;
@@ -51,10 +54,14 @@ class Builder final : public nv::IBuilder, public nv::apiv::VBuilder {
 #endif
 
  private:
+  enum class Libraries : uint8_t { left_out, added };
+
   Log& log() const { return core_->reporter->log(); }
   Result<std::vector<std::byte>> build(nv::INetworkDefinition& network, nv::IBuilderConfig& config);
-  Result<std::vector<std::byte>> build_for(const DefaultTarget& target, NetworkDefinition& definition,
-                                           const BuilderConfig& settings);
+  Result<> build_variants(NetworkDefinition& definition, const BuilderConfig& settings, PlanOutput& output);
+  // `libraries`: whether those that make a plan run in later versions go into it.
+  Result<> build_for(const DefaultTarget& target, NetworkDefinition& definition, const BuilderConfig& settings,
+                     Libraries libraries, PlanOutput& output);
 
   std::shared_ptr<BuilderCore> core_;
 };

@@ -7,7 +7,7 @@
 #include "base/deflate.h"
 #include "base/file.h"
 #include "base/library_note.h"
-#include "plan/amend.h"
+#include "base/version.h"
 #include "plan/header.h"
 #include "plan/plugin_libraries.h"
 
@@ -30,7 +30,7 @@ Result<std::vector<std::byte>> lean_runtime() {
   return deflate_bytes(stripped);
 }
 
-Result<> put_plugins(const std::vector<std::string>& paths, std::vector<std::byte>& plan) {
+Result<std::vector<std::byte>> plugin_libraries(const std::vector<std::string>& paths) {
   std::vector<plan::PluginLibrary> libraries;
   for (const std::string& path : paths) {
     LATHE_ASSIGN(const std::shared_ptr<const MappedFile> file, MappedFile::open(path));
@@ -38,13 +38,18 @@ Result<> put_plugins(const std::vector<std::string>& paths, std::vector<std::byt
     if (!content) return fail(with_context(std::move(content).error(), fmt::format("plugin library '{}'", path)));
     libraries.push_back({std::filesystem::path(path).filename().string(), *std::move(content)});
   }
-  LATHE_ASSIGN(const std::vector<std::byte> section, plan::pack_plugin_libraries(libraries));
-  return plan::put_section(plan, plan::kPluginLibraries, section);
+  return plan::pack_plugin_libraries(libraries);
 }
 
 }  // namespace
 
-Result<> apply_compatibility(const BuilderConfig& settings, std::vector<std::byte>& plan, Log& log) {
+void note_compatibility(const BuilderConfig& settings, plan::Amendments& amendments) {
+  if (!settings.has(nv::BuilderFlag::kVERSION_COMPATIBLE)) return;
+  amendments.compatibility = plan::Compatibility::later_versions;
+  amendments.record_format = record_formats().newest;
+}
+
+Result<> add_libraries(const BuilderConfig& settings, plan::Amendments& amendments, Log& log) {
   const bool excludes = settings.has(nv::BuilderFlag::kEXCLUDE_LEAN_RUNTIME);
   if (!settings.has(nv::BuilderFlag::kVERSION_COMPATIBLE)) {
     if (excludes)
@@ -58,8 +63,10 @@ Result<> apply_compatibility(const BuilderConfig& settings, std::vector<std::byt
                 "alone; load them by the runtime's plugin registry");
     return {};
   }
-  LATHE_TRY(plan::make_version_compatible(plan));  // of a plan of variants, which are by now
-  if (!settings.plugins().empty()) LATHE_TRY(put_plugins(settings.plugins(), plan));
+  if (!settings.plugins().empty()) {
+    LATHE_ASSIGN(std::vector<std::byte> plugins, plugin_libraries(settings.plugins()));
+    amendments.sections.emplace_back(plan::kPluginLibraries, std::move(plugins));
+  }
   if (excludes) return {};
   Result<std::vector<std::byte>> runtime = lean_runtime();
   if (!runtime)
@@ -67,7 +74,8 @@ Result<> apply_compatibility(const BuilderConfig& settings, std::vector<std::byt
         with_context(std::move(runtime).error(),
                      "BuilderFlag::kVERSION_COMPATIBLE puts the runtime into the plan, unless kEXCLUDE_LEAN_RUNTIME is "
                      "set, too"));
-  return plan::put_section(plan, plan::kLeanRuntime, *runtime);
+  amendments.sections.emplace_back(plan::kLeanRuntime, *std::move(runtime));
+  return {};
 }
 
 }  // namespace lathe::api

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstddef>
-#include <vector>
-
 #include "api/builder/builder_config.h"
+#include "plan/amend.h"
 
 namespace lathe::api {
 
-// What BuilderFlag::kVERSION_COMPATIBLE makes of a plan: one that later versions read, with the runtime of this version
-// in it unless kEXCLUDE_LEAN_RUNTIME is set. Warns of the latter alone.
-Result<> apply_compatibility(const BuilderConfig& settings, std::vector<std::byte>& plan, Log& log);
+// What BuilderFlag::kVERSION_COMPATIBLE makes of a plan: one that later versions read.
+void note_compatibility(const BuilderConfig& settings, plan::Amendments& amendments);
+// And what it puts into it: libraries of plugins, and the runtime of this version unless kEXCLUDE_LEAN_RUNTIME is set.
+// Warns of what has no effect without the flag.
+Result<> add_libraries(const BuilderConfig& settings, plan::Amendments& amendments, Log& log);
 
 }  // namespace lathe::api

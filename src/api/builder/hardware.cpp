@@ -2,7 +2,6 @@
 #include "api/builder/hardware.h"
 
 #include "device/hardware.h"
-#include "plan/amend.h"
 
 namespace lathe::api {
 
@@ -21,8 +20,7 @@ Portability portability_of(const BuilderConfig& settings) {
   return Portability::none;
 }
 
-Result<> apply_hardware(const BuilderConfig& settings, const BackendBuild& backend, std::vector<std::byte>& plan,
-                        Log& log) {
+void note_hardware(const BuilderConfig& settings, const BackendBuild& backend, plan::Amendments& amendments, Log& log) {
   static_assert(static_cast<int>(HardwareCompatibilityLevel::kAMPERE_PLUS) ==
                 static_cast<int>(HardwareCompatibility::ampere_plus));
   static_assert(static_cast<int>(HardwareCompatibilityLevel::kSAME_COMPUTE_CAPABILITY) ==
@@ -33,9 +31,8 @@ Result<> apply_hardware(const BuilderConfig& settings, const BackendBuild& backe
         Severity::warning,
         "IBuilderConfig::setHardwareCompatibilityLevel has no effect: levels are of GPUs, and the plan is for '{}'",
         backend.target.name);
-  const auto level = static_cast<HardwareCompatibility>(backend.portability);
-  if (level == HardwareCompatibility::none && !device) return {};
-  return plan::set_hardware(plan, level, device ? device->hardware() : HardwareProperties());
+  amendments.hardware_compatibility = static_cast<HardwareCompatibility>(backend.portability);
+  if (device) amendments.hardware = device->hardware();
 }
 
 }  // namespace lathe::api

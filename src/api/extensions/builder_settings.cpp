@@ -2,7 +2,10 @@
 // Lathe's own settings of builds; see lathe.h.
 #include <algorithm>
 
+#include "api/builder/builder.h"
 #include "api/builder/builder_config.h"
+#include "api/builder/plan_output.h"
+#include "api/network/network.h"
 #include "api/own_settings.h"
 #include "api/sharing.h"
 #include "device/family.h"
@@ -37,6 +40,17 @@ Result<std::string> layer_pattern(const char* layer) {
 }
 
 }  // namespace
+
+bool buildEngineFile(nv::IBuilder& builder, nv::INetworkDefinition& network, nv::IBuilderConfig& config,
+                     const char* path) noexcept {
+  const auto& reporter = static_cast<api::NetworkDefinition&>(network).reporter();
+  return api::guarded(reporter, "lathe::buildEngineFile", [&]() -> Result<> {
+    LATHE_ASSIGN(std::string to, api::to_string(path, "path"));
+    if (to.empty()) return fail(ErrorCode::invalid_argument, "the path is empty");
+    api::PlanInFile output(std::move(to));
+    return static_cast<api::Builder&>(builder).build(network, config, output);
+  });
+}
 
 bool setBuildBudget(nv::IBuilderConfig& config, double seconds) noexcept {
   return set(config, "setBuildBudget", &api::OwnSettings::budget_seconds, seconds);
