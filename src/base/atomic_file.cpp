@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/atomic_file.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -34,6 +35,14 @@ AtomicFile::~AtomicFile() {
 
 tl::unexpected<Error> AtomicFile::failed() const {
   return fail(ErrorCode::file_read, "cannot write '{}': {}", path_, std::generic_category().message(errno));
+}
+
+Result<> AtomicFile::reserve(uint64_t bytes) {
+#ifdef __linux__
+  const bool is_taken = ::fallocate(::fileno(stream_.get()), FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(bytes)) == 0;
+  if (!is_taken && errno == ENOSPC) return failed();
+#endif
+  return {};
 }
 
 Result<> AtomicFile::write(std::span<const std::byte> bytes) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <memory>
 #include <span>
@@ -19,6 +20,9 @@ class AtomicFile {
   static Result<AtomicFile> create(const std::string& path);
   AtomicFile(AtomicFile&&) = default;
   ~AtomicFile();
+  // Takes room for so many bytes on the disk, where its file system can do that: want of it shows before they are
+  // written, and renaming does not wait for the system to find places for them.
+  Result<> reserve(uint64_t bytes);
   Result<> write(std::span<const std::byte> bytes);
   Result<> commit();
 

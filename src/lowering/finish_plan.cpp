@@ -10,7 +10,6 @@
 #include "lowering/sections.h"
 #include "plan/blocks.h"
 #include "plan/expressions.h"
-#include "tuning/all_cores.h"
 
 namespace lathe {
 
@@ -157,9 +156,6 @@ Result<> finish_plan(BuiltPlan& built, const BuildOptions& options, PlanCode& co
   drop_unused_symbols(plan);
   for (const Symbol& symbol : plan.symbols)
     if (symbol.source == SymbolSource::input_value) plan.bindings[symbol.tensor].is_shape_tensor = true;
-  const auto set_digest = [&](size_t i) { plan.constants[i].digest = digest_of(plan.pieces[i].bytes); };
-  LATHE_TRY(on_all_cores(
-      plan.constants.size(), set_digest, kUnlimited, [](double) { return Result<>(); }, options.tuner.most_threads));
   note_orders(built);
   built.report.weights_bytes = plan.weights_bytes();
   return {};

@@ -6,6 +6,7 @@
 
 #include "base/divide.h"
 #include "base/hash.h"
+#include "plan/content_sums.h"
 #include "plan/windows.h"
 
 namespace lathe {
@@ -125,6 +126,7 @@ uint32_t PlanTensors::add_constant(const Known& known, const std::string& name) 
   plan_.constants.push_back({unique_name(name), offset, known.content.bytes(), {}});
   plan_.pieces.push_back({known.content.raw(), known.content.owner()});
   plan_.pieces_bytes = offset + known.content.bytes();
+  digests_.add(known.content.raw(), known.content.owner(), constant_digests_.emplace_back());
   if (known.derivation) {
     out_.derivations.resize(plan_.constants.size());
     out_.derivations.back() = known.derivation;
@@ -147,7 +149,8 @@ TensorId PlanTensors::constant_of(const Known& known, const std::string& name) {
   if (outer_) return outer_->constant_of(known, name);
   if (known.derivation) return derived_of(known, name);
   const Tensor& content = known.content;
-  const uint64_t key = Hasher().add(content.raw()).value();
+  using plan::ContentCheck;
+  const uint64_t key = plan::sums_of(content.raw(), true, ContentCheck::checksum, digests_.most_threads()).checksum;
   std::vector<TensorId>& same = constants_[key];
   const auto at = [&](const plan::TensorDesc& tensor) { return plan_.constants[tensor.index]; };
   std::optional<uint32_t> twin;
@@ -172,10 +175,16 @@ TensorId PlanTensors::packed_of(const Packed& packed, const std::string& name) {
     const uint32_t constant = plan_.tensors[id].index;
     if (const auto [order, is_new] = out_.orders.try_emplace(constant); is_new) {
       order->second = {constant, {}, packed.order->packing};
-      digests_.add(packed.order->weights.content, order->second.weights);
+      const Tensor& weights = packed.order->weights.content;
+      digests_.add(weights.raw(), weights.owner(), order->second.weights);
     }
   }
   return id;
+}
+
+void PlanTensors::find_digests() {
+  digests_.find();
+  for (size_t i = 0; i < constant_digests_.size(); ++i) plan_.constants[i].digest = constant_digests_[i];
 }
 
 std::string PlanTensors::unique_name(const std::string& name) {

@@ -28,7 +28,8 @@ class PlanTensors {
   // number where several would have it.
   plan::TensorId constant_of(const Known& known, const std::string& name);
   plan::TensorId packed_of(const Packed& packed, const std::string& name);
-  void find_digests() { digests_.find(); }  // of the weights that were packed; called last
+  // Of constants, and of the weights that were packed; called when all are there.
+  void find_digests();
   plan::TensorId temporary(std::string name, DType dtype, const Shape& dims);
   plan::TensorId add(plan::TensorDesc tensor);
   // The same memory with the last two dimensions swapped.
@@ -56,6 +57,7 @@ class PlanTensors {
   BuiltPlan& out_;
   plan::Plan& plan_;
   PlanTensors* outer_;
+  std::deque<Digest> constant_digests_;  // where they stay until they are found
   WeightsDigests digests_;
   std::unordered_map<const ir::Value*, Storage> storages_;          // of roots
   std::unordered_map<const ir::Value*, uint32_t> output_bindings_;  // roots that a graph output's binding holds

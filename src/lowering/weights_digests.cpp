@@ -3,7 +3,8 @@
 
 #include <sodium/core.h>
 
-#include "base/for_each_in_threads.h"
+#include <exception>
+#include <utility>
 
 namespace lathe {
 
@@ -12,18 +13,60 @@ void use_fast_digests() {
   (void)initialized;
 }
 
-void WeightsDigests::add(const Tensor& weights, Digest& digest) {
+WeightsDigests::~WeightsDigests() {
+  {
+    const std::lock_guard lock(mutex_);
+    ends_ = true;
+    waiting_.clear();
+  }
+  changed_.notify_all();
+  for (std::thread& thread : threads_) thread.join();
+}
+
+void WeightsDigests::add(std::span<const std::byte> weights, std::shared_ptr<const void> owner, Digest& digest) {
   constexpr size_t kMostBytes = size_t{512} << 20;
-  wanted_.push_back({weights, &digest});
-  bytes_ += weights.bytes();
-  if (bytes_ >= kMostBytes || threads_ == 1) find();
+  std::unique_lock lock(mutex_);
+  waiting_.push_back({weights, std::move(owner), &digest});
+  bytes_ += weights.size();
+  if (threads_.empty()) start();
+  changed_.notify_one();
+  while ((bytes_ > kMostBytes || threads_.empty()) && find_one(lock)) {
+  }
 }
 
 void WeightsDigests::find() {
-  for_each_in_threads(wanted_.size(), threads_,
-                      [&](size_t i, size_t) { *wanted_[i].digest = digest_of(wanted_[i].weights.raw()); });
-  wanted_.clear();
-  bytes_ = 0;
+  std::unique_lock lock(mutex_);
+  while (find_one(lock)) {
+  }
+  changed_.wait(lock, [&] { return being_found_ == 0; });
+}
+
+void WeightsDigests::start() {
+  try {
+    for (int i = 1; i < most_threads_; ++i) threads_.emplace_back([this] { work(); });
+  } catch (const std::exception&) {  // no thread, or no memory, for one more
+  }
+}
+
+void WeightsDigests::work() {
+  std::unique_lock lock(mutex_);
+  while (!ends_)
+    if (!find_one(lock)) changed_.wait(lock, [&] { return ends_ || !waiting_.empty(); });
+}
+
+bool WeightsDigests::find_one(std::unique_lock<std::mutex>& lock) {
+  if (waiting_.empty()) return false;
+  Wanted wanted = std::move(waiting_.front());
+  waiting_.pop_front();
+  ++being_found_;
+  lock.unlock();
+  *wanted.digest = digest_of(wanted.weights);
+  const size_t bytes = wanted.weights.size();
+  wanted.owner.reset();  // which may be the last, and large
+  lock.lock();
+  bytes_ -= bytes;
+  if (--being_found_ == 0) changed_.notify_all();
+  return true;
 }
 
 }  // namespace lathe

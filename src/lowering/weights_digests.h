@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Digests of weights that a build lets go of, some at a time on all its threads.
+// Digests of weights, which threads of their own find while a build goes on.
 #pragma once
 
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <thread>
 #include <vector>
 
 #include "base/hash.h"
-#include "ops/tensor.h"
 
 namespace lathe {
 
@@ -14,20 +19,34 @@ void use_fast_digests();
 
 class WeightsDigests {
  public:
-  explicit WeightsDigests(int threads = 1) : threads_(threads) {}
-  // Keeps the weights until their digest is found: where those that are kept are large, now, and else by find().
-  // `digest` stays where it is until then.
-  void add(const Tensor& weights, Digest& digest);
+  // On so many threads, the calling one included; others are there from the first add() on.
+  explicit WeightsDigests(int threads = 1) : most_threads_(threads) {}
+  ~WeightsDigests();
+  int most_threads() const { return most_threads_; }
+  // `owner` keeps the weights until their digest is found; where much is kept so, the caller finds some first. `digest`
+  // stays where it is until find() has returned.
+  void add(std::span<const std::byte> weights, std::shared_ptr<const void> owner, Digest& digest);
+  // Returns when all are found.
   void find();
 
  private:
   struct Wanted {
-    Tensor weights;
+    std::span<const std::byte> weights;
+    std::shared_ptr<const void> owner;
     Digest* digest;
   };
-  int threads_;
+  void start();
+  void work();                                        // of one of the threads
+  bool find_one(std::unique_lock<std::mutex>& lock);  // false = none waits
+
+  const int most_threads_;
+  std::vector<std::thread> threads_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Wanted> waiting_;
   size_t bytes_ = 0;  // of weights that are kept
-  std::vector<Wanted> wanted_;
+  size_t being_found_ = 0;
+  bool ends_ = false;
 };
 
 }  // namespace lathe

@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "base/for_each_in_threads.h"
-#include "base/processors.h"
 
 namespace lathe::plan {
 
@@ -12,7 +11,7 @@ ContentSums PieceSums::sums() const {
   return {Hasher().add(std::as_bytes(std::span(checksums_))).value(), digest_of(std::as_bytes(std::span(digests_)))};
 }
 
-ContentSums sums_of(std::span<const std::byte> content, bool in_pieces, ContentCheck wanted) {
+ContentSums sums_of(std::span<const std::byte> content, bool in_pieces, ContentCheck wanted, int threads) {
   const auto set = [&](std::span<const std::byte> bytes, uint64_t& checksum, Digest& digest) {
     checksum = Hasher().add(bytes).value();
     if (wanted == ContentCheck::digest) digest = digest_of(bytes);
@@ -23,7 +22,7 @@ ContentSums sums_of(std::span<const std::byte> content, bool in_pieces, ContentC
     return sums;
   }
   PieceSums pieces(content.size());
-  for_each_in_threads(pieces.count(), allowed_cpus(), [&](size_t i, size_t) {
+  for_each_in_threads(pieces.count(), threads, [&](size_t i, size_t) {
     const auto behind = content.subspan(i * kHashedPiece);
     set(behind.first(std::min(behind.size(), kHashedPiece)), pieces.checksum(i), pieces.digest(i));
   });

@@ -38,7 +38,7 @@ class PieceSums {
   std::vector<Digest> digests_;
 };
 
-// The digest is found only where it is asked for. Of pieces on all threads that this process may use.
-ContentSums sums_of(std::span<const std::byte> content, bool in_pieces, ContentCheck wanted = ContentCheck::digest);
+// The digest is found only where it is asked for; those of pieces on so many threads.
+ContentSums sums_of(std::span<const std::byte> content, bool in_pieces, ContentCheck wanted, int threads);
 
 }  // namespace lathe::plan

@@ -271,7 +271,7 @@ const Section* PlanHeader::find(std::string_view name) const {
 
 void seal(Section& section, std::span<const std::byte> content) {
   section.bytes = content.size();
-  const ContentSums sums = sums_of(content, section.in_pieces);
+  const ContentSums sums = sums_of(content, section.in_pieces, ContentCheck::digest, 1);
   section.checksum = sums.checksum;
   section.digest = sums.digest;
 }

@@ -3,11 +3,13 @@
 
 #include <algorithm>
 
+#include "base/processors.h"
+
 namespace lathe::plan {
 
 Result<> check_content(std::span<const std::byte> content, const Section& section, ContentCheck check) {
   if (check == ContentCheck::none) return {};
-  const ContentSums sums = sums_of(content, section.in_pieces, check);
+  const ContentSums sums = sums_of(content, section.in_pieces, check, section.in_pieces ? allowed_cpus() : 1);
   if (sums.checksum == section.checksum && (check == ContentCheck::checksum || sums.digest == section.digest))
     return {};
   return fail(ErrorCode::plan_digest,

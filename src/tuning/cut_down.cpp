@@ -230,7 +230,6 @@ bool set_whole_dims(Operand& output, const Dims& whole) {
 // False = it cannot be cut, and may have been changed in part.
 bool shrink(Problem& problem) {
   if (!problem.attributes) return cut_pointwise(problem), true;
-  if (problem.result_normalization()) return false;  // of few rows
   if (problem.inputs.empty() || !cut_inputs(problem)) return false;
   std::optional<Dims> dims = result_dims(problem);
   Operand& output = problem.outputs[0];
@@ -240,7 +239,9 @@ bool shrink(Problem& problem) {
   if (!problem.is(OpKind::matmul) && (*dims)[0] != problem.inputs[0].opt_dims[0]) return false;
   if (!set_whole_dims(output, *dims)) return false;
   for (size_t i = 1; i < problem.outputs.size(); ++i) set_dims(problem.outputs[i], output.opt_dims);
-  for (Operand& operand : problem.operands) set_dims(operand, output.opt_dims);
+  const size_t beside = problem.result_normalization() ? problem.program.num_inputs - problem.accumulators()
+                                                       : problem.operands.size();  // behind them are vectors
+  for (size_t i = 0; i < beside; ++i) set_dims(problem.operands[i], output.opt_dims);
   for (Operand& input : problem.inputs)
     for (Operand& operand : input.operands)
       if (input.pages && &operand == &input.operands[0])

@@ -145,6 +145,25 @@ TEST(CutDown, ProductsKeepThePartsOfTheirOperands) {
   EXPECT_EQ(cut_down(problem).outputs[0].opt_dims, (Dims{2, 3, 7, 768}));
 }
 
+// Rows that the product normalises are whole, and so are scales along them.
+TEST(CutDown, NormalizedProductsKeepFewRows) {
+  const MatmulAttrs matmul;
+  const RmsNormalizationAttrs normalization;
+  Problem problem;
+  problem.attributes = &matmul;
+  problem.inputs = {linear({1, 512, 8192}), linear({8192, 2048})};
+  problem.outputs = {linear({1, 512, 2048}), linear({1, 512, 2048})};
+  problem.outputs[1].normalization = &normalization;
+  problem.program = *parse_program("in=2; r2=add r1 r0; out r2");
+  problem.operands = {linear({1, 512, 2048}), linear({2048})};
+  const Problem small = cut_down(problem);
+  EXPECT_EQ(small.inputs[0].opt_dims, (Dims{1, 23, 8192}));
+  EXPECT_EQ(small.outputs[0].opt_dims, (Dims{1, 23, 2048}));
+  EXPECT_EQ(small.outputs[1].opt_dims, (Dims{1, 23, 2048}));
+  EXPECT_EQ(small.operands[0].opt_dims, (Dims{1, 23, 2048}));
+  EXPECT_EQ(small.operands[1].opt_dims, (Dims{2048}));
+}
+
 // A convolution whose channels are shuffled into the image.
 TEST(CutDown, ConvolutionsKeepThePartsOfTheirChannels) {
   ConvolutionAttrs attrs;

@@ -13,8 +13,9 @@ Result<> PlanInMemory::write(std::span<const std::byte> part) {
   return {};
 }
 
-Result<> PlanInFile::begin(uint64_t) {
+Result<> PlanInFile::begin(uint64_t size) {
   LATHE_ASSIGN(AtomicFile file, AtomicFile::create(path_));
+  LATHE_TRY(file.reserve(size));
   file_.emplace(std::move(file));
   return {};
 }
