@@ -210,6 +210,16 @@ void set_tuner(const BuilderConfig& settings, const BuilderCore& core, const Bac
   tuner.keeps_candidates = tuner.cache && settings.has(nv::BuilderFlag::kEDITABLE_TIMING_CACHE);
 }
 
+// What is said of a plan besides what was built.
+Result<plan::Amendments> amendments_of(const BuilderConfig& settings, const BackendBuild& backend,
+                                       PlanLibraries libraries, Log& log) {
+  plan::Amendments amendments;
+  note_hardware(settings, backend, amendments, log);
+  note_compatibility(settings, amendments);
+  if (libraries == PlanLibraries::added) LATHE_TRY(add_libraries(settings, amendments, log));
+  return amendments;
+}
+
 Result<> check_independence(const BuilderConfig& settings) {
   if (!settings.has(nv::BuilderFlag::kDISTRIBUTIVE_INDEPENDENCE) || settings.profiles().size() <= 1) return {};
   return fail(ErrorCode::config_invalid,
@@ -238,7 +248,7 @@ Result<> Builder::build(nv::INetworkDefinition& network, nv::IBuilderConfig& con
 
   LATHE_TRY(check_independence(settings));
   if (!settings.more_targets.empty()) return build_variants(definition, settings, output);
-  return build_for(settings.target, definition, settings, Libraries::added, output);
+  return build_for(settings.target, definition, settings, PlanLibraries::added, output);
 }
 
 Result<> Builder::build_variants(NetworkDefinition& definition, const BuilderConfig& settings, PlanOutput& output) {
@@ -247,7 +257,7 @@ Result<> Builder::build_variants(NetworkDefinition& definition, const BuilderCon
   std::vector<PlanInMemory> plans(targets.size());
   std::vector<std::span<const std::byte>> variants;
   for (size_t i = 0; i < plans.size(); ++i) {
-    LATHE_TRY(build_for(targets[i], definition, settings, Libraries::left_out, plans[i]));
+    LATHE_TRY(build_for(targets[i], definition, settings, PlanLibraries::left_out, plans[i]));
     variants.emplace_back(plans[i].bytes);
   }
   LATHE_ASSIGN(std::vector<std::byte> merged, plan::merge_plans(variants, settings.sharing));
@@ -261,7 +271,7 @@ Result<> Builder::build_variants(NetworkDefinition& definition, const BuilderCon
 }
 
 Result<> Builder::build_for(const DefaultTarget& target, NetworkDefinition& definition, const BuilderConfig& settings,
-                            Libraries libraries, PlanOutput& output) {
+                            PlanLibraries libraries, PlanOutput& output) {
   const auto start = std::chrono::steady_clock::now();
   BuildOptions options;
   options.log = &definition.reporter().log();
@@ -331,10 +341,7 @@ Result<> Builder::build_for(const DefaultTarget& target, NetworkDefinition& defi
     built->plan.metadata.emplace_back(kCostsKey, describe_costs(built->report, options.tuner));
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   core_->last_report = describe(built->report, built->plan, memory, seconds.count());
-  plan::Amendments amendments;
-  note_hardware(settings, backend, amendments, *options.log);
-  note_compatibility(settings, amendments);
-  if (libraries == Libraries::added) LATHE_TRY(add_libraries(settings, amendments, *options.log));
+  LATHE_ASSIGN(const plan::Amendments amendments, amendments_of(settings, backend, libraries, *options.log));
   LATHE_TRY(plan::write_plan(std::move(built->plan), amendments, output, threads_of(options.tuner.most_threads)));
   LATHE_ASSIGN(const std::span<const std::byte> bytes, output.finish());
   log_needs(bytes, backend.device, *options.log);

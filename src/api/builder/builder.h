@@ -14,6 +14,7 @@ namespace lathe::api {
 class BuilderConfig;
 class NetworkDefinition;
 class PlanOutput;
+enum class PlanLibraries : uint8_t;
 
 class Builder final : public nv::IBuilder, public nv::apiv::VBuilder {
  public:
@@ -54,14 +55,11 @@ class Builder final : public nv::IBuilder, public nv::apiv::VBuilder {
 #endif
 
  private:
-  enum class Libraries : uint8_t { left_out, added };
-
   Log& log() const { return core_->reporter->log(); }
   Result<std::vector<std::byte>> build(nv::INetworkDefinition& network, nv::IBuilderConfig& config);
   Result<> build_variants(NetworkDefinition& definition, const BuilderConfig& settings, PlanOutput& output);
-  // `libraries`: whether those that make a plan run in later versions go into it.
   Result<> build_for(const DefaultTarget& target, NetworkDefinition& definition, const BuilderConfig& settings,
-                     Libraries libraries, PlanOutput& output);
+                     PlanLibraries libraries, PlanOutput& output);
 
   std::shared_ptr<BuilderCore> core_;
 };

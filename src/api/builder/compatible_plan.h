@@ -8,6 +8,8 @@ namespace lathe::api {
 
 // What BuilderFlag::kVERSION_COMPATIBLE makes of a plan: one that later versions read.
 void note_compatibility(const BuilderConfig& settings, plan::Amendments& amendments);
+// Whether a plan gets them at once, or the one that it becomes a variant of.
+enum class PlanLibraries : uint8_t { left_out, added };
 // And what it puts into it: libraries of plugins, and the runtime of this version unless kEXCLUDE_LEAN_RUNTIME is set.
 // Warns of what has no effect without the flag.
 Result<> add_libraries(const BuilderConfig& settings, plan::Amendments& amendments, Log& log);
