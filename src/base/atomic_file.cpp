@@ -39,6 +39,7 @@ tl::unexpected<Error> AtomicFile::failed() const {
 
 Result<> AtomicFile::reserve(uint64_t bytes) {
 #ifdef __linux__
+  if (::access(path_.c_str(), F_OK) != 0) return {};
   const bool is_taken = ::fallocate(::fileno(stream_.get()), FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(bytes)) == 0;
   if (!is_taken && errno == ENOSPC) return failed();
 #endif

@@ -20,8 +20,8 @@ class AtomicFile {
   static Result<AtomicFile> create(const std::string& path);
   AtomicFile(AtomicFile&&) = default;
   ~AtomicFile();
-  // Takes room for so many bytes on the disk, where its file system can do that: want of it shows before they are
-  // written, and renaming does not wait for the system to find places for them.
+  // Where there is a file to replace, takes room for so many bytes on the disk if its file system can do that: renaming
+  // would wait for the system to find places for what was written, 1.4 s for 3 GB on ext4.
   Result<> reserve(uint64_t bytes);
   Result<> write(std::span<const std::byte> bytes);
   Result<> commit();

@@ -126,7 +126,7 @@ uint32_t PlanTensors::add_constant(const Known& known, const std::string& name) 
   plan_.constants.push_back({unique_name(name), offset, known.content.bytes(), {}});
   plan_.pieces.push_back({known.content.raw(), known.content.owner()});
   plan_.pieces_bytes = offset + known.content.bytes();
-  digests_.add(known.content.raw(), known.content.owner(), constant_digests_.emplace_back());
+  digests_.add(known.content.raw(), nullptr, constant_digests_.emplace_back());  // a piece of the plan
   if (known.derivation) {
     out_.derivations.resize(plan_.constants.size());
     out_.derivations.back() = known.derivation;

@@ -26,11 +26,14 @@ WeightsDigests::~WeightsDigests() {
 void WeightsDigests::add(std::span<const std::byte> weights, std::shared_ptr<const void> owner, Digest& digest) {
   constexpr size_t kMostBytes = size_t{512} << 20;
   std::unique_lock lock(mutex_);
-  waiting_.push_back({weights, std::move(owner), &digest});
-  bytes_ += weights.size();
+  while (bytes_ > kMostBytes && find_one(lock)) {  // before, so that a thread of its own finds what is largest
+  }
+  const size_t kept = owner ? weights.size() : 0;
+  waiting_.push_back({weights, std::move(owner), kept, &digest});
+  bytes_ += kept;
   if (threads_.empty()) start();
   changed_.notify_one();
-  while ((bytes_ > kMostBytes || threads_.empty()) && find_one(lock)) {
+  while (threads_.empty() && find_one(lock)) {
   }
 }
 
@@ -61,10 +64,9 @@ bool WeightsDigests::find_one(std::unique_lock<std::mutex>& lock) {
   ++being_found_;
   lock.unlock();
   *wanted.digest = digest_of(wanted.weights);
-  const size_t bytes = wanted.weights.size();
   wanted.owner.reset();  // which may be the last, and large
   lock.lock();
-  bytes_ -= bytes;
+  bytes_ -= wanted.kept;
   if (--being_found_ == 0) changed_.notify_all();
   return true;
 }

@@ -23,8 +23,8 @@ class WeightsDigests {
   explicit WeightsDigests(int threads = 1) : most_threads_(threads) {}
   ~WeightsDigests();
   int most_threads() const { return most_threads_; }
-  // `owner` keeps the weights until their digest is found; where much is kept so, the caller finds some first. `digest`
-  // stays where it is until find() has returned.
+  // `owner` keeps the weights until their digest is found; where much is kept so, the caller finds some first. Null =
+  // they stay, as `digest` stays where it is, until find() has returned.
   void add(std::span<const std::byte> weights, std::shared_ptr<const void> owner, Digest& digest);
   // Returns when all are found.
   void find();
@@ -33,6 +33,7 @@ class WeightsDigests {
   struct Wanted {
     std::span<const std::byte> weights;
     std::shared_ptr<const void> owner;
+    size_t kept;  // bytes, for its digest alone
     Digest* digest;
   };
   void start();
