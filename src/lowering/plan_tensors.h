@@ -2,6 +2,8 @@
 // The tensors of a plan in the making: where values lie, windows into that memory, constants.
 #pragma once
 
+#include <deque>
+
 #include "lowering/build.h"
 #include "lowering/placement.h"
 #include "lowering/weights_digests.h"

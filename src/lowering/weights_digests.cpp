@@ -17,24 +17,22 @@ WeightsDigests::~WeightsDigests() {
   {
     const std::lock_guard lock(mutex_);
     ends_ = true;
-    waiting_.clear();
   }
   changed_.notify_all();
   for (std::thread& thread : threads_) thread.join();
 }
 
 void WeightsDigests::add(std::span<const std::byte> weights, std::shared_ptr<const void> owner, Digest& digest) {
-  constexpr size_t kMostBytes = size_t{512} << 20;
+  constexpr size_t kMostKept = size_t{512} << 20, kWorthThreads = size_t{1} << 20;
   std::unique_lock lock(mutex_);
-  while (bytes_ > kMostBytes && find_one(lock)) {  // before, so that a thread of its own finds what is largest
+  while (kept_bytes_ > kMostKept && find_one(lock)) {  // before, so that a thread of its own finds what is largest
   }
   const size_t kept = owner ? weights.size() : 0;
-  waiting_.push_back({weights, std::move(owner), kept, &digest});
-  bytes_ += kept;
-  if (threads_.empty()) start();
+  wanted_.push_back({weights, std::move(owner), kept, &digest});
+  kept_bytes_ += kept;
+  waiting_bytes_ += weights.size();
+  if (threads_.empty() && waiting_bytes_ >= kWorthThreads) start();
   changed_.notify_one();
-  while (threads_.empty() && find_one(lock)) {
-  }
 }
 
 void WeightsDigests::find() {
@@ -42,6 +40,8 @@ void WeightsDigests::find() {
   while (find_one(lock)) {
   }
   changed_.wait(lock, [&] { return being_found_ == 0; });
+  wanted_.clear();
+  next_ = 0;
 }
 
 void WeightsDigests::start() {
@@ -54,19 +54,19 @@ void WeightsDigests::start() {
 void WeightsDigests::work() {
   std::unique_lock lock(mutex_);
   while (!ends_)
-    if (!find_one(lock)) changed_.wait(lock, [&] { return ends_ || !waiting_.empty(); });
+    if (!find_one(lock)) changed_.wait(lock, [&] { return ends_ || next_ < wanted_.size(); });
 }
 
 bool WeightsDigests::find_one(std::unique_lock<std::mutex>& lock) {
-  if (waiting_.empty()) return false;
-  Wanted wanted = std::move(waiting_.front());
-  waiting_.pop_front();
+  if (next_ == wanted_.size()) return false;
+  Wanted wanted = std::move(wanted_[next_++]);
+  waiting_bytes_ -= wanted.weights.size();
   ++being_found_;
   lock.unlock();
   *wanted.digest = digest_of(wanted.weights);
   wanted.owner.reset();  // which may be the last, and large
   lock.lock();
-  bytes_ -= wanted.kept;
+  kept_bytes_ -= wanted.kept;
   if (--being_found_ == 0) changed_.notify_all();
   return true;
 }

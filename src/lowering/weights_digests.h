@@ -3,7 +3,6 @@
 #pragma once
 
 #include <condition_variable>
-#include <deque>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -19,7 +18,7 @@ void use_fast_digests();
 
 class WeightsDigests {
  public:
-  // On so many threads, the calling one included; others are there from the first add() on.
+  // On so many threads, the calling one included; others are there once they have something to do.
   explicit WeightsDigests(int threads = 1) : most_threads_(threads) {}
   ~WeightsDigests();
   int most_threads() const { return most_threads_; }
@@ -38,14 +37,16 @@ class WeightsDigests {
   };
   void start();
   void work();                                        // of one of the threads
-  bool find_one(std::unique_lock<std::mutex>& lock);  // false = none waits
+  bool find_one(std::unique_lock<std::mutex>& lock);  // false = all are taken
 
   const int most_threads_;
   std::vector<std::thread> threads_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<Wanted> waiting_;
-  size_t bytes_ = 0;  // of weights that are kept
+  std::vector<Wanted> wanted_;
+  size_t next_ = 0;           // the first that nobody has taken
+  size_t waiting_bytes_ = 0;  // of those
+  size_t kept_bytes_ = 0;     // that owners are kept for
   size_t being_found_ = 0;
   bool ends_ = false;
 };

@@ -16,7 +16,7 @@ TEST(WeightsDigests, AreThoseOfTheWeights) {
     WeightsDigests digests(threads);
     std::vector<Digest> found(10);
     const auto weights_of = [](size_t i) {
-      const std::vector<float> values(1000 * i + 1, static_cast<float>(i));
+      const std::vector<float> values(20'000 * i + 1, static_cast<float>(i));
       return Tensor::from<float>({static_cast<int64_t>(values.size())}, values);
     };
     for (int round = 0; round < 2; ++round) {
