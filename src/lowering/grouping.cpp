@@ -282,7 +282,8 @@ class Grouper {
     for (size_t i = 0; i < regions_.size(); ++i) {
       const Node* root = regions_[i].root;
       if (!root || refused_.has_producer(*root, 0)) continue;
-      const std::optional<Region> before = normalization_before(*root, order_, most_rows_normalized_, costs_);
+      const std::optional<Region> before =
+          normalization_before(*root, order_, most_rows_normalized_, arithmetic_, costs_);
       const auto owner = before ? owner_.find(before->root) : owner_.end();
       if (owner == owner_.end() || regions_[owner->second].nodes.size() > 1) continue;
       regions_[owner->second] = {};

@@ -20,9 +20,9 @@ std::optional<Region> update_before(const ir::Node& root, const NodeOrder& order
 Expression packed_weights(const ir::Node& dequantize, const NodeOrder& order);
 
 // What normalises the rows of a product's first factor for it alone, where the product does that for each tile of its
-// columns at less cost than to write them: of at most `most` rows.
+// columns at less cost than to write them: of at most `most` rows, by constant weights or packed ones.
 std::optional<Region> normalization_before(const ir::Node& root, const NodeOrder& order, int64_t most,
-                                           CostModel& costs);
+                                           const Arithmetic& arithmetic, CostModel& costs);
 
 // Whether it costs less when all readers of the expression's result, kernels that can, compute it as they read
 // it: each then reads the operands in its place, as often as it reads an element, and it is neither written nor read.

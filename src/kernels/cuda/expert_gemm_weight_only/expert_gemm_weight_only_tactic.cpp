@@ -165,9 +165,9 @@ SourceLaunch multiplying(const Problem& problem, const ExpertWeightOnly& form, c
       "  else\n"
       "    tile.clear();\n"
       "  gemv::finish<{9}, {10}>(tile, {11}, block, m, n, reinterpret_cast<float*>(dynamic_shared() + {12}));",
-      weights.tile_type(tile, "expert_gemm::StreamedRows<A>", form.width, staged), source.number(rows.rows), n, k,
-      source.number(parts), rows.find(source, blocks.parts(), form.ids(), shared), rows.experts,
-      weights.argument("part.expert"), source.number(rows.x.strides.back()),
+      weights.tile_type(tile, weights.reader(tile, "expert_gemm::StreamedRows<A>", form.width, staged), form.width),
+      source.number(rows.rows), n, k, source.number(parts), rows.find(source, blocks.parts(), form.ids(), shared),
+      rows.experts, weights.argument("part.expert"), source.number(rows.x.strides.back()),
       std::min<int64_t>(sink.vector, gemv::kStreamColumns), tile.blocks.warps, sink.text, staged);
   return source.finish(call, {parts * weights.stream(tile.blocks).blocks() * is_wanted, 1, 1},
                        static_cast<uint32_t>(tile.threads()),

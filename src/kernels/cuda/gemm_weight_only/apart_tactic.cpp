@@ -61,13 +61,13 @@ std::vector<Config> Apart::configs(int64_t rows) const {
   return best_first(std::move(configs), kMostConfigs);
 }
 
-SourceLaunch Apart::dequantizing(const Emission& emission) const {
+SourceLaunch Apart::dequantizing(const Emission& emission, const Expr& begin) const {
   constexpr int64_t kWarps = 8;
   const PackedWeights& first = weights_.first();
   const int64_t slices = weights_.matrices() * weights_.slices();
   Source source("gemm_weight_only/dequantize.cuh");
   weights_.declare(source, emission);
-  source.workspace("wide", 0, device_type(weights_.dtype()));
+  source.workspace("wide", begin, device_type(weights_.dtype()));
   const std::string call =
       fmt::format("weight_only::dequantize<{}, {}, {}, {}, {}>({}, {}, wide);", weights_.columns_type(),
                   device_type(weights_.dtype()), first.n(), first.k(), kWarps, weights_.argument(""), slices);
@@ -75,24 +75,30 @@ SourceLaunch Apart::dequantizing(const Emission& emission) const {
                        0);
 }
 
-Result<> Apart::add_launches(const ApartChoice& choice, const Expr& is_wanted, Emission& emission) const {
+Result<> Apart::add_launches(const ApartChoice& choice, const Expr& is_wanted, Emission& emission,
+                             const std::optional<Expr>& rows) const {
+  constexpr int64_t kAlignment = 16;
+  const Expr begin = rows ? ceildiv(emission.workspace, kAlignment) * kAlignment : Expr(0);
   const Matched matched = product_(wide_);
   LATHE_ASSIGN(Emission product, (*matched)->emit(choice.product));
   std::vector<LaunchArg> places;  // of the product's inputs
   for (const StepInput& input : product.inputs) {
     const auto is_it = [&](const StepInput& each) { return each.kind == input.kind && each.index == input.index; };
     const auto place = std::ranges::find_if(emission.inputs, is_it) - emission.inputs.begin();
-    const bool is_wide = input.kind == StepInput::input && input.index == 1;
-    places.push_back(is_wide ? LaunchArg{LaunchArg::workspace, 0, 0}
-                             : LaunchArg{LaunchArg::input, static_cast<uint32_t>(place), {}});
+    if (input.kind == StepInput::input && input.index == 1)
+      places.push_back({LaunchArg::workspace, 0, begin});
+    else if (rows && input.kind == StepInput::input && input.index == 0)
+      places.push_back({LaunchArg::workspace, 0, *rows});
+    else
+      places.push_back({LaunchArg::input, static_cast<uint32_t>(place), {}});
   }
-  std::vector<SourceLaunch> launches = {dequantizing(emission)};
+  std::vector<SourceLaunch> launches = {dequantizing(emission, begin)};
   for (SourceLaunch& each : product.launches) {
     for (LaunchArg& arg : each.launch.args) {
       if (arg.kind == LaunchArg::input)
         arg = places[arg.index];
       else if (arg.kind == LaunchArg::workspace)
-        arg.value += wide_bytes();
+        arg.value += begin + wide_bytes();
     }
     launches.push_back(std::move(each));
   }
@@ -100,7 +106,7 @@ Result<> Apart::add_launches(const ApartChoice& choice, const Expr& is_wanted, E
     each.launch.grid[0] *= is_wanted;
     emission.launches.push_back(std::move(each));
   }
-  emission.workspace = max(emission.workspace, (wide_bytes() + product.workspace) * is_wanted);
+  emission.workspace = max(emission.workspace, begin + (wide_bytes() + product.workspace) * is_wanted);
   return {};
 }
 

@@ -24,19 +24,20 @@ struct ManyRows {
 
 class Apart {
  public:
-  // `transposed`: the rows of input 1 are columns of the factor. What is passed outlives it.
+  // `transposed`: the rows of input 1 are columns of the factor. What is passed but the problem outlives it.
   Apart(const Problem& problem, const PackedStream& weights, bool transposed, Matched (*product)(const Problem&));
 
   // The best few, for so many rows of each matrix. None for those of the smallest tile, whose weights are read once as
   // it is; where matrix units do not have the type; and where `product` refuses.
   std::vector<Config> configs(int64_t rows) const;
   // In grids that are multiplied by `is_wanted`. The emission has the problem's inputs, and the weights as they are
-  // packed from input 1 on.
-  Result<> add_launches(const ApartChoice& choice, const Expr& is_wanted, Emission& emission) const;
+  // packed from input 1 on. `rows`: the first factor is in the workspace, from there to its end, and not an input.
+  Result<> add_launches(const ApartChoice& choice, const Expr& is_wanted, Emission& emission,
+                        const std::optional<Expr>& rows = {}) const;
   int64_t wide_bytes() const;  // of the workspace, for the weights
 
  private:
-  SourceLaunch dequantizing(const Emission& emission) const;
+  SourceLaunch dequantizing(const Emission& emission, const Expr& begin) const;
 
   const PackedStream& weights_;
   Matched (*product_)(const Problem&);

@@ -6,6 +6,7 @@
 #include "kernels/cuda/gemm/matrices_tactic.h"
 #include "kernels/cuda/gemm_weight_only/apart_tactic.h"
 #include "kernels/cuda/gemm_weight_only/streamed_weights_tactic.h"
+#include "kernels/cuda/gemv/normalized_tactic.h"
 #include "kernels/cuda/match.h"
 
 namespace lathe::cuda {
@@ -27,6 +28,7 @@ struct WeightOnly {
   int width = 0;                // elements of A that are read at once; 0 = they lie apart
   Expr row = {}, element = {};  // A's strides
   int64_t opt_m = 0;
+  bool normalizes = false;  // Operand::normalization
 };
 
 // Tiles of rows, each of more than the one before has where their number is open; many are multiplied apart. The first
@@ -36,10 +38,24 @@ struct Blocks {
   std::vector<StreamTile> tiles;
   std::optional<ManyRows> many;
   bool chose_many = false;
+  bool rows_apart = false;  // rows are normalised by a launch of their own for all tiles
 };
 
+// Of rows as they are, or as a launch has normalised them.
 weight_only::Apart apart(const Problem& problem, const WeightOnly& form) {
-  return {problem, form.weights, problem.attrs<MatmulAttrs>().transpose_b, match_gemm_in_workspace};
+  Problem plain = problem;
+  if (form.normalizes) plain.inputs[0] = gemv::NormalizedRows(problem, 0).written();
+  return {plain, form.weights, problem.attrs<MatmulAttrs>().transpose_b, match_gemm_in_workspace};
+}
+
+// Bytes of shared memory of a tile that normalises its rows, before them; nullopt = it does not.
+std::optional<int64_t> bytes_before_rows(const Problem& problem, const WeightOnly& form, const StreamTile& tile) {
+  constexpr int64_t kMostRows = 16;  // as gemv has them
+  if (!form.normalizes || tile.rows > kMostRows) return std::nullopt;
+  const gemv::PanelStream stream = form.weights.stream(tile.blocks);
+  const int64_t before = gemv::NormalizedRows(problem, 0).shared_bytes(tile.rows, stream.panels, tile.threads());
+  if (stream.staged_bytes(tile.rows, before + tile.sums_bytes(), problem.target) == 0) return std::nullopt;
+  return before;
 }
 
 std::optional<ManyRows> many_rows(const Problem& problem, const WeightOnly& form) {
@@ -71,24 +87,49 @@ std::vector<Config> apart_configs(const Problem& problem, const WeightOnly& form
   const Config best = one.empty() ? weights.configs(problem.target, few)[0] : one[0];
   const std::vector<StreamTile> tiles = tiles_from(problem, form, {few, best.as<StreamBlocks>()});
   std::vector<Config> configs = apart(problem, form).configs(form.opt_m);
-  for (Config& each : configs)
+  for (Config& each : configs) {
     each.choice = Blocks{tiles, ManyRows{each.as<weight_only::ApartChoice>(), each.text, above}, true};
+    if (form.normalizes) each.predicted_us += gemv::NormalizedRows(problem, 0).predicted_us();
+  }
   return configs;
+}
+
+// What streams weights, if its blocks normalise their rows first. Measured: nothing hides that, for a block has few
+// bytes of weights on their way meanwhile, the fewer where its warps do not hold all of their panels.
+Config normalizing(const Problem& problem, const WeightOnly& form, const StreamTile& tile, Config config) {
+  constexpr double kShare = 2, kInTurns = 4;  // of the clocks that a block by itself would take
+  const double clocks = gemv::NormalizedRows(problem, 0).clocks(form.opt_m, tile.threads());
+  const gemv::PanelStream stream = form.weights.stream(tile.blocks);
+  const double share = stream.panels <= stream.warps * stream.ahead() ? kShare : kInTurns;
+  config.predicted_us += share * clocks * static_cast<double>(stream.waves(problem.target)) / problem.target.clock_mhz;
+  return config;
 }
 
 std::vector<Config> configs(const Problem& problem, const WeightOnly& form) {
   const std::optional<ManyRows> many = form.product.m.is_constant() ? std::nullopt : many_rows(problem, form);
   std::vector<Config> configs;
+  const auto add_choice = [&](Config config, Blocks own) {
+    if (own.rows_apart) config.text += " rows apart";
+    if (own.many) {
+      own.many->above = std::max(many->above, form.opt_m);
+      config.text += fmt::format(", above {} rows {}", own.many->above, many->text);
+    }
+    config.choice = std::move(own);
+    configs.push_back(std::move(config));
+  };
   const auto add = [&](const std::vector<Config>& streamed, int64_t rows) {
     for (const Config& each : streamed) {
-      Config config = each;
-      Blocks own{tiles_from(problem, form, {rows, each.as<StreamBlocks>()}), many};
-      if (own.many) {
-        own.many->above = std::max(many->above, form.opt_m);
-        config.text += fmt::format(", above {} rows {}", own.many->above, many->text);
+      const StreamTile tile{rows, each.as<StreamBlocks>()};
+      Blocks own{tiles_from(problem, form, tile), many};
+      if (!form.normalizes) {
+        add_choice(each, std::move(own));
+        continue;
       }
-      config.choice = std::move(own);
-      configs.push_back(std::move(config));
+      if (bytes_before_rows(problem, form, tile)) add_choice(normalizing(problem, form, tile, each), own);
+      own.rows_apart = true;
+      Config in_two = each;
+      in_two.predicted_us += gemv::NormalizedRows(problem, 0).predicted_us();
+      add_choice(std::move(in_two), std::move(own));
     }
   };
   const std::vector<Config> streamed = form.weights.configs(problem.target, form.opt_m);
@@ -105,43 +146,99 @@ std::vector<Config> configs(const Problem& problem, const WeightOnly& form) {
   return configs;
 }
 
-SourceLaunch launch_of(const Problem& problem, const WeightOnly& form, const StreamTile& tile, const Expr& is_wanted,
-                       Emission& emission) {
+// What a launch reads of A: as it lies, or as a launch before has written it to the workspace.
+struct RowsOf {
+  const gemv::NormalizedRows* normalized = nullptr;
+  std::optional<Expr> workspace = {};  // where it begins
+};
+
+// The text of a tile's rows, their reader, and the bytes of shared memory that both have.
+struct RowsText {
+  std::string rows, reader;
+  int64_t shared = 0;
+};
+
+RowsText declare_rows(const Problem& problem, const WeightOnly& form, const StreamTile& tile, const RowsOf& of,
+                      Source& source) {
+  const PackedStream& weights = form.weights;
+  const gemm::Product& p = form.product;
+  const int64_t k = weights.first().k();
+  const std::string type = fmt::format("gemv::Rows<{}>", device_type(form.dtype));
+  const int64_t rows = p.m.is_constant() ? std::min(form.opt_m, tile.rows) : tile.rows;
+  if (of.workspace) {
+    source.workspace("rows", *of.workspace, device_type(form.dtype));
+    const int64_t staged = weights.staged_bytes(tile, rows, form.width, problem.target);
+    return {fmt::format("{}{{rows, {}, 1, m, {}}}", type, source.number(of.normalized->pitch()), k),
+            weights.reader(tile, type, form.width, staged), staged};
+  }
+  source.input(0, problem.inputs[0], "A");
+  const std::string plain = fmt::format("{}{{A_.data{}, {}, {}, m, {}}}", type, gemm::batch_offset(source, p, p.a),
+                                        source.number(form.row), source.number(form.element), k);
+  if (of.normalized) {
+    const int64_t before = *bytes_before_rows(problem, form, tile),
+                  staged = weights.stream(tile.blocks).staged_bytes(rows, before + tile.sums_bytes(), problem.target);
+    return {of.normalized->rows(source, plain), of.normalized->reader(tile.rows, tile.threads()), before + staged};
+  }
+  const int64_t staged = weights.staged_bytes(tile, rows, form.width, problem.target);
+  return {plain, weights.reader(tile, type, form.width, staged), staged};
+}
+
+SourceLaunch launch_of(const Problem& problem, const WeightOnly& form, const StreamTile& tile, const RowsOf& of,
+                       const Expr& is_wanted, Emission& emission) {
   const PackedStream& weights = form.weights;
   const int64_t n = weights.first().n(), k = weights.first().k();
   const gemm::Product& p = form.product;
   Source source(weights.header(tile));
-  source.input(0, problem.inputs[0], "A");
+  const RowsText rows = declare_rows(problem, form, tile, of, source);
   weights.declare(source, emission);
   gemm::Ending ending{p.problem, form.dtype, p.problem.outputs[0].rank() - 1, p.m, p.n, volume(p.batch), {}};
   ending.column_dims = p.column_dims();
   ending.first_operand = 1 + weights.inputs();
   const gemm::Sink sink = gemm::declare_sink(source, ending, 1, emission);
-  const int64_t rows = p.m.is_constant() ? std::min(form.opt_m, tile.rows) : tile.rows;
-  const int64_t staged = weights.staged_bytes(tile, rows, form.width, problem.target);
   const gemv::PanelStream stream = weights.stream(tile.blocks);
-  const std::string rows_type = fmt::format("gemv::Rows<{}>", device_type(form.dtype));
   const std::string call = fmt::format(
       "using Tile = {0};\n"
       "  const long m = {1}, n = {2}, k = {3};\n"
       "  const gemm::Block block = gemm::block_of<Tile>(m, n, k, 1);\n"
       "  const long batch = block.batch;\n"
       "  Tile tile;\n"
-      "  tile.run({4}, {12}{{A_.data{5}, {6}, {7}, m, {3}}}, block, n, {8});\n"
-      "  gemv::finish<{9}, {10}>(tile, {11}, block, m, n, reinterpret_cast<float*>(dynamic_shared() + {13}));",
-      weights.tile_type(tile, rows_type, form.width, staged), source.number(p.m), n, k, weights.argument(""),
-      gemm::batch_offset(source, p, p.a), source.number(form.row), source.number(form.element),
+      "  tile.run({4}, {5}, block, n, {6});\n"
+      "  gemv::finish<{7}, {8}>(tile, {9}, block, m, n, reinterpret_cast<float*>(dynamic_shared() + {10}));",
+      weights.tile_type(tile, rows.reader, form.width), source.number(p.m), n, k, weights.argument(""), rows.rows,
       stream.cached(problem.target), std::min<int64_t>(sink.vector, gemv::kStreamColumns), tile.blocks.warps, sink.text,
-      rows_type, staged);
+      rows.shared);
   const Expr blocks = ceildiv(p.m, tile.rows) * stream.blocks() * volume(p.batch) * is_wanted;
   return source.finish(call, {blocks, 1, 1}, static_cast<uint32_t>(tile.threads()),
-                       static_cast<uint32_t>(staged + tile.sums_bytes()), weights.min_blocks(tile, problem.target));
+                       static_cast<uint32_t>(rows.shared + tile.sums_bytes()),
+                       weights.min_blocks(tile, problem.target));
+}
+
+// A tile and where it runs.
+struct TileLaunch {
+  StreamTile tile;
+  Expr is_wanted;
+};
+
+// Of tiles each of which has more rows than the one before; `are_many` are none of theirs.
+std::vector<TileLaunch> launches_of(const std::vector<StreamTile>& tiles, const std::optional<ManyRows>& many,
+                                    const Expr& m, const Expr& are_many) {
+  std::vector<TileLaunch> launches;
+  Expr is_left = 1;  // to this tile and those behind it
+  for (size_t i = 0; i < tiles.size(); ++i) {
+    const bool is_last = i + 1 == tiles.size() || (many && tiles[i].rows >= many->above);
+    const Expr are_left = is_last ? are_many : are_more(m, tiles[i].rows);
+    launches.push_back({tiles[i], is_left - are_left});
+    is_left = are_left;
+    if (is_last) break;
+  }
+  std::erase_if(launches, [](const TileLaunch& each) { return each.is_wanted == Expr(0); });
+  return launches;
 }
 
 // Where the rows are open there is a launch for each tile and those for many rows: what a run does not need has no
-// blocks.
+// blocks. What does not normalise its rows itself reads those that a launch before it has.
 Result<Emission> emit(const Problem& problem, const WeightOnly& form, const Config& config) {
-  auto [tiles, many, chose_many] = config.as<Blocks>();
+  auto [tiles, many, chose_many, rows_apart] = config.as<Blocks>();
   const Expr& m = form.product.m;
   if (m.is_constant()) {
     tiles.resize(1);
@@ -155,25 +252,48 @@ Result<Emission> emit(const Problem& problem, const WeightOnly& form, const Conf
   emission.inputs = {{StepInput::input, 0}};
   LATHE_TRY(form.weights.pack_into(emission));
   add_operand_inputs(problem, emission);
+  std::optional<gemv::NormalizedRows> normalized;
+  if (form.normalizes) normalized.emplace(problem, emission.inputs.size());
+  add_prologue_inputs(problem, 0, emission);
   const Expr are_many = many ? are_more(m, many->above) : Expr(0);
-  Expr is_left = 1;  // to this tile and those behind it
-  for (size_t i = 0; i < tiles.size(); ++i) {
-    const bool is_last = i + 1 == tiles.size() || (many && tiles[i].rows >= many->above);
-    const Expr are_left = is_last ? are_many : are_more(m, tiles[i].rows), is_wanted = is_left - are_left;
-    if (is_wanted != Expr(0)) emission.launches.push_back(launch_of(problem, form, tiles[i], is_wanted, emission));
-    is_left = are_left;
-    if (is_last) break;
+  const std::vector<TileLaunch> launches = launches_of(tiles, many, m, are_many);
+  const auto reads_written = [&](const TileLaunch& each) {
+    return normalized && (rows_apart || !bytes_before_rows(problem, form, each.tile));
+  };
+  std::optional<Expr> rows;
+  Expr are_written = normalized ? are_many : Expr(0);
+  for (const TileLaunch& each : launches)
+    if (reads_written(each)) are_written += each.is_wanted;
+  if (are_written != Expr(0)) {
+    LATHE_ASSIGN(rows, normalized->add_launches(are_written, emission));
   }
-  if (many) LATHE_TRY(apart(problem, form).add_launches(many->choice, are_many, emission));
+  for (const TileLaunch& each : launches) {
+    RowsOf of;
+    if (normalized) of.normalized = &*normalized;
+    if (reads_written(each)) of.workspace = rows;
+    emission.launches.push_back(launch_of(problem, form, each.tile, of, each.is_wanted, emission));
+  }
+  if (many) LATHE_TRY(apart(problem, form).add_launches(many->choice, are_many, emission, rows));
   return emission;
+}
+
+std::optional<std::string> refuse_normalization(const Problem& problem, const WeightOnly& form) {
+  if (!form.normalizes) return std::nullopt;
+  if (form.weights.is_scalar()) return fmt::format("normalised rows of type {}", name_of(form.dtype));
+  if (!form.product.batch.empty()) return "a batch of normalised rows";
+  if (form.width != 8) return "normalised rows do not begin at vectors";
+  return gemv::refuse_normalization(problem);
 }
 
 }  // namespace
 
 Matched match_gemm_weight_only(const Problem& problem) {
   if (!problem.is(OpKind::matmul)) return refuse("not a matrix product");
-  const Features supported{
-      .reassociated_result = true, .pairs = true, .reassociated_inputs = 1, .packed_weights = true};
+  const Features supported{.reassociated_result = true,
+                           .pairs = true,
+                           .reassociated_inputs = 1,
+                           .packed_weights = true,
+                           .normalized_rows = true};
   if (auto reason = unsupported_feature(problem, supported)) return refuse(*std::move(reason));
   const DType dtype = problem.inputs[0].dtype;
   if (!is_short_float(dtype)) return refuse(fmt::format("elements of type {}", name_of(dtype)));
@@ -186,6 +306,8 @@ Matched match_gemm_weight_only(const Problem& problem) {
   form.width = is_along_k ? a.width : 0;
   form.row = is_along_k ? a.pitch : Expr(1), form.element = is_along_k ? Expr(1) : a.pitch;
   form.opt_m = form.product.m.evaluate(problem.symbols).value_or(1);
+  form.normalizes = problem.inputs[0].normalization != nullptr;
+  if (auto reason = refuse_normalization(problem, form)) return refuse(*std::move(reason));
   return match_form(problem, std::move(form), configs, emit);
 }
 

@@ -22,15 +22,17 @@ struct Segments {
   }
 };
 
-// Of its `own` panels, how many a warp has in registers: `most`, or fewer where all turns are of as many then.
+// Of its `own` panels, how many a warp has in registers: all, or where those are more than `most` half as many, in
+// turns, or some more where all turns are of as many then. With more the compiler, which loads a turn's rows and scales
+// while the one before is multiplied, has too few registers.
 LATHE_DEVICE constexpr int panels_ahead(int own, int most) {
   if (own <= most) return own;
-  int ahead = most;
-  while (ahead > most / 2 && own % ahead != 0) --ahead;
-  return own % ahead == 0 ? ahead : most;
+  int ahead = most / 2;
+  while (ahead < most && own % ahead != 0) ++ahead;
+  return own % ahead == 0 ? ahead : most / 2;
 }
 
-// 16 columns for kWarps warps, which take panels of the kDepth elements of K in turn. `Reader` is a GlobalRows.
+// 16 columns for kWarps warps, which take panels of the kDepth elements of K in turn.
 template <int kBits, bool kZeros, int kDepth, int kBlock, int kWarps, int kGroups, class Reader>
 struct OneRowTile {
   static constexpr int kSlice = 16, kM = 1, kN = kSlice * kGroups, kK = 64, kThreads = 32 * kWarps * kGroups;
@@ -64,7 +66,9 @@ struct OneRowTile {
     share = kWarps == 1 ? 0 : warp() % kWarps;
     codes = weights.codes + (slice * kPanels + share) * (kBits * 32);
     scales = weights.scales + pair, zeros = weights.zeros + (kZeros ? pair : 0);
+    Reader reader;
     let_next_begin();
+    reader.prepare(rows, block);
     LATHE_UNROLL
     for (int i = 0; i < kAhead; ++i) fetch(ahead[i], i);
     LATHE_UNROLL
@@ -72,7 +76,6 @@ struct OneRowTile {
     prefetch(cached);
     clear();
     dependency_wait();
-    Reader reader;
     reader.start(rows, block);
     if constexpr (kOwn == kAhead) {
       multiply(reader, 0);

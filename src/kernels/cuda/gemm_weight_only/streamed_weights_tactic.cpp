@@ -138,14 +138,20 @@ int PackedStream::min_blocks(const StreamTile& tile, const Target& target) const
 }
 
 std::vector<Config> PackedStream::configs(const Target& target, int64_t rows, int64_t used) const {
+  return configs_of(tile_rows(rows), target, rows, used);
+}
+
+std::vector<Config> PackedStream::configs_of(int64_t tile, const Target& target, int64_t rows, int64_t used) const {
   // Of tall tiles, which leave blocks no shared memory for another: measured, 64 to 512 rows of one matrix, and 128 of
   // each of 8.
   constexpr double kShareOfTensorCores = 0.2, kOfTallTiles = 0.17;
-  constexpr double kSeen = 0.1;       // of what the longer part hides
-  constexpr int64_t kMostWarps = 64;  // for each multiprocessor, in all
+  constexpr double kSeen = 0.1;         // of what the longer part hides
+  constexpr int64_t kMostWarps = 64;    // for each multiprocessor, in all; more of one row, whose blocks are short
+  constexpr double kPanelClocks = 150;  // of up to 8 rows: four products, each of which waits for the one before
+  const bool is_one = tile == 1 && !is_scalar_;
   const double products = static_cast<double>(first().k()) * static_cast<double>(first().n() * used);
   const double bytes = products * element_bytes();
-  const bool is_tall = tile_rows(rows) > 32;
+  const bool is_tall = tile > 32;
   const double each =
       is_scalar_ ? target.products.f32 : target.products.matrix * (is_tall ? kOfTallTiles : kShareOfTensorCores);
   const auto at_once = static_cast<double>(std::max<int64_t>(rows, is_scalar_ ? 1 : 8));
@@ -157,7 +163,8 @@ std::vector<Config> PackedStream::configs(const Target& target, int64_t rows, in
     const int64_t warps = blocks.warps;
     gemv::PanelStream launch = stream(blocks);
     launch.slices *= used;
-    if (warps > 1 && (warps > panels() || launch.slices * warps > kMostWarps * target.cores)) continue;
+    if (!is_scalar_ && tile <= 8) launch.panel_clocks = kPanelClocks;
+    if (warps > 1 && (warps > panels() || (!is_one && launch.slices * warps > kMostWarps * target.cores))) continue;
     if (warps * blocks.groups > 4 && is_tall) continue;  // shared memory
     const double memory = launch.predicted_us(bytes, target);
     configs.push_back({.text = blocks.groups > 1 ? fmt::format("warps={} slices={}", warps, blocks.groups)
@@ -173,7 +180,7 @@ std::vector<Config> PackedStream::one_row_configs(const Target& target, int64_t 
   constexpr double kShare = 0.97;  // of the time of tiles of 8 rows
   std::vector<Config> all;
   if (!has_one_row()) return all;
-  for (Config& each : configs(target, 1, used)) {
+  for (Config& each : configs_of(1, target, 1, used)) {
     each.text = "one row " + each.text, each.predicted_us *= kShare;
     all.push_back(std::move(each));
   }
@@ -203,7 +210,12 @@ std::string_view PackedStream::header(const StreamTile& tile) const {
   return is_one_row(tile) ? "gemm_weight_only/one_row.cuh" : "gemm_weight_only/gemm_weight_only.cuh";
 }
 
-std::string PackedStream::tile_type(const StreamTile& tile, std::string_view rows, int width, int64_t staged) const {
+std::string PackedStream::reader(const StreamTile& tile, std::string_view rows, int width, int64_t staged) const {
+  return staged > 0 ? fmt::format("SharedRows<{}, {}, {}>", rows, tile.rows, tile.threads())
+                    : fmt::format("GlobalRows<{}, {}>", rows, width);
+}
+
+std::string PackedStream::tile_type(const StreamTile& tile, std::string_view reader, int width) const {
   const std::string_view type = device_type(dtype_), code = code_type(first().dtype());
   const gemv::PanelStream stream = this->stream(tile.blocks);
   const int bits = first().bits();
@@ -212,10 +224,8 @@ std::string PackedStream::tile_type(const StreamTile& tile, std::string_view row
     return fmt::format("weight_only::ScalarTile<{}, {}, {}, {}, {}, {}, {}, {}, {}>", columns, type, bits,
                        tile.blocks.warps, tile.rows, stream.ahead(), stream.own(), width, code);
   if (is_one_row(tile))
-    return fmt::format("weight_only::OneRowTile<{}, {}, {}, {}, {}, {}, gemv::GlobalRows<{}, {}>>", bits, has_zeros_,
-                       first().k(), first().block(), tile.blocks.warps, tile.blocks.groups, rows, width);
-  const std::string reader = staged > 0 ? fmt::format("SharedRows<{}, {}, {}>", rows, tile.rows, tile.threads())
-                                        : fmt::format("GlobalRows<{}, {}>", rows, width);
+    return fmt::format("weight_only::OneRowTile<{}, {}, {}, {}, {}, {}, gemv::{}>", bits, has_zeros_, first().k(),
+                       first().block(), tile.blocks.warps, tile.blocks.groups, reader);
   return fmt::format("gemv::StreamTile<{}, {}, {}, {}, {}, {}, {}, gemv::{}>", columns, type, tile.blocks.warps,
                      tile.blocks.groups, tile.rows / 8, stream.ahead(), stream.own(), reader);
 }

@@ -66,13 +66,17 @@ class PackedStream {
   std::string argument(std::string_view matrix) const;
   std::string columns_type() const;
   std::string_view header(const StreamTile& tile) const;
-  // `rows`: the type that says where a row begins, with `width` neighbours that are read at once.
-  std::string tile_type(const StreamTile& tile, std::string_view rows, int width, int64_t staged) const;
+  // What reads the tile's rows: `rows` is the type that says where one begins, with `width` neighbours that are read at
+  // once.
+  std::string reader(const StreamTile& tile, std::string_view rows, int width, int64_t staged) const;
+  std::string tile_type(const StreamTile& tile, std::string_view reader, int width) const;
 
  private:
   int64_t scale_blocks() const;
   DType scale_type() const { return is_scalar_ ? DType::f32 : dtype_; }
   int offset(int64_t n) const;
+  // By tiles of `tile` rows.
+  std::vector<Config> configs_of(int64_t tile, const Target& target, int64_t rows, int64_t used) const;
   Result<Tensor> pack_codes() const;
   template <class Of>
   Result<Tensor> pack_pairs(const Of& of) const;

@@ -88,6 +88,8 @@ std::string NormalizedRows::rows(Source& source, const std::string& plain) const
                      has_bias_ ? "Bias_.data" : "nullptr");
 }
 
+Operand NormalizedRows::written() const { return normalization_alone(problem_).outputs[0]; }
+
 Expr NormalizedRows::pitch() const { return round_up(k_, kVector); }
 
 Result<Expr> NormalizedRows::add_launches(const Expr& is_wanted, Emission& emission) const {

@@ -30,7 +30,8 @@ class NormalizedRows {
   // Adds the launches that write the rows normalised to the workspace, from where that ends, in grids that are
   // multiplied by `is_wanted`. Gives where they are.
   Result<Expr> add_launches(const Expr& is_wanted, Emission& emission) const;
-  Expr pitch() const;           // elements between these rows
+  Operand written() const;      // these rows, as a first factor
+  Expr pitch() const;           // elements between them
   double predicted_us() const;  // of these launches
 
  private:

@@ -49,16 +49,21 @@ int64_t PanelStream::staged_bytes(int64_t rows, int64_t others, const Target& ta
   return fits ? bytes : 0;
 }
 
+int64_t PanelStream::waves(const Target& target) const {
+  return ceil_div(slices * warps, kResidentWarps * target.cores);
+}
+
 double PanelStream::predicted_us(double bytes, const Target& target) const {
   constexpr double kLaunchShare = 0.3;         // weights are on their way before the step before ends
   constexpr double kBlockClocks = 1770;        // of a block, but for its panels: those of tiles at both ends
   constexpr double kAccessMicroseconds = 0.7;  // until what a warp has on its way is there
   constexpr double kSeen = 0.1;                // of what the longer part hides
-  const int64_t waves = ceil_div(slices * warps, kResidentWarps * target.cores);
-  const int64_t rounds = waves * ceil_div(panels, warps * ahead());
   const double memory = gemm::memory_us(bytes, target);
-  const double clocks = kBlockClocks + block_clocks * static_cast<double>(waves);
-  const double waits = clocks / target.clock_mhz + kAccessMicroseconds * static_cast<double>(rounds);
+  const double in_turn = block_clocks + panel_clocks * static_cast<double>(ceil_div(panels, warps));
+  const double clocks = kBlockClocks + in_turn * static_cast<double>(waves(target));
+  const auto turns = static_cast<double>(ceil_div(panels, warps * ahead()));
+  const double waits =
+      clocks / target.clock_mhz + (kAccessMicroseconds + turn_us * (turns - 1)) * static_cast<double>(waves(target));
   return kLaunchShare * target.launch_us + std::max(memory, waits) + kSeen * std::min(memory, waits);
 }
 

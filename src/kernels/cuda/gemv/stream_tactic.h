@@ -20,6 +20,8 @@ struct PanelStream {
   int64_t groups = 1;       // slices of a block
   bool is_even = true;      // all slices have so many panels
   double block_clocks = 0;  // of a block, for what it does to its rows
+  double panel_clocks = 0;  // of a warp, for each of its panels
+  double turn_us = 0.7;     // a warp waits for each of its turns but the first
 
   int64_t blocks() const { return ceil_div(slices, groups); }
   int64_t ahead() const;  // panels of a warp that registers hold
@@ -32,6 +34,7 @@ struct PanelStream {
   // Bytes of shared memory for `rows` rows of a slice's K (SharedRows), beside others; 0 where they would leave too few
   // blocks on a multiprocessor, and rows are read from where they lie.
   int64_t staged_bytes(int64_t rows, int64_t others, const Target& target) const;
+  int64_t waves(const Target& target) const;                      // of its blocks
   double predicted_us(double bytes, const Target& target) const;  // of a launch that reads so many
 };
 
