@@ -172,6 +172,7 @@ TEST(CudaNormalizedRows, ByPackedWeightsInOneLaunchOrTwo) {
   for (const Attributes* attrs : {static_cast<const Attributes*>(&squares), static_cast<const Attributes*>(&moments)})
     for (const DType type : {DType::f16, DType::bf16})
       for (const int64_t rows : {1, 3, 16, 20}) {
+        if (type == DType::bf16 && rows != 3) continue;
         const PackedProduct product(*attrs, type, operand(type, {rows, 208}), {rows, 40}, {});
         int in_one = 0;
         for (const Config& config : configs_of(tactic, product.problem)) {
