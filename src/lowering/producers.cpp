@@ -150,11 +150,9 @@ std::optional<Region> normalization_before(const Node& root, const NodeOrder& or
                                            const Arithmetic& arithmetic, CostModel& costs) {
   constexpr double kColumns = 16;      // of a tile of few rows
   constexpr double kInstructions = 3;  // for an element: of its row's statistic, and two that scale it
-  constexpr double kShown = 0.25;  // of them, of one row by weights of 16 bits: measured, the rest hides behind those
   if (!root.is(OpKind::matmul) || root.attrs<MatmulAttrs>().transpose_a) return std::nullopt;
   const Node* weights = root.input(1)->producer();
-  const bool is_packed = weights && stays_packed(*weights, arithmetic);
-  if (!is_packed && !root.input(1)->constant()) return std::nullopt;
+  if (!root.input(1)->constant() && !(weights && stays_packed(*weights, arithmetic))) return std::nullopt;
   Value* rows = root.input(0);
   Node* node = rows->producer();
   if (!node || !rows->has_single_use() || node->num_outputs() != 1 || size_of(rows->dtype()) != 2) return std::nullopt;
@@ -188,8 +186,7 @@ std::optional<Region> normalization_before(const Node& root, const NodeOrder& or
   const double columns = costs.bytes_of(root.output()) / static_cast<double>(size_of(root.output()->dtype())) /
                          (elements / static_cast<double>(*length));
   Work again;
-  const bool hides = !is_packed && elements <= static_cast<double>(*length);
-  again.instructions = (hides ? kShown : 1) * kInstructions * elements * std::max(columns / kColumns, 1.0);
+  again.instructions = kInstructions * elements * std::max(columns / kColumns, 1.0);
   const bool pays = costs.pays(rows, {"normalised by each tile of the product as it reads them", again},
                                {"stored", {2 * bytes, kInstructions * elements, 1}});
   return pays ? std::optional(std::move(region)) : std::nullopt;

@@ -159,10 +159,6 @@ std::vector<Config> configs(const Problem& problem, const Gemv& gemv) {
   std::optional<gemv::NormalizedRows> normalized;
   if (gemv.normalizes) normalized.emplace(problem, 0);
   const double apart_us = normalized ? normalized->predicted_us() : 0;
-  // Measured with one row of 2048 to 14,336: blocks of 8 warps hold enough, and leave room to the next launch.
-  constexpr int64_t kUsualWarps = 8;
-  constexpr double kOthers = 1.03, kTurnMicroseconds = 0.2;
-  const bool is_one_row = gemv.stream && gemv.opt_m == 1;
   std::vector<Config> configs;
   const auto add = [&](const Blocks& blocks, double time) {
     configs.push_back(
@@ -176,13 +172,11 @@ std::vector<Config> configs(const Problem& problem, const Gemv& gemv) {
       if (splits > 1 && (gemv.column_tiles() * splits > 4 * target.cores || panels < 2 * splits)) continue;
       Blocks blocks{warps, splits};
       gemv::PanelStream stream = stream_of(gemv, blocks);
-      if (is_one_row) stream.turn_us = kTurnMicroseconds;
-      const double share = is_one_row && warps != kUsualWarps ? kOthers : 1;
-      const double time = share * stream.predicted_us(bytes, target);
+      const double time = stream.predicted_us(bytes, target);
       if (normalized && splits == 1 &&
           staged_bytes(problem, gemv, blocks, normalized->shared_bytes(gemv.rows(), panels, blocks.threads())) > 0) {
         stream.block_clocks = normalized->clocks(gemv.opt_m, blocks.threads());
-        add(blocks, share * stream.predicted_us(bytes, target));
+        add(blocks, stream.predicted_us(bytes, target));
       }
       blocks.apart = normalized.has_value();
       add(blocks, time);

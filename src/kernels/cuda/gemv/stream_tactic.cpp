@@ -61,9 +61,8 @@ double PanelStream::predicted_us(double bytes, const Target& target) const {
   const double memory = gemm::memory_us(bytes, target);
   const double in_turn = block_clocks + panel_clocks * static_cast<double>(ceil_div(panels, warps));
   const double clocks = kBlockClocks + in_turn * static_cast<double>(waves(target));
-  const auto turns = static_cast<double>(ceil_div(panels, warps * ahead()));
-  const double waits =
-      clocks / target.clock_mhz + (kAccessMicroseconds + turn_us * (turns - 1)) * static_cast<double>(waves(target));
+  const int64_t rounds = waves(target) * ceil_div(panels, warps * ahead());
+  const double waits = clocks / target.clock_mhz + kAccessMicroseconds * static_cast<double>(rounds);
   return kLaunchShare * target.launch_us + std::max(memory, waits) + kSeen * std::min(memory, waits);
 }
 

@@ -21,7 +21,6 @@ struct PanelStream {
   bool is_even = true;      // all slices have so many panels
   double block_clocks = 0;  // of a block, for what it does to its rows
   double panel_clocks = 0;  // of a warp, for each of its panels
-  double turn_us = 0.7;     // a warp waits for each of its turns but the first
 
   int64_t blocks() const { return ceil_div(slices, groups); }
   int64_t ahead() const;  // panels of a warp that registers hold
