@@ -117,14 +117,14 @@ TEST(CudaWeightOnly, RegistersOfOneRow) {
   EXPECT_GT(found, 2);
 }
 
-// Many slices of a long K: as many warps as hold all panels, however many that are in all. Where they are more, turns are
-// short enough for the registers that a thread has.
+// Many slices of a long K: as many warps as hold all panels, however many that are in all. Where they are more, turns
+// are short enough for the registers that a thread has.
 TEST(CudaWeightOnly, BlocksOfOneRow) {
   const MatmulAttrs attrs;
   for (const int64_t k : {4096, 14336}) {
     const Tensor levels = any_levels({k, 160}, 1), scales = f16_scales_of({1, 160});
-    Problem problem = op_problem(attrs, {operand(DType::f16, {1, k}), operand(DType::i8, {k, 160})},
-                                 {operand(DType::f16, {1, 160})});
+    Problem problem =
+        op_problem(attrs, {operand(DType::f16, {1, k}), operand(DType::i8, {k, 160})}, {operand(DType::f16, {1, 160})});
     pack(problem, levels, scales);
     problem.target.cores = k == 4096 ? 1 : 5;
     const std::vector<Config> configs = configs_of(gemm_weight_only_tactic(), problem);
