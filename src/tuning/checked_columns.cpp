@@ -44,9 +44,9 @@ std::vector<int64_t> checked_columns(const Problem& problem, double most_product
   const int64_t most =
       std::max(kLeastColumns, static_cast<int64_t>(static_cast<double>(columns) * most_products / products));
   if (products <= most_products || most >= columns) return {};
-  const int64_t end = most / 4;  // at each end
-  int64_t step = (columns - 2 * end) / (most - 2 * end) + 1;
+  int64_t step = 2 * columns / most + 1;
   while (std::gcd(step, 2 * 3 * 5 * 7) != 1) ++step;
+  const int64_t end = (most - columns / step) / 2;  // at each end
   std::vector<int64_t> checked;
   for (int64_t i = 0; i < columns; i += i < end || i >= columns - end ? 1 : std::min(step, columns - end - i))
     checked.push_back(i);

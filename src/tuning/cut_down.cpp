@@ -99,13 +99,12 @@ void cut_matrices(Operand& x) {
   set_dims(x, std::move(dims));
 }
 
-// As many rows as are evaluated plainly in a second or two, but more than a tile.
+// As many rows as kMostCheckedProducts allows, but more than a tile.
 int64_t small_rows(const Operand& x, const Operand& output) {
-  constexpr double kMostProducts = 4e8;
   const Dims dims = opt_whole_dims(x);
   double row = static_cast<double>(dims.back()) * static_cast<double>(opt_whole_dims(output).back());
   for (size_t d = 0; d + 2 < dims.size(); ++d) row *= static_cast<double>(dims[d]);
-  return std::clamp<int64_t>(static_cast<int64_t>(kMostProducts / std::max(row, 1.0)), kTileRows, kSmallRows);
+  return std::clamp<int64_t>(static_cast<int64_t>(kMostCheckedProducts / std::max(row, 1.0)), kTileRows, kSmallRows);
 }
 
 bool cut_rows_of_product(Problem& problem) {
@@ -239,8 +238,9 @@ bool shrink(Problem& problem) {
   if (!problem.is(OpKind::matmul) && (*dims)[0] != problem.inputs[0].opt_dims[0]) return false;
   if (!set_whole_dims(output, *dims)) return false;
   for (size_t i = 1; i < problem.outputs.size(); ++i) set_dims(problem.outputs[i], output.opt_dims);
-  const size_t beside = problem.result_normalization() ? problem.program.num_inputs - problem.accumulators()
-                                                       : problem.operands.size();  // behind them are vectors
+  // The program's operands are beside the result; behind them are the vectors that normalise its rows.
+  const size_t beside =
+      problem.result_normalization() ? problem.program.num_inputs - problem.accumulators() : problem.operands.size();
   for (size_t i = 0; i < beside; ++i) set_dims(problem.operands[i], output.opt_dims);
   for (Operand& input : problem.inputs)
     for (Operand& operand : input.operands)

@@ -24,7 +24,8 @@ struct Expected {
   // Whether element `i` may be `value`, give or take `error`, because a register lies at a tie and was rounded to the
   // other side: `value` lies among the results for that register moved by its error in both directions.
   bool explains(int64_t i, float value, double error) const;
-  // Whether it is that where a register is rounded to its type of 16 bits, and where it is not.
+  // Whether it lies among what the program gives of a register as it is and of one that was rounded to its type of 16
+  // bits before.
   bool is_of_rounded(int64_t i, float value) const;
 
  private:

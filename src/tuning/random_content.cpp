@@ -45,7 +45,7 @@ void fill_randomly(Tensor& tensor, uint32_t seed, float deviation) {
 
 float deviation_of(const Problem& problem, const Operand& operand) {
   if (!problem.is(OpKind::attention) || &operand != &problem.inputs[0]) return 1;
-  const double depth = static_cast<double>(operand.opt_dims.back());
+  const double depth = static_cast<double>(opt_whole_dims(operand).back());
   const double scores = std::fabs(problem.attrs<AttentionAttrs>().scale) * std::sqrt(depth);
   return scores > 1 ? static_cast<float>(1 / scores) : 1;
 }

@@ -232,6 +232,16 @@ TEST(CheckedColumns, AreTheFirstTheLastAndEachOfATile) {
   }
 }
 
+TEST(CheckedColumns, AreAboutAsManyAsMayBe) {
+  const MatmulAttrs attrs;
+  for (const int64_t n : {4096, 5000, 12288, 128256}) {
+    const std::vector<int64_t> columns = checked_columns(product(attrs, {67, 2048}, {2048, n}, linear({67, n})));
+    const double products = static_cast<double>(columns.size()) * 67 * 2048;
+    EXPECT_LE(products, kMostCheckedProducts) << n;
+    EXPECT_GT(products, 0.9 * kMostCheckedProducts) << n;
+  }
+}
+
 TEST(CheckedColumns, AreAllOfWhatIsQuickAndOfWhatHasNone) {
   const MatmulAttrs attrs;
   EXPECT_TRUE(checked_columns(product(attrs, {67, 1024}, {1024, 4096}, linear({67, 4096}))).empty());

@@ -27,7 +27,7 @@ bool multiplies_bf16();
 // system lets this process use them. The first call asks the system to.
 bool has_matrix_registers();
 // How many bytes ahead of what it reads a kernel asks for lines of a long stream that it computes with; 0 where that
-// costs more than it gains (0083, 0089).
+// costs more than it gains (decisions 0083, 0089).
 int64_t fetch_distance();
 
 }  // namespace lathe::cpu

@@ -14,11 +14,12 @@ using gemm::TileShape;
 
 namespace {
 
-PixelLoad load_of(const Operand& x, const ConvShape& a, int width, int64_t pixels) {
+PixelLoad load_of(const Operand& x, const Operand& y, const ConvShape& a, int width, int64_t pixels) {
   const std::array<int64_t, 3> ones = {1, 1, 1}, zeros = {0, 0, 0};
   const bool channels_last = x.strides[1] == Expr(1) || x.dims[1] == Expr(1);
   if (!channels_last || static_cast<size_t>(width) * size_of(x.dtype) < 4) return PixelLoad::gather;
-  if (a.kernel == ones && a.stride == ones && a.pad == zeros && has_one_pitch(x)) return PixelLoad::dense;
+  if (a.kernel == ones && a.stride == ones && a.pad == zeros && keeps_pixels(x, y) && has_one_pitch(x))
+    return PixelLoad::dense;
   return fits_window_loader(x, pixels) ? PixelLoad::window : PixelLoad::gather;
 }
 
@@ -42,7 +43,7 @@ std::optional<std::string> describe(const Problem& problem, ImplicitGemm& form) 
   form.width = copy_width(x, a.groups, form.channels);
   int64_t pixels = 1;  // of an image
   for (size_t d = 2; d < y.opt_dims.size(); ++d) pixels *= y.opt_dims[d];
-  form.load = load_of(x, a, form.width, pixels);
+  form.load = load_of(x, y, a, form.width, pixels);
   if (problem.inputs[0].is_computed() && (form.load != PixelLoad::dense || a.groups > 1))
     return "a program before a window of several elements";
   if (auto reason = gemm::refuse_prologue(problem, 1)) return reason;
@@ -65,7 +66,9 @@ std::string input_loader(Source& source, const Problem& problem, const ImplicitG
                               form.width, gemm::Major::k, form.pixels, form.k()},
                              tile, emission);
   }
-  std::string text = fmt::format("using Window = {};\n  ", window_type(form.attributes));
+  std::string text =
+      fmt::format("using Window = {};\n  ",
+                  window_type(form.attributes, axes_inside(form.attributes, problem.inputs[0], form.output)));
   text += form.load == PixelLoad::window
               ? fmt::format("conv::WindowLoader<A, Tile::PanelA, Tile::kThreads, {}, Window, {}, {}> a;\n  ",
                             form.width, form.channels, form.padded)

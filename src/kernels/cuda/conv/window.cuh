@@ -7,8 +7,9 @@
 
 namespace conv {
 
+// kInside: the axes, as bits, along which no tap of any output pixel lies beyond the image.
 template <int kKernelD, int kKernelH, int kKernelW, int kStrideD, int kStrideH, int kStrideW, int kDilationD,
-          int kDilationH, int kDilationW, int kPadD, int kPadH, int kPadW>
+          int kDilationH, int kDilationW, int kPadD, int kPadH, int kPadW, int kInside>
 struct Window {
   static constexpr int kTaps = kKernelD * kKernelH * kKernelW;
   LATHE_DEVICE_MEMBER static constexpr int kernel(int axis) {
@@ -21,6 +22,7 @@ struct Window {
     return axis == 0 ? kDilationD : axis == 1 ? kDilationH : kDilationW;
   }
   LATHE_DEVICE_MEMBER static constexpr int pad(int axis) { return axis == 0 ? kPadD : axis == 1 ? kPadH : kPadW; }
+  LATHE_DEVICE_MEMBER static constexpr bool stays_inside(int axis) { return (kInside >> axis & 1) != 0; }
 };
 
 // Of tensors N C [[D] H] W.
@@ -92,13 +94,13 @@ struct Tap {
   }
 };
 
-// Whether a tap's pixel lies in the image. Axes that neither pad nor step over the end need no look.
+// Whether a tap's pixel lies in the image.
 template <class Window, class Tensor>
 LATHE_DEVICE bool is_inside(const Tensor& x, const int (&corner)[3], const Tap<Window>& tap) {
   bool inside = true;
   LATHE_UNROLL
   for (int axis = 3 - (Tensor::kRank - 2); axis < 3; ++axis) {
-    if (Window::kernel(axis) == 1 && Window::pad(axis) == 0) continue;
+    if (Window::stays_inside(axis)) continue;
     const int at = corner[axis] + tap.at[axis] * Window::dilation(axis);
     inside = inside && static_cast<unsigned>(at) < static_cast<unsigned>(axis_extent(x, axis));
   }

@@ -7,11 +7,11 @@
 
 namespace lathe::cuda::conv {
 
-std::string window_type(const ConvShape& a) {
+std::string window_type(const ConvShape& a, unsigned inside) {
   std::string text;
   for (const auto* values : {&a.kernel, &a.stride, &a.dilation, &a.pad})
     for (int64_t value : *values) text += fmt::format("{}{}", text.empty() ? "" : ", ", value);
-  return fmt::format("conv::Window<{}>", text);
+  return fmt::format("conv::Window<{}, {}>", text, inside);
 }
 
 std::string pixels(Source& source, const Operand& output) {
@@ -41,6 +41,20 @@ int copy_width(const Operand& x, int64_t groups, int64_t channels) {
   if (groups > 1) strides.push_back(channels);
   strides.push_back(x.offset);
   return gemm::copy_width(x.dtype, strides);
+}
+
+unsigned axes_inside(const ConvShape& a, const Operand& x, const Operand& y) {
+  unsigned inside = 0;
+  for (size_t axis = 0; axis < 3; ++axis) {
+    const size_t d = axis + x.dims.size() - 3;
+    const bool is_one = a.kernel[axis] == 1 && a.pad[axis] == 0;
+    if (is_one && (d < 2 || y.dims[d] == ceildiv(x.dims[d], a.stride[axis]))) inside |= 1u << axis;
+  }
+  return inside;
+}
+
+bool keeps_pixels(const Operand& x, const Operand& y) {
+  return std::equal(x.dims.begin() + 2, x.dims.end(), y.dims.begin() + 2, y.dims.end());
 }
 
 bool has_one_pitch(const Operand& x) {

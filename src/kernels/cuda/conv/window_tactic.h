@@ -9,7 +9,9 @@
 
 namespace lathe::cuda::conv {
 
-std::string window_type(const ConvShape& attributes);
+// `inside`: the axes, as bits, that axes_inside() gives, along which taps are not compared with the image's borders.
+std::string window_type(const ConvShape& attributes, unsigned inside = 0);
+unsigned axes_inside(const ConvShape& attributes, const Operand& x, const Operand& y);
 std::string pixels(Source& source, const Operand& output);  // a conv::Pixels
 int64_t opt_pixels(const Operand& output);                  // of all images
 
@@ -18,6 +20,10 @@ bool fits_window_loader(const Operand& input, int64_t pixels);
 
 // Channels that can be copied at once from any pixel and group, of `channels` each. 1 when that is less than 4 bytes.
 int copy_width(const Operand& x, int64_t groups, int64_t channels);
+
+// Whether the result has as many pixels as the input along each dimension: windows of one element without strides and
+// without padding at the beginning may have some at the end.
+bool keeps_pixels(const Operand& x, const Operand& y);
 
 // Whether the pixels of all images follow each other at one distance, and that distance.
 bool has_one_pitch(const Operand& x);

@@ -61,9 +61,7 @@ std::optional<std::string> describe_convolution(const Problem& problem, Gemv& ge
   ConvShape attributes;
   if (auto reason = resolve_conv_shape(problem, attributes)) return reason;
   const std::array<int64_t, 3> ones = {1, 1, 1}, zeros = {0, 0, 0};
-  bool keeps_pixels = true;
-  for (size_t d = 2; d < x.dims.size(); ++d) keeps_pixels &= x.dims[d] == y.dims[d];
-  if (attributes.groups != 1 || attributes.kernel != ones || attributes.pad != zeros || !keeps_pixels)
+  if (attributes.groups != 1 || attributes.kernel != ones || attributes.pad != zeros || !conv::keeps_pixels(x, y))
     return "more than one tap, groups or strides";
   if ((x.strides[1] != Expr(1) && x.dims[1] != Expr(1)) || !conv::has_one_pitch(x))
     return "the elements of a row are not neighbours";
