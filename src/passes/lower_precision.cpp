@@ -53,8 +53,8 @@ bool is_pointwise(const Node& node) {
 
 constexpr int kMostPointwise = 16;  // that are looked through: a step has room for no more, with what levels take
 
-// How many products are among what a value is computed of by pointwise ops: constants and dequantised integers. Nothing
-// where there is something else, or a step in between has further readers.
+// How many products are among what a value is computed of by pointwise ops: constants and what is dequantised, of
+// integers or 8-bit floats. Nothing where there is something else, or a step in between has further readers.
 std::optional<int> products_behind(const Value& value, int depth = kMostPointwise) {
   const Node* node = value.producer();
   if (value.content()) return 0;

@@ -11,7 +11,8 @@ namespace lathe::cuda {
 // reciprocal is one, too: the nearest integer is that of the quotient as floats round it.
 std::string level_quotient(std::string_view x, float scale, float most);
 
-// Whether x may be any number nonetheless, and infinite: its quotient is then beyond `most`, too.
+// Whether |x| may be larger than that, and infinite: the expression is then larger than `most`, too, as the store that
+// bounds it needs it to be.
 bool divides_any(float scale, float most);
 
 }  // namespace lathe::cuda

@@ -136,6 +136,13 @@ std::optional<Levels> last_levels_of(const Program& program, DType output) {
   }
 }
 
+// x as its bounds leave it. `any`: what is made of it next may be anything that the store bounds.
+std::string bounded(const Levels& levels, bool any) {
+  const bool low = !any || levels.low != levels.least, high = !any || levels.high != levels.largest;
+  if (high) return fmt::format("math::within(r{}, {}, {})", levels.x, literal(levels.low), literal(levels.high));
+  return low ? fmt::format("math::above(r{}, {})", levels.x, literal(levels.low)) : fmt::format("r{}", levels.x);
+}
+
 }  // namespace
 
 std::optional<Levels> levels_of(const Program& program, DType output) {
@@ -158,17 +165,6 @@ bool is_quantized(const Program& program, size_t result, DType dtype) {
   const float low = is_signed ? -values / 2 : 0, high = (is_signed ? values / 2 : values) - 1;
   return last.immediates[0] >= low && last.immediates[1] <= high;
 }
-
-namespace {
-
-// x as its bounds leave it. `any`: what is made of it next may be anything that the store bounds.
-std::string bounded(const Levels& levels, bool any) {
-  const bool low = !any || levels.low != levels.least, high = !any || levels.high != levels.largest;
-  if (high) return fmt::format("math::within(r{}, {}, {})", levels.x, literal(levels.low), literal(levels.high));
-  return low ? fmt::format("math::above(r{}, {})", levels.x, literal(levels.low)) : fmt::format("r{}", levels.x);
-}
-
-}  // namespace
 
 std::string unrounded(const Levels& levels) {
   if (levels.gelu)

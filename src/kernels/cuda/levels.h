@@ -19,11 +19,11 @@ struct Levels {
   float low = 0, high = 0;     // of x
   std::optional<float> scale;  // none: x is in levels
   int zero = 0;
-  std::optional<float> most;  // of integers: their magnitude, before `zero` is added
-  // Of integers to which nothing is added: the least and the largest of the type, x as these bound it. The store does
-  // that by itself.
+  std::optional<float> most;  // of integers: their largest magnitude before `zero` is added
+  // Of integers to which nothing is added: what x is at the least and at the largest number of the type. The store
+  // bounds by those itself, so that x needs no bounds that are the same.
   std::optional<float> least, largest;
-  // x is a GELU, which need be no more exact than that. Nor need its quotient, which the store bounds.
+  // x is a GELU, which needs this exactness alone. Neither does its quotient, which the store bounds, need more.
   std::optional<Exactness> gelu = {};
 };
 

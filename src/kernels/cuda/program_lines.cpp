@@ -36,14 +36,14 @@ std::optional<float> scale_of_levels(const Program& program, size_t reg) {
   return scale;
 }
 
-// Levels on the way: clip(round(x / scale) + zero, low, high), of which only the last is read by others. The quotient
-// is of what lies between what the bounds are worth, and the clip has nothing left to do.
-struct PassingLevels {
+// Levels in the middle of a program: clip(round(x / scale) + zero, low, high), of which only the last is read by
+// others. The quotient is of x within the bounds times the scale, and the clip has nothing left to do.
+struct MiddleLevels {
   float scale, low, high;  // the bounds of round(x / scale)
   size_t clip;             // the instruction
 };
 // Those whose division is instruction `first`.
-std::optional<PassingLevels> passing_levels(const Program& program, size_t first) {
+std::optional<MiddleLevels> middle_levels(const Program& program, size_t first) {
   const std::optional<float> scale = scale_of_levels(program, program.num_inputs + first);
   const std::span<const Instruction> code = program.code;
   if (!scale || *scale < 0 || code[first + 1].op != Opcode::round) return std::nullopt;
@@ -53,7 +53,7 @@ std::optional<PassingLevels> passing_levels(const Program& program, size_t first
     zero = code[last++].immediates[1];
   constexpr float kMost = 65536;
   if (last >= code.size() || code[last].op != Opcode::clip) return std::nullopt;
-  const PassingLevels levels{*scale, code[last].immediates[0] - zero, code[last].immediates[1] - zero, last};
+  const MiddleLevels levels{*scale, code[last].immediates[0] - zero, code[last].immediates[1] - zero, last};
   const bool is_bounded = levels.low >= -kMost && levels.low <= levels.high && levels.high <= kMost;
   if (!is_bounded || levels.low != std::nearbyint(levels.low) || levels.high != std::nearbyint(levels.high) ||
       zero != std::nearbyint(zero) || !std::isfinite(levels.low * *scale) || !std::isfinite(levels.high * *scale))
@@ -65,7 +65,7 @@ std::optional<PassingLevels> passing_levels(const Program& program, size_t first
 }
 
 // What instruction i of such levels makes.
-std::string passing_line(const Program& program, const PassingLevels& levels, size_t i) {
+std::string middle_line(const Program& program, const MiddleLevels& levels, size_t i) {
   const Instruction& instruction = program.code[i];
   const std::string x = fmt::format("r{}", instruction.operands[0]);
   if (instruction.op == Opcode::div)
@@ -98,13 +98,13 @@ std::string literal(float value) {
 std::string program_lines(const Program& program, std::string_view type, std::string_view indent, Exactness exactness) {
   std::string text;
   size_t target = program.num_inputs;
-  std::optional<PassingLevels> passing;
+  std::optional<MiddleLevels> middle;
   for (const Instruction& instruction : program.code) {
     const size_t i = target - program.num_inputs;
-    if (!passing && type == "float") passing = passing_levels(program, i);
-    if (passing) {
-      text += fmt::format("{}const float r{} = {};\n", indent, target++, passing_line(program, *passing, i));
-      if (i == passing->clip) passing.reset();
+    if (!middle && type == "float") middle = middle_levels(program, i);
+    if (middle) {
+      text += fmt::format("{}const float r{} = {};\n", indent, target++, middle_line(program, *middle, i));
+      if (i == middle->clip) middle.reset();
       continue;
     }
     if (const std::optional<float> scale = type == "float" ? scale_of_levels(program, target) : std::nullopt) {

@@ -53,25 +53,30 @@ TEST_F(Pointwise, Tiles) {
     }
 }
 
-// Quotients in the middle between two levels, and floats beside them; and what is no number.
+// Quotients in the middle between two levels, and floats beside them; infinities, which the store bounds where nothing
+// is added to levels; and what is no number, where levels are stored.
 TEST_F(Pointwise, LevelsAreThoseOfTheQuotient) {
-  for (const float scale : {0.040726297f, 0.3f, 0.25f, 1.7e-5f}) {
-    std::vector<float> x = {HUGE_VALF, -HUGE_VALF, 0.0f, -0.0f, 1e30f, -1e30f, 1e-40f};
-    for (float middle = -300.5f; middle < 300; ++middle)
-      for (float at : {middle * scale, std::nextafter(middle * scale, -HUGE_VALF), std::nextafter(middle * scale, 0.0f),
-                       std::nextafter(middle * scale, HUGE_VALF)})
-        x.push_back(at);
-    const Dims dims = {static_cast<int64_t>(x.size())};
-    CheckOptions options;
-    options.tolerance = 0;
-    options.operands = {*Tensor::allocate(DType::f32, dims)};
-    std::ranges::copy(x, options.operands[0].mutable_as<float>());
-    const std::string levels =
-        fmt::format("in=1; r1=constant {}; r2=div r0 r1; r3=round r2; r4=affine r3 1 -3; r5=clip r4 -128 127; ", scale);
-    expect(levels + "out r5", {operand(DType::f32, dims)}, {operand(DType::i8, dims)}, options);
-    expect(levels + fmt::format("r6=affine r5 {} -0; out r6", scale), {operand(DType::f32, dims)},
-           {operand(DType::f32, dims)}, options);
-  }
+  for (const float scale : {0.040726297f, 0.3f, 0.25f, 1.7e-5f})
+    for (const auto& [zero, type] : {std::pair(-3, DType::i8), {0, DType::i8}, {0, DType::u8}, {117, DType::u8}}) {
+      std::vector<float> x = {HUGE_VALF, -HUGE_VALF, 0.0f, -0.0f, 1e30f, -1e30f, 1e-40f};
+      for (float middle = -300.5f; middle < 300; ++middle)
+        for (float at : {middle * scale, std::nextafter(middle * scale, -HUGE_VALF),
+                         std::nextafter(middle * scale, 0.0f), std::nextafter(middle * scale, HUGE_VALF)})
+          x.push_back(at);
+      const std::string levels =
+          fmt::format("in=1; r1=constant {}; r2=div r0 r1; r3=round r2; r4=affine r3 1 {}; r5=clip r4 {}; ", scale,
+                      zero, type == DType::i8 ? "-128 127" : "0 255");
+      const auto expect_levels = [&](const std::string& program, DType result) {
+        const Dims dims = {static_cast<int64_t>(x.size())};
+        CheckOptions options;
+        options.tolerance = 0;
+        options.operands = {*Tensor::allocate(DType::f32, dims)};
+        std::ranges::copy(x, options.operands[0].mutable_as<float>());
+        expect(levels + program, {operand(DType::f32, dims)}, {operand(result, dims)}, options);
+      };
+      expect_levels(fmt::format("r6=affine r5 {} -0; out r6", scale), DType::f32);
+      expect_levels("out r5", type);
+    }
 }
 
 TEST_F(Pointwise, TilesOfPermutedDims) {

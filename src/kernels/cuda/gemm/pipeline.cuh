@@ -113,9 +113,8 @@ template <class Panel, bool kMnMajor, int kNeighbours, int kOuter, int R>
 LATHE_DEVICE void copy_panel(char* panel, const TensorMap* map, MapPlace<R> place, long outer, long k, uint64* barrier,
                              uint16 peers) {
   place.at[kMnMajor ? 1 : 0] = static_cast<int>(k);
-  place.at[kMnMajor          ? 0
-           : kNeighbours > 0 ? R - 1
-                             : 1] = static_cast<int>(kNeighbours > 0 ? outer / (4 * kNeighbours) : outer);
+  constexpr int kOuterWithK = kNeighbours > 0 ? R - 1 : 1, kOuterDim = kMnMajor ? 0 : kOuterWithK;
+  place.at[kOuterDim] = static_cast<int>(kNeighbours > 0 ? outer / (4 * kNeighbours) : outer);
   if constexpr (kMnMajor) {
     LATHE_UNROLL
     for (int first = 0; first < kOuter; first += Panel::kElements) {

@@ -89,7 +89,9 @@ LATHE_DEVICE void store_quads(const Tile& tile, const Sink& sink, long row, long
   // Of two tiles of rows and narrow vectors, the places of as many need more registers than there are.
   constexpr bool kFit = Tile::kRowTiles == 1 || W == 8;
   constexpr bool kUnrolled = kShort || (W >= 8 && kGroups * W <= 64);
-  constexpr int kLeast = kUnrolled ? 2 : 4;  // vectors of a program whose operands may be on the way for several parts
+  // So many vectors of operands must fit in registers for several parts to be loaded at once. Unrolled parts are
+  // addressed without registers of their own, and leave room with fewer.
+  constexpr int kLeast = kUnrolled ? 2 : 4;
   constexpr int kAtOnce = Sink::kAtOnce >= kLeast && kFit && Tile::kN / 4 / W % kMost == 0 ? kMost : 1;
   row += Tile::warp_row() + lane() / 4;
   column += column_of_four<W>();

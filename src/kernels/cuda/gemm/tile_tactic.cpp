@@ -109,6 +109,7 @@ struct PipelineShape {
   int64_t m, n, peers;
   bool turns = false;
 };
+// A shape on each line.
 // clang-format off
 constexpr auto kPipelineShapes = std::to_array<PipelineShape>({
     {128, 256, 1},

@@ -147,8 +147,8 @@ LATHE_DEVICE float gelu_erf_half(float a) {
 }
 
 // The same for results that are rounded to 8-bit floats, of whose positive numbers the least is 2^-18 or more: h is
-// 9e-7 from x = 5.1 on. The error is a sixhundredth of an ulp, and nothing at the least result, x = 0.7518, near which
-// many lie: so each is that of a number which differs by less than f16 rounds.
+// 9e-7 from x = 5.1 on. The error is a sixhundredth of an ulp from x = -5.1 on, and nothing at the least result, x =
+// 0.7518, near which many lie: so each is that of a number which differs by less than f16 rounds.
 LATHE_DEVICE float gelu_erf_8(float a) {
   const float x = fabsf(a) < 5.1f ? fabsf(a) : 5.1f;
   float p = -0x1.54a24ep-12f;

@@ -8,7 +8,7 @@
 // The larger of both pairs of 16 bits; NaN where either is.
 template <class Lane>
 LATHE_DEVICE uint32 larger_pair(uint32 a, uint32 b) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+#if defined(__CUDA_ARCH__)
 #define LATHE_LARGER(type) asm("max." type " %0, %0, %1;" : "+r"(a) : "r"(b))
   if constexpr (is_same<Lane, int16>) LATHE_LARGER("s16x2");
   if constexpr (is_same<Lane, uint16>) LATHE_LARGER("u16x2");

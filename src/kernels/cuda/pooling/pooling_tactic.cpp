@@ -84,9 +84,10 @@ class PoolingMatch final : public RunMatch {
     source.output(0, y_, "Y");
     declare_epilogue(source, emission);
     source.declare(window_text(windows_));
-    if (is_packed(shape.width)) source.include("pooling/packed_max.cuh");
+    const bool packed = is_packed(shape.width);
+    if (packed) source.include("pooling/packed_max.cuh");
     const std::string call =
-        is_packed(shape.width)
+        packed
             ? fmt::format("max_pool<Window, {}, {}, {}>(X_, Y_, fusion_);", windows_.taps(), shape.threads, shape.width)
             : fmt::format("pool<{0}, Window, {1}, {2}, {3}>(X_, Y_, {0}{{}}, fusion_);",
                           kind_type(problem_.attrs<PoolingAttrs>()), windows_.taps(), shape.threads, shape.width);
@@ -95,13 +96,16 @@ class PoolingMatch final : public RunMatch {
   }
 
  private:
-  // Whether vectors of so many elements are compared in pairs of 16 bits (pooling/packed_max.cuh).
+  // Whether vectors of so many elements are compared in pairs of 16 bits (pooling/packed_max.cuh), for which sm_80,
+  // which multiplies bf16, has an instruction of floats, and sm_90, which has clusters, one of integers.
   bool is_packed(int64_t width) const {
     constexpr int64_t kWordBytes = 4;
     const DType dtype = x_.dtype;
-    const bool is_float = dtype == DType::f16 || dtype == DType::bf16;
+    const Target::Limits& limits = problem_.target.limits;
+    const bool is_float = (dtype == DType::f16 || dtype == DType::bf16) && limits.bfloat16;
     // Of integers, what is not in a window at all would not be infinity for a program.
-    const bool is_level = (dtype == DType::i8 || dtype == DType::u8) && problem_.program.is_identity();
+    const bool is_level =
+        (dtype == DType::i8 || dtype == DType::u8) && problem_.program.is_identity() && limits.cluster > 1;
     const int last = x_.rank() - 1;
     const auto fits = [&](const Operand& operand) {
       return unit_dim(operand) == last && vector_width(operand) >= width;
