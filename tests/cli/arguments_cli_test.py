@@ -79,6 +79,15 @@ class CommandLine(unittest.TestCase):
         self.assertIn("about 0.0 % of the time goes to plain evaluations", result.stdout)
         self.assertNotIn("timing", lathe(*words).stderr)
 
+    def test_timing_caches_outlive_plans_that_cannot_be_written(self):
+        cache = self.folder / "cache"
+        words = ("build", ROOT / "examples/digits/digits.onnx", "--buildBudget=5", "--optShapes=image:1x1x8x8", "--verbose",
+                 f"--timingCacheFile={cache}", "-o")
+        self.refused(1, "File name too long", *words, self.folder / ("e" * 250))
+        result = lathe(*words, self.folder / "digits.engine")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertNotRegex(result.stderr, r"timing .*convolution")  # all was measured before
+
     def test_usage_errors(self):
         engine = self.folder / "model.engine"
         self.refused(2, "required", "build", self.model)

@@ -53,6 +53,14 @@ class CacheFile {
     const Plan bytes(cache_ ? cache_->serialize() : nullptr);
     if (bytes) write_file(path_, text_of(*bytes));
   }
+  // Of a build that failed, whose error is the one to tell.
+  void write_if_possible() const {
+    try {
+      write();
+    } catch (const Failure& failure) {
+      fmt::print(stderr, "warning: the timing cache is not kept: {}\n", failure.what());
+    }
+  }
 
  private:
   const std::string& path_;
@@ -181,7 +189,10 @@ void build_by(const BuildCall& call, const std::string& model, const BuildReques
   if (request.show_progress) config->setProgressMonitor(&progress.emplace(settings.budget));
   const bool built = call(*builder, *network, *config);
   progress.reset();
-  if (!built) fail(logger, "the engine could not be built");
+  if (!built) {
+    cache.write_if_possible();  // all may have been measured, and the plan alone not be written
+    fail(logger, "the engine could not be built");
+  }
   cache.write();
   if (request.report) *request.report = take_text(buildReportJson(*builder));
 }
