@@ -22,11 +22,12 @@ constexpr std::string_view kTemporary = ".tmp";
 
 Result<AtomicFile> AtomicFile::create(const std::string& path) {
   static std::atomic<unsigned> writes = 0;  // threads may write the same file
-  std::string temporary = fmt::format("{}.{}.{}{}", path, ::getpid(), ++writes, kTemporary);
-  Stream stream(std::fopen(temporary.c_str(), "wbe"), std::fclose);
-  if (!stream)
-    return fail(ErrorCode::file_read, "cannot create '{}': {}", temporary, std::generic_category().message(errno));
-  return AtomicFile(path, std::move(temporary), std::move(stream));
+  AtomicFile file(path, fmt::format("{}.{}.{}{}", path, ::getpid(), ++writes, kTemporary));
+  file.stream_.reset(std::fopen(file.temporary_.c_str(), "w+be"));
+  if (!file.stream_)
+    return fail(ErrorCode::file_read, "cannot create '{}': {}", file.temporary_,
+                std::generic_category().message(errno));
+  return file;
 }
 
 AtomicFile::~AtomicFile() {
@@ -49,6 +50,13 @@ Result<> AtomicFile::reserve(uint64_t bytes) {
 Result<> AtomicFile::write(std::span<const std::byte> bytes) {
   if (bytes.empty() || std::fwrite(bytes.data(), 1, bytes.size(), stream_.get()) == bytes.size()) return {};
   return failed();
+}
+
+Result<std::shared_ptr<const MappedFile>> AtomicFile::map() {
+  if (std::fflush(stream_.get()) != 0) return failed();
+  const int descriptor = ::fcntl(::fileno(stream_.get()), F_DUPFD_CLOEXEC, 0);
+  if (descriptor < 0) return failed();
+  return MappedFile::map_descriptor(descriptor, path_);
 }
 
 Result<> AtomicFile::commit() {

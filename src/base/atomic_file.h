@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 
+#include "base/file.h"
 #include "base/result.h"
 
 namespace lathe {
@@ -20,20 +21,23 @@ class AtomicFile {
   static Result<AtomicFile> create(const std::string& path);
   AtomicFile(AtomicFile&&) = default;
   ~AtomicFile();
-  // Where there is a file to replace, takes room for so many bytes on the disk if its file system can do that: renaming
-  // would wait for the system to find places for what was written, 1.4 s for 3 GB on ext4.
+  // Where there is a file to replace, takes room for so many bytes on the disk if its file system can do that. ext4
+  // finds places for what was written at latest when it replaces another file, and renaming waits for that: 1.4 s for
+  // 3 GB.
   Result<> reserve(uint64_t bytes);
   Result<> write(std::span<const std::byte> bytes);
+  // What was written, as long as the mapping is kept, whatever becomes of the file.
+  Result<std::shared_ptr<const MappedFile>> map();
+  // All that can fail is done before the file is renamed.
   Result<> commit();
 
  private:
   using Stream = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
-  AtomicFile(const std::string& path, std::string temporary, Stream stream)
-      : path_(path), temporary_(std::move(temporary)), stream_(std::move(stream)) {}
+  AtomicFile(std::string path, std::string temporary) : path_(std::move(path)), temporary_(std::move(temporary)) {}
   tl::unexpected<Error> failed() const;
 
   std::string path_, temporary_;
-  Stream stream_;  // null = it was committed, or moved from
+  Stream stream_{nullptr, std::fclose};  // null = there is no file: it was committed, or moved from
 };
 
 Result<> write_file_atomically(const std::string& path, std::span<const std::byte> bytes);

@@ -2,6 +2,8 @@
 // Every allocation behind the public interface may fail, from the model's bytes to the result: a call that fails
 // returns null or false and reports exactly once; nothing is thrown (its functions are noexcept, so that would end the
 // test).
+#include <filesystem>
+#include <fstream>
 #include <memory>
 
 #include "NvOnnxParser.h"
@@ -76,6 +78,48 @@ TEST(ApiAllocationFailure, FromModelToPlan) {
               return done;
             }),
             1000);
+}
+
+// The old file stays or all of the new is there, as the call says; nothing is left beside it. The last allocations, for
+// those before it make the plan.
+TEST(ApiAllocationFailure, FilesAreReplacedOrNot) {
+  namespace fs = std::filesystem;
+  CountErrors logger;
+  keep_a_long_error(logger);
+  const std::unique_ptr<IBuilder> builder(createInferBuilder(logger));
+  ASSERT_TRUE(builder->setMaxThreads(1));
+  const std::unique_ptr<INetworkDefinition> network(builder->createNetworkV2(0));
+  ITensor* const x = network->addInput("x", DataType::kFLOAT, Dims2(2, 3));
+  network->markOutput(*network->addActivation(*x, ActivationType::kRELU)->getOutput(0));
+  const std::unique_ptr<IBuilderConfig> config(builder->createBuilderConfig());
+  ASSERT_TRUE(lathe::setBuildBudget(*config, 0) && lathe::setCpuThreads(*config, 1));
+  const fs::path folder = fs::path(testing::TempDir()) / "replaced_files", path = folder / "engine";
+  fs::remove_all(folder);
+  fs::create_directory(folder);
+  const auto build = [&] { return lathe::buildEngineFile(*builder, *network, *config, path.c_str()); };
+  const auto content = [&] {
+    std::ifstream file(path, std::ios::binary);
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  };
+  constexpr long kAll = 1L << 40, kLast = 200;
+  for (int warm_up = 0; warm_up < 2; ++warm_up) ASSERT_EQ(lathe::attempt(kAll, build).outcome, lathe::Outcome::done);
+  const long count = kAll - lathe::allocation_counter.until_failure;
+  const std::string whole = content(), old = "old";
+  ASSERT_GT(count, kLast);
+  int kept = 0;
+  for (long n = count - kLast; n <= count && !HasFailure(); ++n) {
+    ASSERT_TRUE(lathe::saveFile(old.data(), old.size(), path.c_str()));
+    logger.errors = 0;
+    const lathe::Attempt attempt = lathe::attempt(n, build);
+    const bool done = attempt.outcome == lathe::Outcome::done;
+    EXPECT_EQ(content(), done ? whole : old) << "allocation " << n << " of " << count;
+    EXPECT_EQ(logger.errors, done ? 0 : 1);
+    EXPECT_EQ(std::distance(fs::directory_iterator(folder), {}), 1);
+    EXPECT_TRUE(done || attempt.failed);
+    kept += !done;
+  }
+  EXPECT_GT(kept, 0);
+  fs::remove_all(folder);
 }
 
 TEST(ApiAllocationFailure, FromPlanToResult) {

@@ -266,8 +266,7 @@ Result<> Builder::build_variants(NetworkDefinition& definition, const BuilderCon
   for (const auto& [name, content] : amendments.sections) LATHE_TRY(plan::put_section(merged, name, content));
   LATHE_TRY(output.begin(merged.size()));
   LATHE_TRY(output.write(merged));
-  LATHE_TRY(output.finish());
-  return {};
+  return output.finish();
 }
 
 Result<> Builder::build_for(const DefaultTarget& target, NetworkDefinition& definition, const BuilderConfig& settings,
@@ -343,12 +342,12 @@ Result<> Builder::build_for(const DefaultTarget& target, NetworkDefinition& defi
   core_->last_report = describe(built->report, built->plan, memory, seconds.count());
   LATHE_ASSIGN(const plan::Amendments amendments, amendments_of(settings, backend, libraries, *options.log));
   LATHE_TRY(plan::write_plan(std::move(built->plan), amendments, output, threads_of(options.tuner.most_threads)));
-  LATHE_ASSIGN(const std::span<const std::byte> bytes, output.finish());
+  LATHE_ASSIGN(const std::span<const std::byte> bytes, output.written());
   log_needs(bytes, backend.device, *options.log);
   options.log->print(Severity::info, "Engine generation completed in {:.3f} seconds.", seconds.count());
   managed.log_peak();
   managed.log_change("building engine");
-  return {};
+  return output.finish();
 }
 
 nv::ICudaEngine* Builder::buildEngineWithConfig(nv::INetworkDefinition& network, nv::IBuilderConfig& config) noexcept {

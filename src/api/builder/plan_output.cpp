@@ -20,10 +20,9 @@ Result<> PlanInFile::begin(uint64_t size) {
   return {};
 }
 
-Result<std::span<const std::byte>> PlanInFile::finish() {
-  LATHE_TRY(file_->commit());
-  LATHE_ASSIGN(written_, MappedFile::open(path_));
-  return written_->bytes();
+Result<std::span<const std::byte>> PlanInFile::written() {
+  LATHE_ASSIGN(mapped_, file_->map());
+  return mapped_->bytes();
 }
 
 }  // namespace lathe::api

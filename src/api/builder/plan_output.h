@@ -16,15 +16,18 @@ namespace lathe::api {
 
 class PlanOutput : public plan::ByteSink {
  public:
-  // All that was written, as long as the output is there.
-  virtual Result<std::span<const std::byte>> finish() = 0;
+  // As long as the output is there.
+  virtual Result<std::span<const std::byte>> written() = 0;
+  // When all is written. Nothing may fail after this, for the file has taken the place of another.
+  virtual Result<> finish() = 0;
 };
 
 class PlanInMemory final : public PlanOutput {
  public:
   Result<> begin(uint64_t size) override;
   Result<> write(std::span<const std::byte> part) override;
-  Result<std::span<const std::byte>> finish() override { return bytes; }
+  Result<std::span<const std::byte>> written() override { return bytes; }
+  Result<> finish() override { return {}; }
 
   std::vector<std::byte> bytes;
 };
@@ -35,12 +38,13 @@ class PlanInFile final : public PlanOutput {
   explicit PlanInFile(std::string path) : path_(std::move(path)) {}
   Result<> begin(uint64_t size) override;
   Result<> write(std::span<const std::byte> part) override { return file_->write(part); }
-  Result<std::span<const std::byte>> finish() override;
+  Result<std::span<const std::byte>> written() override;
+  Result<> finish() override { return file_->commit(); }
 
  private:
   std::string path_;
   std::optional<AtomicFile> file_;
-  std::shared_ptr<const MappedFile> written_;
+  std::shared_ptr<const MappedFile> mapped_;
 };
 
 }  // namespace lathe::api
