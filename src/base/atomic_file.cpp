@@ -62,7 +62,7 @@ Result<std::shared_ptr<const MappedFile>> AtomicFile::map() {
 Result<> AtomicFile::commit() {
   const bool closed = std::fclose(stream_.release()) == 0;
   if (closed && std::rename(temporary_.c_str(), path_.c_str()) == 0) return {};
-  const tl::unexpected<Error> error = failed();
+  tl::unexpected<Error> error = failed();
   std::remove(temporary_.c_str());
   return error;
 }

@@ -178,7 +178,7 @@ Result<Tensor> TrialData::content_of(const Operand& operand) const {
   const Taken taken = taken_of(operand);
   if (operand.is_scaled_by_blocks()) return dequantized(operand, taken);
   const DType dtype = is_floating(slot.arg.dtype) ? DType::f32 : slot.arg.dtype;
-  LATHE_ASSIGN(const Tensor dense, gather(slot.memory, slot.first, slot.arg, dtype, taken));
+  LATHE_ASSIGN(Tensor dense, gather(slot.memory, slot.first, slot.arg, dtype, taken));
   if (!taken.indices.empty()) return dense;
   if (!operand.pages) return dense.reshaped(opt_whole_dims(operand));
   LATHE_ASSIGN(const Tensor table, content_of(operand.operands[0]));

@@ -104,12 +104,11 @@ constexpr auto kSparseShapes = std::to_array<Shape>({
 // clang-format on
 
 // Groups of four warps multiply 64 rows each, or a whole tile in turns, of what the copy engine brings: as many panels
-// as there is room for.
+// as there is room for. A shape on each line.
 struct PipelineShape {
   int64_t m, n, peers;
   bool turns = false;
 };
-// A shape on each line.
 // clang-format off
 constexpr auto kPipelineShapes = std::to_array<PipelineShape>({
     {128, 256, 1},
