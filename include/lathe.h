@@ -142,7 +142,7 @@ TENSORRTAPI bool setCompilerLimits(nvinfer1::IBuilderConfig& config, double seco
 TENSORRTAPI bool setCpuThreads(nvinfer1::IBuilderConfig& config, int32_t threads) noexcept;
 
 // Threads that CPU engines made by this runtime run on, or a context made with this configuration; 0 and false as
-// above.
+// above. Plans are checked by so many, unless IRuntime::setMaxThreads() says.
 TENSORRTAPI bool setCpuThreads(nvinfer1::IRuntime& runtime, int32_t threads) noexcept;
 TENSORRTAPI bool setCpuThreads(nvinfer1::IRuntimeConfig& config, int32_t threads) noexcept;
 
@@ -208,9 +208,9 @@ TENSORRTAPI nvinfer1::ICudaEngine* loadEngineFile(nvinfer1::IRuntime& runtime, c
 // renamed. Returns whether it has; lastError() says why not (LATHE-1002 with the system's reason). Thread-safe.
 TENSORRTAPI bool saveFile(const void* data, std::size_t size, const char* path) noexcept;
 
-// Like IBuilder::buildSerializedNetwork, into a file, as saveFile() writes it, but for the bytes on the way: the plan
-// is never in memory as a whole, unless it is for several targets. False and one error report when the engine cannot be
-// built or written.
+// Like IBuilder::buildSerializedNetwork, into a file, which is replaced as saveFile() replaces one. The plan is written
+// as it is made and never in memory as a whole, unless it is for several targets. False and one error report when the
+// engine cannot be built or written; the file is then as it was.
 TENSORRTAPI bool buildEngineFile(nvinfer1::IBuilder& builder, nvinfer1::INetworkDefinition& network,
                                  nvinfer1::IBuilderConfig& config, const char* path) noexcept;
 

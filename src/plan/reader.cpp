@@ -73,7 +73,7 @@ Result<Resident> supplied_weights(const Section& section, const ReadOptions& opt
   if (!given)
     return fail(ErrorCode::invalid_argument, "the plan's weights are not in its file: supply {}",
                 describe(section, file));
-  if (given->bytes.size() != section.bytes || !check_content(given->bytes, section, check))
+  if (given->bytes.size() != section.bytes || !check_content(given->bytes, section, check, options.threads))
     return fail(ErrorCode::plan_digest,
                 "the weights that were supplied, {} bytes, are not those of the plan: it needs {}", given->bytes.size(),
                 describe(section, file));
@@ -121,7 +121,7 @@ Result<LoadedPlan> read_plan(std::span<const std::byte> bytes, std::shared_ptr<c
                 header.target);
   bytes = bytes.subspan(header.prefix_bytes);
   const ContentCheck check = options.verify_weights ? ContentCheck::checksum : ContentCheck::none;
-  LATHE_TRY(check_sections(bytes, header, {.weights = check}));
+  LATHE_TRY(check_sections(bytes, header, {.weights = check}, options.threads));
 
   LoadedPlan loaded;
   Plan& plan = loaded.plan;

@@ -28,6 +28,7 @@ struct ReadOptions {
   std::optional<Weights> weights;       // for plans that do not hold them
   bool without_weights = false;         // such plans are read without them, to look at them
   bool borrows_weights = false;         // not copied: without an owner they are there as long as the caller has them
+  int threads = 0;                      // that check weights; 0 = as many as this process may use
 };
 
 // Whether this library reads such plans: its version, features and system. read_plan() asks first of all, and so does

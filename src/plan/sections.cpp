@@ -7,16 +7,17 @@
 
 namespace lathe::plan {
 
-Result<> check_content(std::span<const std::byte> content, const Section& section, ContentCheck check) {
+Result<> check_content(std::span<const std::byte> content, const Section& section, ContentCheck check, int threads) {
   if (check == ContentCheck::none) return {};
-  const ContentSums sums = sums_of(content, section.in_pieces, check, section.in_pieces ? allowed_cpus() : 1);
+  const ContentSums sums =
+      sums_of(content, section.in_pieces, check, threads > 0 || !section.in_pieces ? threads : allowed_cpus());
   if (sums.checksum == section.checksum && (check == ContentCheck::checksum || sums.digest == section.digest))
     return {};
   return fail(ErrorCode::plan_digest,
               "the plan's {} are damaged: their digest does not match; copy or build the plan again", section.name);
 }
 
-Result<> check_sections(std::span<const std::byte> plan, const PlanHeader& header, SectionChecks checks) {
+Result<> check_sections(std::span<const std::byte> plan, const PlanHeader& header, SectionChecks checks, int threads) {
   uint64_t end = kHeaderBytes;
   for (const Section& section : header.sections) {
     if (section.detached) continue;
@@ -25,7 +26,7 @@ Result<> check_sections(std::span<const std::byte> plan, const PlanHeader& heade
       return fail(ErrorCode::plan_malformed, "the plan is damaged: the gap before its {} is not zero", section.name);
     end = section.offset + section.bytes;
     LATHE_TRY(check_content(plan.subspan(section.offset, section.bytes), section,
-                            section.name == kWeights ? checks.weights : checks.others));
+                            section.name == kWeights ? checks.weights : checks.others, threads));
   }
   return {};
 }

@@ -11,13 +11,15 @@
 
 namespace lathe::plan {
 
-// `content` is to be that of the section.
-Result<> check_content(std::span<const std::byte> content, const Section& section, ContentCheck check);
+// `content` is to be that of the section. So many threads look at its pieces; 0 = as many as may.
+Result<> check_content(std::span<const std::byte> content, const Section& section, ContentCheck check, int threads = 0);
 
-// Gaps, which are zero, and the sections; weights by a check of their own. `plan` starts at the header.
+// Gaps, which are zero, and the sections; weights by a check of their own, by so many threads. `plan` starts at the
+// header.
 struct SectionChecks {
   ContentCheck weights = ContentCheck::checksum, others = ContentCheck::checksum;
 };
-Result<> check_sections(std::span<const std::byte> plan, const PlanHeader& header, SectionChecks checks);
+Result<> check_sections(std::span<const std::byte> plan, const PlanHeader& header, SectionChecks checks,
+                        int threads = 0);
 
 }  // namespace lathe::plan

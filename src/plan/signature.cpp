@@ -30,7 +30,8 @@ Result<std::optional<SignedBy>> signature_of(std::span<const std::byte> plan, co
   return found;
 }
 
-Result<> authenticate(std::span<const std::byte> plan, const PlanHeader& header, std::span<const PublicKey> trusted) {
+Result<> authenticate(std::span<const std::byte> plan, const PlanHeader& header, std::span<const PublicKey> trusted,
+                      int threads) {
   LATHE_ASSIGN(const std::optional<SignedBy> found, signature_of(plan, header));
   if (!found)
     return fail(ErrorCode::plan_signature,
@@ -45,7 +46,7 @@ Result<> authenticate(std::span<const std::byte> plan, const PlanHeader& header,
                                           raw(found->key.data())) != 0)
     return fail(ErrorCode::plan_signature,
                 "the plan's signature does not match its content: the plan was changed after it was signed");
-  return check_sections(plan, header, {ContentCheck::digest, ContentCheck::digest});
+  return check_sections(plan, header, {ContentCheck::digest, ContentCheck::digest}, threads);
 }
 
 }  // namespace lathe::plan

@@ -26,7 +26,9 @@ inline constexpr size_t kSignatureSectionBytes = sizeof(PublicKey) + sizeof(Sign
 Result<std::optional<SignedBy>> signature_of(std::span<const std::byte> plan, const PlanHeader& header);
 
 // Succeeds when one of `trusted` has signed the plan and all of it is as it was then: each section by its digest.
-// Weights that are detached are the caller's to compare. `plan` starts at the header, which read_header() has read.
-Result<> authenticate(std::span<const std::byte> plan, const PlanHeader& header, std::span<const PublicKey> trusted);
+// Weights that are detached are the caller's to compare. `plan` starts at the header, which read_header() has read. So
+// many threads look at large weights; 0 = as many as may.
+Result<> authenticate(std::span<const std::byte> plan, const PlanHeader& header, std::span<const PublicKey> trusted,
+                      int threads = 0);
 
 }  // namespace lathe::plan

@@ -311,7 +311,7 @@ Result<> take_variant(std::span<const std::byte> plan, size_t index, int threads
     std::ranges::copy(plan, copy.begin());
     return {};
   }
-  LATHE_TRY(check_sections(plan, header, {}));
+  LATHE_TRY(check_sections(plan, header, {}, threads));
   LATHE_ASSIGN(const Parts parts, read_parts(plan, header));
   const std::vector<std::string> targets = targets_of(header);
   if (targets.size() != parts.variants.size() || index >= targets.size()) return malformed("their number");

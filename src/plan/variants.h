@@ -28,7 +28,7 @@ Result<std::vector<std::byte>> merge_plans(std::span<const std::span<const std::
                                            Sharing sharing = Sharing::derived);
 
 // The plan for one of targets_of(), byte for byte as it was merged, signature and foreign prefix aside. All of `plan`
-// is compared with its checksums first. Weights that it does not hold are derived by so many threads.
+// is compared with its checksums first. So many threads do that, and derive weights that it does not hold.
 Result<std::vector<std::byte>> take_variant(std::span<const std::byte> plan, size_t index, int threads = 1);
 // The same into so many bytes of memory, which are zeros.
 using GetMemory = std::function<Result<std::span<std::byte>>(size_t bytes)>;

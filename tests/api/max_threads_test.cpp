@@ -101,6 +101,21 @@ TEST_F(MaxThreads, OfRuntimes) {
   }
 }
 
+// Weights of three pieces are checked; one kernel is made, by one thread.
+TEST_F(MaxThreads, OfChecksOfWeights) {
+  const std::vector<float> values(2'200'000, 1);
+  const auto count = static_cast<int64_t>(values.size());
+  ITensor* x = network->addInput("large", DataType::kFLOAT, Dims2(1, count));
+  ITensor* w = network->addConstant(Dims2(1, count), {DataType::kFLOAT, values.data(), count})->getOutput(0);
+  network->markOutput(*network->addElementWise(*x, *w, ElementWiseOperation::kSUM)->getOutput(0));
+  const auto plan = build();
+  expect_threads(0, [&] { engine = load(*plan); });
+  ASSERT_NE(engine, nullptr);
+  ASSERT_TRUE(runtime->setMaxThreads(3));
+  expect_threads(2, [&] { engine = load(*plan); });
+  ASSERT_NE(engine, nullptr);
+}
+
 TEST_F(MaxThreads, OfRefitters) {
   config->setFlag(BuilderFlag::kREFIT);
   network->getLayer(0)->setName("w");

@@ -8,7 +8,7 @@
 namespace lathe::api {
 
 Result<> check_signer(std::span<const std::byte> plan, const plan::PlanHeader&,
-                      std::span<const plan::PublicKey> trusted) {
+                      std::span<const plan::PublicKey> trusted, int) {
   LATHE_ASSIGN(const std::string path, guest::installed_lean());
   LATHE_ASSIGN(const std::shared_ptr<const guest::Library> library, guest::Library::open(path));
   auto* const verify = library->function<bool(const void*, std::size_t, const char*)>("_ZN5lathe10verifyPlanEPKvmPKc");

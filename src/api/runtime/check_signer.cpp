@@ -8,8 +8,8 @@
 namespace lathe::api {
 
 Result<> check_signer(std::span<const std::byte> plan, const plan::PlanHeader& header,
-                      std::span<const plan::PublicKey> trusted) {
-  return plan::authenticate(plan, header, trusted);
+                      std::span<const plan::PublicKey> trusted, int threads) {
+  return plan::authenticate(plan, header, trusted, threads);
 }
 
 }  // namespace lathe::api

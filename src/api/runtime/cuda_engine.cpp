@@ -81,6 +81,7 @@ Result<nv::ICudaEngine*> CudaEngine::load(std::shared_ptr<RuntimeCore> runtime, 
   const plugin::RegistrySource plugins(runtime->registry, runtime->allocator, runtime->reporter->recorder());
   options.plugins = &plugins;
   options.loading_threads = runtime->max_threads;
+  options.read.threads = runtime->loading_threads();
   const bool keeps_bytes = !options.device || options.device->is_host();
   if (keeps_bytes && !owner) {
     LATHE_ASSIGN(PlanBytes copy, copy_plan(bytes));

@@ -13,12 +13,6 @@
 namespace lathe::api {
 namespace {
 
-// As many as are to run the engine, unless setMaxThreads() says.
-int loading_threads(const RuntimeCore& core) {
-  const int32_t most = core.max_threads, wanted = most > 0 ? most : core.cpu_threads.load();
-  return wanted > 0 ? wanted : allowed_cpus();
-}
-
 // Where its weights can be used in place.
 Result<PlanBytes> take_variant(std::span<const std::byte> plan, size_t index, int threads) {
   PlanBytes variant;
@@ -70,7 +64,8 @@ Result<nv::ICudaEngine*> load_engine(Runtime& runtime, std::span<const std::byte
   if (!runtime.core().inspection_only) {
     LATHE_ASSIGN(index, choose_variant(header, runtime.core().cpu_threads));
   }
-  LATHE_ASSIGN(PlanBytes variant, take_variant(bytes, index, loading_threads(runtime.core())));
+  const int threads = runtime.core().loading_threads();
+  LATHE_ASSIGN(PlanBytes variant, take_variant(bytes, index, threads > 0 ? threads : allowed_cpus()));
   runtime.core().reporter->log().print(Severity::info, "of the plan's variants, that for '{}' is loaded",
                                        plan::targets_of(header)[index]);
   return CudaEngine::load(runtime.shared_core(), variant.bytes, std::move(variant.owner));

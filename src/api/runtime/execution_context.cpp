@@ -37,6 +37,7 @@ Result<nv::IExecutionContext*> ExecutionContext::make(std::shared_ptr<EngineCore
     LATHE_ASSIGN(options.device, device_of_plan(engine->bytes(), settings.cpu_threads));
     const plugin::RegistrySource plugins(made->core_->runtime->registry, nullptr, made->core_->reporter->recorder());
     options.plugins = &plugins;
+    options.read.threads = settings.cpu_threads;
     LATHE_ASSIGN(engine, Engine::load(engine->bytes(), engine, options));
   }
   LATHE_ASSIGN(const MemoryPolicy policy, policy_of(settings.allocation));

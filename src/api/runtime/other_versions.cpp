@@ -37,7 +37,7 @@ void call(const guest::Library& library, const char* name, std::type_identity_t<
 
 Result<nv::ICudaEngine*> Runtime::load(std::span<const std::byte> bytes, std::shared_ptr<const void> owner) {
   LATHE_ASSIGN(const plan::PlanHeader header, plan::read_header(bytes));
-  LATHE_TRY(core_->trust.check(bytes, header));
+  LATHE_TRY(core_->trust.check(bytes, header, core_->loading_threads()));
   if (core_->inspection_only) return load_engine(*this, bytes, std::move(owner));  // nothing of it is run
   LATHE_TRY(check_host_code(header, host_code_allowed_));
   const bool brings_runtime = header.find(plan::kLeanRuntime) != nullptr;

@@ -23,6 +23,9 @@ namespace lathe::api {
 // What a runtime shares with its engines, and what therefore outlives it.
 struct RuntimeCore {
   explicit RuntimeCore(std::shared_ptr<Reporter> reporter) : reporter(std::move(reporter)) {}
+  // That check a plan and make its weights: as many as are to run the engine, unless setMaxThreads() says. 0 = as many
+  // as this process may use.
+  int loading_threads() const { return max_threads > 0 ? max_threads : cpu_threads; }
 
   std::shared_ptr<Reporter> reporter;
   SettingNotices notices;  // of the runtime

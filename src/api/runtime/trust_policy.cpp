@@ -30,16 +30,16 @@ Result<> TrustPolicy::set(const char* keys) {
   return {};
 }
 
-Result<> TrustPolicy::check(std::span<const std::byte> plan, const plan::PlanHeader& header) const {
+Result<> TrustPolicy::check(std::span<const std::byte> plan, const plan::PlanHeader& header, int threads) const {
   const std::span<const std::byte> whole = plan.subspan(header.prefix_bytes);
   if (environment_) {
     if (!*environment_) return fail(with_context(Error(environment_->error()), kVariable));
-    LATHE_TRY(check_signer(whole, header, **environment_));
+    LATHE_TRY(check_signer(whole, header, **environment_, threads));
   }
   std::unique_lock lock(mutex_);
   const std::shared_ptr<const Keys> own = own_;
   lock.unlock();
-  return own ? check_signer(whole, header, *own) : Result<>();
+  return own ? check_signer(whole, header, *own, threads) : Result<>();
 }
 
 std::string TrustPolicy::keys() const {

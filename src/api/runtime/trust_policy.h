@@ -15,7 +15,7 @@ namespace lathe::api {
 
 // plan::authenticate(); the dispatching library has another one do it. `plan` starts at the header.
 Result<> check_signer(std::span<const std::byte> plan, const plan::PlanHeader& header,
-                      std::span<const plan::PublicKey> trusted);
+                      std::span<const plan::PublicKey> trusted, int threads);
 
 // Whose plans a runtime loads. There may be two lists of keys, that of the environment (LATHE_TRUSTED_KEYS, as it was
 // when the runtime was made) and that of the application (lathe::setTrustedKeys): a plan has to satisfy both. A list
@@ -25,8 +25,9 @@ class TrustPolicy {
   TrustPolicy();
   // Null takes the application's list away. Nothing changes where the list cannot be read.
   Result<> set(const char* keys);
-  // Whether the plan may be loaded: all of it is compared with what was signed. Nothing is looked at where no list is.
-  Result<> check(std::span<const std::byte> plan, const plan::PlanHeader& header) const;
+  // Whether the plan may be loaded: all of it is compared with what was signed, by so many threads. Nothing is looked
+  // at where no list is.
+  Result<> check(std::span<const std::byte> plan, const plan::PlanHeader& header, int threads) const;
   // The application's keys, as text; empty = none.
   std::string keys() const;
 
