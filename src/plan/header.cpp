@@ -88,7 +88,7 @@ Result<> check_section(const Section& section) {
                 static_cast<uint32_t>(section.trust), section.alignment);
   if ((section.detached || section.in_pieces) && section.name != kWeights)
     return fail(ErrorCode::plan_malformed, "the plan's {} are {}", section.name,
-                section.detached ? "not in its file" : "told by the digests of pieces");
+                section.detached ? "not in its file" : "marked as digested in pieces, which weights alone are");
   return {};
 }
 

@@ -288,6 +288,7 @@ Result<std::vector<std::byte>> merge_plans(std::span<const std::span<const std::
       weights.write(content);
     else
       std::ranges::copy(section.name == kVariants ? plans_of_targets : derived, content.begin());
+    section.in_pieces = section.name == kWeights && section.bytes > kHashedPiece;
     seal(section, content);
   }
   std::ranges::copy(encode_header(header), bytes.begin());

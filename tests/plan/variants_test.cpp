@@ -52,6 +52,18 @@ TEST(PlanVariants, ComeOutAsTheyWentIn) {
   EXPECT_EQ(*merge({*merge({plans[0], plans[1]}), plans[2]}), merged);
 }
 
+TEST(PlanVariants, LargeWeightsAreInPieces) {
+  const std::vector<Bytes> plans = {plan_for("a", 2'000'000), plan_for("b", 2'000'000)};
+  Bytes merged = *merge(plans);
+  const Section weights = *read_header(merged)->find(kWeights);
+  ASSERT_GT(weights.bytes, kHashedPiece);
+  EXPECT_TRUE(weights.in_pieces);
+  EXPECT_FALSE(read_header(merged)->find(kVariants)->in_pieces);
+  for (size_t i = 0; i < plans.size(); ++i) EXPECT_EQ(variant(merged, i), plans[i]) << i;
+  merged[weights.offset + kHashedPiece] ^= std::byte{1};
+  EXPECT_EQ(take_variant(merged, 0).error().code, ErrorCode::plan_digest);
+}
+
 TEST(PlanVariants, EqualWeightsAreThereOnce) {
   const std::vector<Bytes> plans = {plan_for("a", 20000), plan_for("b", 20000), plan_for("c", 20000)};
   const uint64_t weights = read_header(plans[0])->find(kWeights)->bytes;
