@@ -25,7 +25,7 @@ WeightsDigests::~WeightsDigests() {
 void WeightsDigests::add(std::span<const std::byte> weights, std::shared_ptr<const void> owner, Digest& digest) {
   constexpr size_t kMostKept = size_t{512} << 20, kWorthThreads = size_t{1} << 20;
   std::unique_lock lock(mutex_);
-  while (kept_bytes_ > kMostKept && find_one(lock)) {  // before, so that a thread of its own finds what is largest
+  while (kept_bytes_ > kMostKept && find_one(lock)) {  // first, so that the new one is left to another thread
   }
   const size_t kept = owner ? weights.size() : 0;
   wanted_.push_back({weights, std::move(owner), kept, &digest});

@@ -38,7 +38,7 @@ struct Amendments {
 };
 // The runtime within a plan is left out unless it is of this version, whose plan the new one is.
 Result<Amendments> read_amendments(std::span<const std::byte> plan);
-// But for the sections.
+// All but the sections, which are not added.
 void apply(const Amendments& amendments, PlanHeader& header);
 
 }  // namespace lathe::plan

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checksum and digest of what a section holds. Those of large weights are made of the checksums and digests of pieces,
-// which all threads find at once.
+// which several threads can find at once.
 #pragma once
 
 #include <cstddef>

@@ -26,7 +26,7 @@ DetachedWeights detach(std::span<const std::byte> weights);
 // Validates, then writes. The weights are passed to the sink as they lie, without a copy.
 Result<> write_plan(const Plan& plan, ByteSink& sink);
 Result<std::vector<std::byte>> write_plan(const Plan& plan);
-// With what is amended of it. Digests of large weights are found by so many threads. Lets go of each piece of the
+// The plan with its amendments. Digests of large weights are found by so many threads. Lets go of each piece of the
 // weights once it is written, so that they are hardly ever there twice.
 Result<> write_plan(Plan&& plan, const Amendments& amendments, ByteSink& sink, size_t threads);
 Result<std::vector<std::byte>> write_plan(Plan&& plan, const Amendments& amendments = {}, size_t threads = 1);

@@ -107,7 +107,7 @@ struct ParsedDigits {
   }
 };
 
-// The plan that a build gives in memory, to the byte; also where one file is for several targets, and holds libraries.
+// The plan that a build gives in memory, to the byte; also where one file is for several targets.
 TEST(Lathe, EnginesAreBuiltIntoFiles) {
   ParsedDigits digits;
   ASSERT_TRUE(digits.parsed);
