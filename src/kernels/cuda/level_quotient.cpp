@@ -35,15 +35,15 @@ bool is_rounded_alike(float scale, const Reciprocal& reciprocal, float most) {
 
 }  // namespace
 
-bool divides_any(float scale, float most) {
+LevelQuotient::LevelQuotient(float scale, float most) : scale_(scale) {
   constexpr float kMost = 1024;
-  return most <= kMost && std::isfinite(scale * (kMost + 2)) && is_rounded_alike(scale, Reciprocal(scale), most);
+  divides_any_ =
+      most <= kMost && std::isfinite(scale * (kMost + 2)) && is_rounded_alike(scale, Reciprocal(scale), most);
 }
 
-std::string level_quotient(std::string_view x, float scale, float most) {
-  if (!divides_any(scale, most))
-    return fmt::format("math::quotient_within({}, {}, {})", x, literal(scale), literal(1 / scale));
-  const Reciprocal reciprocal(scale);
+std::string LevelQuotient::of(std::string_view x) const {
+  if (!divides_any_) return fmt::format("math::quotient_within({}, {}, {})", x, literal(scale_), literal(1 / scale_));
+  const Reciprocal reciprocal(scale_);
   if (reciprocal.low == 0) return fmt::format("{} * {}", x, literal(reciprocal.high));
   return fmt::format("math::quotient_by_parts({}, {}, {})", x, literal(reciprocal.high), literal(reciprocal.low));
 }

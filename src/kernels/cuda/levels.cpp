@@ -173,7 +173,8 @@ std::string unrounded(const Levels& levels) {
   if (!levels.most)
     return fmt::format("math::quotient_within({}, {}, {})", bounded(levels, false), literal(*levels.scale),
                        literal(1 / *levels.scale));
-  return level_quotient(bounded(levels, divides_any(*levels.scale, *levels.most)), *levels.scale, *levels.most);
+  const LevelQuotient quotient(*levels.scale, *levels.most);
+  return quotient.of(bounded(levels, quotient.divides_any()));
 }
 
 }  // namespace lathe::cuda

@@ -69,9 +69,9 @@ std::string middle_line(const Program& program, const MiddleLevels& levels, size
   const Instruction& instruction = program.code[i];
   const std::string x = fmt::format("r{}", instruction.operands[0]);
   if (instruction.op == Opcode::div)
-    return level_quotient(fmt::format("math::within({}, {}, {})", x, literal(levels.low * levels.scale),
-                                      literal(levels.high * levels.scale)),
-                          levels.scale, std::max(std::abs(levels.low), std::abs(levels.high)));
+    return LevelQuotient(levels.scale, std::max(std::abs(levels.low), std::abs(levels.high)))
+        .of(fmt::format("math::within({}, {}, {})", x, literal(levels.low * levels.scale),
+                        literal(levels.high * levels.scale)));
   if (instruction.op == Opcode::round) return fmt::format("math::nearest_level({})", x);
   return i == levels.clip ? x : fmt::format("{} + {}", x, literal(instruction.immediates[1]));
 }

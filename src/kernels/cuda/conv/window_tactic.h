@@ -21,8 +21,8 @@ bool fits_window_loader(const Operand& input, int64_t pixels);
 // Channels that can be copied at once from any pixel and group, of `channels` each. 1 when that is less than 4 bytes.
 int copy_width(const Operand& x, int64_t groups, int64_t channels);
 
-// Whether the result has as many pixels as the input along each dimension: windows of one element without strides and
-// without padding at the beginning may have some at the end.
+// Whether the result has as many pixels as the input along each dimension. Windows of one element, without strides and
+// without padding at the beginning, have more where there is some at the end.
 bool keeps_pixels(const Operand& x, const Operand& y);
 
 // Whether the pixels of all images follow each other at one distance, and that distance.

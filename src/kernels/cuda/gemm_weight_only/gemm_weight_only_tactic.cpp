@@ -58,6 +58,11 @@ std::optional<int64_t> bytes_before_rows(const Problem& problem, const WeightOnl
   return before;
 }
 
+// Of the launches that normalise rows for others, if there are any.
+double normalizing_apart_us(const Problem& problem, const WeightOnly& form) {
+  return form.normalizes ? gemv::NormalizedRows(problem, 0).predicted_us() : 0;
+}
+
 std::optional<ManyRows> many_rows(const Problem& problem, const WeightOnly& form) {
   const Expr& m = form.product.m;
   const auto rows_of = [&](const Problem& at) { return m.evaluate(at.symbols).value_or(1); };
@@ -87,9 +92,10 @@ std::vector<Config> apart_configs(const Problem& problem, const WeightOnly& form
   const Config best = one.empty() ? weights.configs(problem.target, few)[0] : one[0];
   const std::vector<StreamTile> tiles = tiles_from(problem, form, {few, best.as<StreamBlocks>()});
   std::vector<Config> configs = apart(problem, form).configs(form.opt_m);
+  const double normalizing_us = normalizing_apart_us(problem, form);
   for (Config& each : configs) {
     each.choice = Blocks{tiles, ManyRows{each.as<weight_only::ApartChoice>(), each.text, above}, true};
-    if (form.normalizes) each.predicted_us += gemv::NormalizedRows(problem, 0).predicted_us();
+    each.predicted_us += normalizing_us;
   }
   return configs;
 }
@@ -107,6 +113,7 @@ Config normalizing(const Problem& problem, const WeightOnly& form, const StreamT
 
 std::vector<Config> configs(const Problem& problem, const WeightOnly& form) {
   const std::optional<ManyRows> many = form.product.m.is_constant() ? std::nullopt : many_rows(problem, form);
+  const double normalizing_us = normalizing_apart_us(problem, form);
   std::vector<Config> configs;
   const auto add_choice = [&](Config config, Blocks own) {
     if (own.rows_apart) config.text += " rows apart";
@@ -128,7 +135,7 @@ std::vector<Config> configs(const Problem& problem, const WeightOnly& form) {
       if (bytes_before_rows(problem, form, tile)) add_choice(normalizing(problem, form, tile, each), own);
       own.rows_apart = true;
       Config in_two = each;
-      in_two.predicted_us += gemv::NormalizedRows(problem, 0).predicted_us();
+      in_two.predicted_us += normalizing_us;
       add_choice(std::move(in_two), std::move(own));
     }
   };
