@@ -75,7 +75,7 @@ Result<bool> RegionLowering::lower_in_place(const Region& region) {
   write.step.outputs = {after};
   Pending copy(region.root->name() + " (unless in place)", {}, "copy");
   copy.step.work = plan::Copy();
-  copy.step.tactic = "plain evaluation";
+  copy.step.tactic = "copy unless one address is bound to both";
   copy.step.inputs = {tensors_.tensor_of(region.root->input(0))};
   copy.step.outputs = {after};
   pending_.push_back(std::move(copy));

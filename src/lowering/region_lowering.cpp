@@ -19,6 +19,8 @@ using plan::TensorId;
 
 namespace {
 
+constexpr const char* kCopyTactic = "copy";
+
 // Empty grids elsewhere.
 void run_where(const Expr& runs, plan::Step& step, std::vector<StepForm>& forms) {
   for (Launch& launch : std::get<plan::DeviceLaunches>(step.work).launches) launch.grid[0] *= runs;
@@ -160,7 +162,7 @@ void RegionLowering::lower_copy(TensorId from, TensorId to, std::string name, co
   pending.step.outputs = {to};
   if (tactics_.empty() || is_packed(tensors_[from].dtype)) {  // dense tensors both
     pending.step.work = plan::Copy();
-    pending.step.tactic = "plain evaluation";
+    pending.step.tactic = kCopyTactic;
   } else {
     if (is_storage_only(tensors_[from].dtype)) {
       pending.step.inputs = {tensors_.as_type(from, DType::u8)};
@@ -304,7 +306,7 @@ Result<> RegionLowering::write(Pending& pending) {
     const Choice& choice = pending.choice;
     if (!choice.tactic) {  // a copy
       step.work = plan::Copy();
-      step.tactic = "plain evaluation";
+      step.tactic = kCopyTactic;
       return add_step(std::move(step), "eval", choice, &problem), Result<>();
     }
     LATHE_ASSIGN(pending.emission, pending.matches->emit(*choice.tactic, choice.config));

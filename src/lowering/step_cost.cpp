@@ -21,16 +21,16 @@ double products(const plan::Step& step, std::span<const Dims> inputs, std::span<
   return results * volume_of(inputs[1]) / std::max(channels, 1.0);
 }
 
-// Of a step that no tactic predicts, whose operands have these dims.
-double estimated_microseconds(const plan::Step& step, std::span<const Dims> inputs, std::span<const Dims> outputs,
-                              const Target& target) {
+// Of a step that no tactic predicts, which moves so many bytes, and whose operands have these dims.
+double estimated_microseconds(const plan::Step& step, double bytes, std::span<const Dims> inputs,
+                              std::span<const Dims> outputs, const Target& target) {
   if (outputs.empty()) return 0;
+  if (step.is<plan::Copy>()) return microseconds({bytes, 0, 1}, target);
   double elements = 0;
   for (const Dims& dims : outputs) elements += volume_of(dims);
   // What is gathered from is not read as a whole.
   for (const Dims& dims : inputs) elements += std::min(volume_of(dims), volume_of(outputs[0]));
-  if (!step.is<plan::Evaluation>() && !step.is<plan::Copy>())
-    return microseconds({sizeof(float) * elements, 0, 1}, target);
+  if (!step.is<plan::Evaluation>()) return microseconds({sizeof(float) * elements, 0, 1}, target);
   constexpr double kElementUs = 3e-3, kProductUs = 1.5e-3;  // of one core of the host
   return kElementUs * elements + kProductUs * products(step, inputs, outputs);
 }
@@ -95,12 +95,13 @@ RegionReport describe_step(const plan::Step& step, std::string kind, const Choic
   report.origin = step.origin;
   report.tactic = step.tactic;
   report.microseconds = step.milliseconds * 1000;
-  report.estimated_microseconds = choice.config.predicted_us;
-  if (report.estimated_microseconds <= 0)
-    report.estimated_microseconds = estimated_microseconds(
-        step, dims_of(step.inputs, context), dims_of(step.outputs, context), context.options.tuner.target);
   report.operations = problem ? operations_of(*problem) : 0;
   report.bytes = problem ? moved_bytes(*problem) : bytes_of(step.inputs, context) + bytes_of(step.outputs, context);
+  report.estimated_microseconds = choice.config.predicted_us;
+  if (report.estimated_microseconds <= 0)
+    report.estimated_microseconds =
+        estimated_microseconds(step, report.bytes, dims_of(step.inputs, context), dims_of(step.outputs, context),
+                               context.options.tuner.target);
   report.is_sparse = problem && problem->sparse;
   report.leaves_out_zeros = choice.config.sparse;
   report.op = step.is<plan::Copy>() ? "copy" : step.op;

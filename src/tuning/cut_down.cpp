@@ -203,11 +203,23 @@ bool cut_inputs(Problem& problem) {
   return true;
 }
 
+// Of what the op reads. A factor that a program computes, such as an f32 image that is cast as it is read, has the type
+// of the other factor, for the op takes no other.
+DType type_of(const Problem& problem, size_t input) {
+  const Operand& own = problem.inputs[input];
+  if (!own.is_computed() || problem.inputs.size() < 2 || input > 1 ||
+      !is_factor(op_info(problem.attributes->kind()), input))
+    return own.dtype;
+  const Operand& other = problem.inputs[1 - input];
+  return other.is_computed() ? DType::f32 : other.dtype;
+}
+
 // Runs the root's shape rule on the inputs. Nothing where it refuses them or the result is not to be known.
 std::optional<Dims> result_dims(const Problem& problem) {
   std::vector<ValueType> types;
   std::vector<InferContext::Input> inputs;
-  for (const Operand& input : problem.inputs) types.push_back({input.dtype, to_shape(opt_whole_dims(input))});
+  for (size_t i = 0; i < problem.inputs.size(); ++i)
+    types.push_back({type_of(problem, i), to_shape(opt_whole_dims(problem.inputs[i]))});
   for (size_t i = 0; i < types.size(); ++i)
     inputs.push_back({problem.inputs[i].omitted ? nullptr : &types[i], problem.inputs[i].constant, nullptr});
   InferContext infer(*problem.attributes, inputs, 1, [](std::string_view, size_t) { return Expr::invalid(); });

@@ -243,7 +243,7 @@ class PagedAttention(RuntimeNodes):
             self.assertEqual(code, 0, text)
             code, text = self.lathe("inspect", engine)
             pools = [line.split()[1:3] for line in text.splitlines() if f" ?x{BLOCK}x{SHARED}x{SIZE} " in line and re.match(r" *\d+ ", line)]
-            self.assertEqual(pools, [["copy", "plain"], ["scatter", "scatter"]] * 2, text)
+            self.assertEqual(pools, [["copy", "copy"], ["scatter", "scatter"]] * 2, text)
 
     def test_blocks_that_do_not_exist(self):
         """Where they are used, a CPU says so."""

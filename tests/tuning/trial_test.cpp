@@ -72,6 +72,24 @@ TEST(CutDown, ConvolutionsKeepChannelsWeightsAndPitch) {
   EXPECT_EQ(as_constant(small.outputs[0].strides), small.outputs[0].opt_strides);
 }
 
+// Images of f32 that are cast as they are read: the first convolution of a network in f16.
+TEST(CutDown, FactorsOfAProgramHaveTheOthersType) {
+  ConvolutionAttrs attrs;
+  attrs.stride = {2, 2};
+  attrs.pads_begin = attrs.pads_end = {3, 3};
+  attrs.dilation = {1, 1};
+  Problem problem;
+  problem.attributes = &attrs;
+  problem.inputs = {linear({32, 3, 224, 224}), channels_last({64, 3, 7, 7})};
+  problem.inputs[0].program = *parse_program("in=1; r1=round_f16 r0; out r1");
+  problem.inputs[1].dtype = DType::f16;
+  problem.outputs = {channels_last({32, 64, 112, 112})};
+  problem.outputs[0].dtype = DType::f16;
+  const Problem small = cut_down(problem);
+  EXPECT_EQ(small.inputs[0].opt_dims, (Dims{2, 3, 14, 14}));
+  EXPECT_EQ(small.outputs[0].opt_dims, (Dims{2, 64, 7, 7}));
+}
+
 TEST(CutDown, PointwiseWorkKeepsWhatIsReadInVectors) {
   const Problem small = cut_down(copy(linear({32, 3, 640, 600}), channels_last({32, 3, 640, 600})));
   EXPECT_EQ(small.outputs[0].opt_dims, (Dims{2, 3, 14, 600}));

@@ -60,8 +60,7 @@ std::string kernels_section(const KernelColours& colours) {
             number_cell("share", row.share, fmt::format("{:.1f} %", 100 * row.share)) +
             number_cell("operations", row.operations, count_text(row.operations)) +
             number_cell("bytes", row.bytes, count_text(row.bytes)) +
-            number_cell("floor", row.floor, row.floor > 0 ? fmt::format("{:.1f}", row.milliseconds / row.floor) : "") +
-            "</tr>\n";
+            number_cell("floor", row.floor, ratio_text(row.milliseconds, row.floor)) + "</tr>\n";
   }
   return "<h2>Where the time goes</h2>" + bar +
          "</div><div class=scroll><table id=kernels><tr><th>kernel<th class=n>steps<th class=n>time<th class=n>share"
@@ -139,6 +138,12 @@ std::string count_text(double number) {
   size_t prefix = 0;
   for (; number >= 1000 && prefix + 1 < std::size(kPrefixes); ++prefix) number /= 1000;
   return fmt::format("{:.{}f}{}", number, prefix == 0 ? 0 : number < 10 ? 2 : number < 100 ? 1 : 0, kPrefixes[prefix]);
+}
+
+std::string ratio_text(double number, double of) {
+  constexpr double kMost = 1000;  // whose digits say something, and have room
+  if (number <= 0 || of <= 0) return "";
+  return number < kMost * of ? fmt::format("{:.1f}", number / of) : count_text(number / of);
 }
 
 std::string type_text(const Json& tensor) {

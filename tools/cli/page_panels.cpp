@@ -106,11 +106,11 @@ std::string copies_section(const Json& engine) {
             number_cell("Bytes", layer.value("Bytes", Json()), count_text(number_at(layer, "Bytes"))) +
             number_cell("TimeMilliseconds", layer.value("TimeMilliseconds", Json()),
                         time_text(number_at(layer, "TimeMilliseconds"))) +
-            "<td class=wrap>" + reasons + "</tr>\n";
+            fmt::format("<td class=wrap>{}<td class=wrap>{}</tr>\n", escaped(text_at(layer, "TacticName")), reasons);
   }
   if (rows.empty()) return "<h2>Copies</h2><p class=note>No step only copies or converts.</p>\n";
   return "<h2>Copies</h2><div class=scroll><table id=copies><tr><th>step<th>types<th class=n>bytes<th "
-         "class=n>time<th>why</tr>\n" +
+         "class=n>time<th>tactic<th>why</tr>\n" +
          rows + "</table></div>\n";
 }
 

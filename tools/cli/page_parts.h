@@ -32,7 +32,9 @@ class KernelColours {
 std::string escaped(std::string_view text);  // for contents and for attributes in quotes
 std::string time_text(double milliseconds);  // "12.3 us"; "" for 0
 std::string count_text(double number);       // "1.23 G"
-std::string type_text(const Json& tensor);   // "f32 1x64x56x56, channels-last"
+// How many times one is the other, "1.2" or "3.45 k"; empty where one is not known.
+std::string ratio_text(double number, double of);
+std::string type_text(const Json& tensor);  // "f32 1x64x56x56, channels-last"
 // A cell of a table whose attributes hold the number as it is, under its name in the JSON.
 std::string number_cell(const char* key, const Json& number, std::string_view shown);
 

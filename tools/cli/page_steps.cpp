@@ -94,8 +94,7 @@ std::string row_of(const Json& layer, size_t step, size_t colour, double longest
          number_cell("Share", layer.value("Share", Json()), share > 0 ? fmt::format("{:.1f} %", 100 * share) : "") +
          fmt::format(R"(<td><i class="share k{}" style="width:{:.2f}%"></i>)", colour,
                      longest > 0 ? 100 * share / longest : 0) +
-         number_cell("FloorMilliseconds", layer.value("FloorMilliseconds", Json()),
-                     floor > 0 && time > 0 ? fmt::format("{:.1f}", time / floor) : "") +
+         number_cell("FloorMilliseconds", layer.value("FloorMilliseconds", Json()), ratio_text(time, floor)) +
          fmt::format("<td>{}</tr>\n", escaped(text_at(layer, "Bound")));
 }
 

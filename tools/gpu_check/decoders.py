@@ -26,6 +26,10 @@ import decoder  # noqa: E402
 NETWORKS = {
     "small": decoder.Shape(layers=12, width=768, heads=12, key_heads=12, hidden=2048, vocabulary=50304, context=1024),
     "llama_1b": decoder.Shape(layers=16, width=2048, heads=32, key_heads=8, hidden=8192, vocabulary=128256, context=1024),
+    # Few layers and words, so that models are small: the difference of the two is what two layers take.
+    "llama_8b_of_4": decoder.Shape(layers=4, width=4096, heads=32, key_heads=8, hidden=14336, vocabulary=4096, context=1024),
+    "llama_8b_of_2": decoder.Shape(layers=2, width=4096, heads=32, key_heads=8, hidden=14336, vocabulary=4096, context=1024),
+    "llama_1b_of_4": decoder.Shape(layers=4, width=2048, heads=32, key_heads=8, hidden=8192, vocabulary=4096, context=1024),
 }
 TOKENS = 256
 BYTES_PER_SECOND = {"H100": 3.35e12, "H200": 4.8e12}  # NVIDIA's data sheets
@@ -199,7 +203,7 @@ class Comparison:
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build")
-    parser.add_argument("--networks", nargs="+", default=list(NETWORKS), choices=NETWORKS)
+    parser.add_argument("--networks", nargs="+", default=("small", "llama_1b"), choices=NETWORKS)
     parser.add_argument("--batches", nargs="+", type=int, default=(1, 8, 64))
     parser.add_argument("--weights", nargs="+", default=("f16",), choices=("f16", *decoder.NARROW))
     parser.add_argument("--no-peers", dest="peers", action="store_false", help="Lathe alone")

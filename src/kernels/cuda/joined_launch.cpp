@@ -6,6 +6,8 @@
 namespace lathe::cuda {
 namespace {
 
+constexpr uint32_t kWarp = 32;
+
 // What Source::finish() has written.
 struct KernelText {
   std::vector<std::string_view> includes;  // lines
@@ -75,28 +77,25 @@ class Joined {
     args_.insert(args_.end(), launch.args.begin(), launch.args.end());
     parts_ += fmt::format("namespace part{} {{\n{}LATHE_DEVICE void run({}) {{\n{}}}\n", i, kernel.declarations, own,
                           kernel.body);
-    // Threads that are done with a part early wait at the barrier behind it: no kernel of these folders has a barrier
-    // that some of its threads do not reach. What the block has written, all its threads see from there on.
-    const char* const format = how_ == JoinedParts::at_once
-                                   ? "  if (block_y() == {0} && block_x() < {1}) return part{0}::run({2});\n"
-                                   : "  if (block_x() < {1}) part{0}::run({2});\n  barrier();\n";
-    calls_ += fmt::format(fmt::runtime(format), i, blocks(i, launch.grid[0]), given);
+    calls_ += call(i, launch, given);
     widest_ = i == 0 ? launch.grid[0] : max(widest_, launch.grid[0]);
     shared_bytes_ = std::max(shared_bytes_, launch.shared_bytes);
+    block_ = std::max(block_, launch.block);
   }
 
-  SourceLaunch finish(int64_t count, uint32_t block) && {
+  SourceLaunch finish(int64_t count) && {
     SourceLaunch result;
+    if (how_ == JoinedParts::in_turn) result.source = "#define LATHE_PARTS_IN_TURN\n";
     for (const std::string_view line : includes_) result.source.append(line).append("\n");
     result.source += parts_;
     std::string parameters;
     for (const std::string& parameter : parameters_) parameters += (parameters.empty() ? "" : ", ") + parameter;
     result.source += fmt::format("LATHE_PARAMETERS({})\nLATHE_KERNEL({}, 1) void lathe_kernel({}) {{\n{}",
-                                 parameters_.size(), block, parameters, calls_);
+                                 parameters_.size(), block_, parameters, calls_);
     result.source += "  dependency_wait();\n}\n";  // of blocks that are no part's
     result.launch.entry = "lathe_kernel";
     result.launch.grid = {widest_, how_ == JoinedParts::at_once ? count : 1, 1};
-    result.launch.block = block;
+    result.launch.block = block_;
     result.launch.shared_bytes = shared_bytes_;
     result.launch.overlaps = true;
     result.launch.args = std::move(args_);
@@ -104,6 +103,18 @@ class Joined {
   }
 
  private:
+  // Threads that are done with a part early, and those that it does not have, wait at the barrier behind it: no kernel
+  // of these folders has a barrier that some of its threads do not reach. What the block has written, all its threads
+  // see from there on.
+  std::string call(size_t i, const Launch& launch, std::string_view given) {
+    const std::string own = blocks(i, launch.grid[0]);
+    if (how_ == JoinedParts::at_once)
+      return fmt::format("  if (block_y() == {0} && block_x() < {1}) return part{0}::run({2});\n", i, own, given);
+    return fmt::format(
+        "  begin_part({3});\n  if (thread_x() < {3} && block_x() < {1}) part{0}::run({2});\n  barrier_of_parts();\n", i,
+        own, given, launch.block);
+  }
+
   // How many of the row are the part's.
   std::string blocks(size_t i, const Expr& extent) {
     if (const auto known = extent.as_constant()) return fmt::format("{}L", *known);
@@ -119,14 +130,15 @@ class Joined {
   std::vector<LaunchArg> args_;
   std::string parts_, calls_;
   Expr widest_;
-  uint32_t shared_bytes_ = 0;
+  uint32_t shared_bytes_ = 0, block_ = 0;
 };
 
 }  // namespace
 
 std::span<const std::string_view> joined_folders() {
-  static constexpr std::string_view kFolders[] = {"copy/",          "gather/",    "generic/",
-                                                  "normalization/", "pointwise/", "tensor_scatter/"};
+  static constexpr std::string_view kFolders[] = {"copy/",    "cumulative/",     "gather/",
+                                                  "generic/", "normalization/",  "pointwise/",
+                                                  "reduce/",  "tensor_scatter/", "topk/"};
   return kFolders;
 }
 
@@ -135,13 +147,15 @@ std::optional<SourceLaunch> joined_launch(std::span<const SourceLaunch> parts, J
   size_t args = 0;
   for (size_t i = 0; i < parts.size(); ++i) {
     const Launch& launch = parts[i].launch;
-    if (!has_own_blocks(launch) || launch.block != parts[0].launch.block) return std::nullopt;
+    if (!has_own_blocks(launch)) return std::nullopt;
+    if (how == JoinedParts::at_once ? launch.block != parts[0].launch.block : launch.block % kWarp != 0)
+      return std::nullopt;
     const std::optional<KernelText> kernel = parse(parts[i].source);
     args += launch.args.size() + 1;
     if (!kernel || !is_short(*kernel) || args > kMaxLaunchArgs) return std::nullopt;
     joined.add(i, *kernel, launch);
   }
-  return std::move(joined).finish(static_cast<int64_t>(parts.size()), parts[0].launch.block);
+  return std::move(joined).finish(static_cast<int64_t>(parts.size()));
 }
 
 }  // namespace lathe::cuda

@@ -13,6 +13,7 @@ constexpr size_t kMaxSharedBytes = 227 << 10;
 constexpr size_t kMaxArguments = 96;
 
 constexpr const char* kInClusterWait = "in cluster_wait";
+constexpr const char* kInPartBarrier = "in barrier of a part";
 constexpr const char* kInPhaseWait = "in phase_barrier_wait";
 
 thread_local ClusterRun* running = nullptr;
@@ -77,6 +78,7 @@ void ClusterRun::start_cluster(const int (&first)[3]) {
   tensor_copies_.clear();
   for (size_t i = 0; i < launch_->cluster; ++i) {
     blocks_[i]->shared.spoil();
+    blocks_[i]->arrived_of_part = 0;
     blocks_[i]->arrived = blocks_[i]->done = blocks_[i]->unfenced = 0;
   }
   for (auto& warp : warps_) {
@@ -173,6 +175,15 @@ void ClusterRun::barrier() {
   block.arrived = 0;
   const size_t first = current_ / launch_->block * launch_->block;
   for (size_t i = 0; i < launch_->block; ++i) states_[first + i] = State::ready;
+}
+
+void ClusterRun::part_barrier() {
+  Block& block = own_block();
+  if (++block.arrived_of_part < self().block_threads) return wait(kInPartBarrier);
+  block.arrived_of_part = 0;
+  const size_t first = current_ / launch_->block * launch_->block;
+  for (size_t i = first; i < first + launch_->block; ++i)
+    if (threads_[i]->waits_for == kInPartBarrier) states_[i] = State::ready;
 }
 
 void ClusterRun::cluster_arrive() {
@@ -302,16 +313,28 @@ void ClusterRun::copy_tensor(void* shared, const void* map, int rank, const int*
   phase_barrier(barrier);
   for (size_t i = 0; i < launch_->cluster; ++i) {
     if (peers == 0 ? i != own : (peers >> i & 1u) == 0) continue;
-    TensorCopy copy{i,
-                    static_cast<unsigned char*>(peer(shared, static_cast<int>(i))),
-                    static_cast<PhaseBarrier*>(peer(barrier, static_cast<int>(i))),
-                    map,
-                    {}};
-    if (!copy.barrier->is_valid()) fail("a copy to a block whose phase barrier is no more, or not yet");
+    TensorCopy copy{i, static_cast<unsigned char*>(peer(shared, static_cast<int>(i))),
+                    static_cast<PhaseBarrier*>(peer(barrier, static_cast<int>(i))), map};
     std::copy(at, at + rank, copy.at);
-    std::memset(copy.to, kPoison, bytes);
-    tensor_copies_.push_back(copy);
+    send(copy, bytes);
   }
+  wake_phase_waiters();
+}
+
+void ClusterRun::send(const TensorCopy& copy, size_t bytes) {
+  if (!copy.barrier->is_valid()) fail("a copy to a block whose phase barrier is no more, or not yet");
+  std::memset(copy.to, kPoison, bytes);
+  tensor_copies_.push_back(copy);
+}
+
+void ClusterRun::store_async(void* shared, const void* value, size_t bytes, void* barrier, int rank) {
+  if (!is_shared(shared, bytes) || reinterpret_cast<uintptr_t>(shared) % bytes != 0)
+    fail("a store to another block must be aligned, within shared memory");
+  TensorCopy copy{static_cast<size_t>(rank), static_cast<unsigned char*>(peer(shared, rank)),
+                  static_cast<PhaseBarrier*>(peer(barrier, rank)), nullptr};
+  copy.size = bytes;
+  std::memcpy(copy.stored, value, bytes);
+  send(copy, bytes);
   wake_phase_waiters();
 }
 

@@ -70,6 +70,9 @@ class ClusterRun {
   // Called on the fiber of the thread that runs.
   const lathe_emulated_thread& self() const { return threads_[current_]->self; }
   void barrier();
+  // The threads before `threads` are the block's, to the part that begins.
+  void begin_part(int threads) { threads_[current_]->self.block_threads = threads; }
+  void part_barrier();
   void cluster_arrive();
   void cluster_wait();
   // The same place in the shared memory of another block of the cluster.
@@ -88,6 +91,7 @@ class ClusterRun {
   void phase_barrier_expect(void* barrier, int bytes);
   void phase_barrier_wait(void* barrier, unsigned parity);
   void copy_tensor(void* shared, const void* map, int rank, const int* at, void* barrier, unsigned peers);
+  void store_async(void* shared, const void* value, size_t bytes, void* barrier, int rank);
   void matrix_units_fence() { fence(current_); }
   void dependency_wait() { waited_for_dependency_ = true; }
   [[noreturn]] void fail(const std::string& message);
@@ -118,7 +122,8 @@ class ClusterRun {
   };
   struct Block {
     SharedMemory shared;
-    size_t arrived = 0;  // at its barrier
+    size_t arrived = 0;       // at its barrier
+    int arrived_of_part = 0;  // at that of the part that runs
     size_t done = 0;
     size_t unfenced = 0;  // threads that have something unfenced
   };
@@ -143,6 +148,7 @@ class ClusterRun {
   void check_panel(const PanelView& panel, int outer);
   PhaseBarrier& phase_barrier(void* barrier);
   void deliver(const PhaseBarrier& barrier);
+  void send(const TensorCopy& copy, size_t bytes);
   void wake_phase_waiters();
   std::string describe_deadlock() const;
   static void entry();

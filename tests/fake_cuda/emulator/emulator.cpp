@@ -83,6 +83,8 @@ EXPORT const char* lathe_emulate_error() { return host ? host->error.c_str() : "
 
 EXPORT const lathe_emulated_thread* lathe_emulated_self() { return &current->self(); }
 EXPORT void lathe_emulated_barrier() { current->barrier(); }
+EXPORT void lathe_emulated_begin_part(int threads) { current->begin_part(threads); }
+EXPORT void lathe_emulated_part_barrier() { current->part_barrier(); }
 EXPORT void lathe_emulated_cluster_arrive() { current->cluster_arrive(); }
 EXPORT void lathe_emulated_cluster_wait() { current->cluster_wait(); }
 EXPORT void lathe_emulated_fail(const char* message) { current->fail(message); }
@@ -111,6 +113,9 @@ EXPORT void lathe_emulated_phase_barrier_expect(void* barrier, int bytes) {
 }
 EXPORT void lathe_emulated_phase_barrier_wait(void* barrier, unsigned parity) {
   current->phase_barrier_wait(barrier, parity);
+}
+EXPORT void lathe_emulated_store_async(void* shared, const void* value, int bytes, void* barrier, int rank) {
+  current->store_async(shared, value, static_cast<size_t>(bytes), barrier, rank);
 }
 EXPORT void lathe_emulated_copy_tensor(void* shared, const void* map, int rank, const int* at, void* barrier,
                                        unsigned peers) {

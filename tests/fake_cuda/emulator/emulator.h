@@ -15,6 +15,8 @@ struct lathe_emulated_thread {
 
 const lathe_emulated_thread* lathe_emulated_self();
 void lathe_emulated_barrier();
+void lathe_emulated_begin_part(int threads);
+void lathe_emulated_part_barrier();
 void lathe_emulated_cluster_arrive();
 void lathe_emulated_cluster_wait();
 void lathe_emulated_fail(const char* message);
@@ -42,6 +44,7 @@ void lathe_emulated_phase_barrier_init(void* barrier, int arrivals);
 void lathe_emulated_phase_barrier_arrive(void* barrier, int rank);  // -1: of this block
 void lathe_emulated_phase_barrier_expect(void* barrier, int bytes);
 void lathe_emulated_phase_barrier_wait(void* barrier, unsigned parity);
+void lathe_emulated_store_async(void* shared, const void* value, int bytes, void* barrier, int rank);
 void lathe_emulated_copy_tensor(void* shared, const void* map, int rank, const int* at, void* barrier, unsigned peers);
 void lathe_emulated_dependency_wait();
 long lathe_emulated_clock();
@@ -64,7 +67,13 @@ LATHE_DEVICE unsigned shared_address(const void* shared) {
 LATHE_DEVICE unsigned hold(unsigned number) { return number; }
 LATHE_DEVICE long clock_now() { return lathe_emulated_clock(); }
 
+#ifdef LATHE_PARTS_IN_TURN
+LATHE_DEVICE void begin_part(int threads) { lathe_emulated_begin_part(threads); }
+LATHE_DEVICE void barrier() { lathe_emulated_part_barrier(); }
+LATHE_DEVICE void barrier_of_parts() { lathe_emulated_barrier(); }
+#else
 LATHE_DEVICE void barrier() { lathe_emulated_barrier(); }
+#endif
 LATHE_DEVICE void cluster_arrive() { lathe_emulated_cluster_arrive(); }
 LATHE_DEVICE void cluster_wait() { lathe_emulated_cluster_wait(); }
 template <class T>
@@ -285,6 +294,10 @@ LATHE_DEVICE void phase_barrier_expect(PhaseBarrier barrier, int bytes) {
 }
 LATHE_DEVICE void phase_barrier_wait(PhaseBarrier barrier, uint32 parity) {
   lathe_emulated_phase_barrier_wait(barrier.at, parity);
+}
+template <int N>
+LATHE_DEVICE void store_async(float* shared, const Vec<float, N>& v, PhaseBarrier barrier, int rank) {
+  lathe_emulated_store_async(shared, &v, sizeof v, barrier.at, rank);
 }
 template <int R>
 LATHE_DEVICE void copy_tensor(void* shared, const TensorMap* map, const int (&at)[R], PhaseBarrier barrier,

@@ -49,6 +49,11 @@ size_t bytes_of(const void* map) {
 }
 
 void arrive(const TensorCopy& copy) {
+  if (!copy.map) {
+    std::memcpy(copy.to, copy.stored, copy.size);
+    copy.barrier->bytes -= static_cast<int32_t>(copy.size);
+    return copy.barrier->complete();
+  }
   const TensorMapContent map = content_of(copy.map);
   const size_t rows = bytes_of(copy.map) / kRowBytes;
   for (size_t row = 0; row < rows; ++row) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Barriers in shared memory that count arrivals and bytes, and the copies of the copy engine that arrive at them. A
-// copy spoils its destination at once and arrives when a thread waits for it: whoever reads too early, and whoever
-// still needed what was there, sees NaN.
+// Barriers in shared memory that count arrivals and bytes, and what arrives at them, copies of the copy engine and
+// stores to other blocks. A copy spoils its destination at once and arrives when a thread waits for it: whoever reads
+// too early, and whoever still needed what was there, sees NaN.
 #pragma once
 
 #include <cstddef>
@@ -26,13 +26,15 @@ struct PhaseBarrier {
 };
 static_assert(sizeof(PhaseBarrier) == 8);
 
-// A block of a tensor on its way to a block of the cluster.
+// What is on its way to a block of the cluster: a block of a tensor, or what a thread has stored.
 struct TensorCopy {
   size_t block;
   unsigned char* to;
   PhaseBarrier* barrier;
-  const void* map;
-  int at[5];
+  const void* map;  // nullptr: the first `size` bytes of `stored`
+  int at[5] = {};
+  size_t size = 0;
+  unsigned char stored[16] = {};
 };
 
 // Its bytes, all of the block that the map describes; 0 when the map is none.

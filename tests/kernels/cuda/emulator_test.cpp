@@ -118,6 +118,42 @@ TEST(Emulator, TensorsAreCopiedByBlocks) {
   }
 }
 
+// Each block of a cluster sends four floats to the next one, which waits for their bytes and for nothing else.
+TEST(Emulator, StoresArriveInOtherBlocks) {
+  std::vector<int> data(3 * 4);
+  const Result<> result = run_body(R"(
+    float* place = reinterpret_cast<float*>(dynamic_shared());
+    uint64* arrived = reinterpret_cast<uint64*>(place + 4);
+    if (thread_x() == 0) phase_barrier_init(arrived, 1), phase_barrier_expect(arrived, 16);
+    cluster_arrive();
+    cluster_wait();
+    const float own = 10.0f * cluster_rank();
+    if (thread_x() == 0) store_async(place, Vec<float, 4>{own, own + 1, own + 2, own + 3}, arrived, (cluster_rank() + 1) % 3);
+    phase_barrier_wait(arrived, 0);
+    if (thread_x() < 4) x[cluster_rank() * 4 + thread_x()] = static_cast<int>(place[thread_x()]);)",
+                                   data, 32, 24, 3);
+  ASSERT_TRUE(result) << result.error().message;
+  EXPECT_EQ(data, (std::vector<int>{20, 21, 22, 23, 0, 1, 2, 3, 10, 11, 12, 13}));
+}
+
+TEST(Emulator, MisuseOfStores) {
+  constexpr std::string_view kInit = R"(
+    float* place = reinterpret_cast<float*>(dynamic_shared());
+    uint64* arrived = reinterpret_cast<uint64*>(place + 6);
+    if (thread_x() == 0) phase_barrier_init(arrived, 1), phase_barrier_expect(arrived, 8);
+    cluster_arrive();
+    cluster_wait();
+  )";
+  const auto expect = [&](std::string_view body, std::string_view message) {
+    expect_failure(fmt::format("{}{}", kInit, body), message, 32, 32, 2);
+  };
+  expect("store_async(place + 1, Vec<float, 2>{1, 2}, arrived, 0);", "must be aligned");
+  expect("if (thread_x() == 0) store_async(place, Vec<float, 2>{1, 2}, arrived, 1 - cluster_rank());", "a copy to");
+  expect(
+      "if (thread_x() == 0) store_async(place, Vec<float, 4>{1, 2, 3, 4}, arrived, 0); phase_barrier_wait(arrived, 0);",
+      "on in phase_barrier_wait");
+}
+
 TEST(Emulator, MisuseOfTensorCopies) {
   constexpr std::string_view kInit = R"(
     uint64* barrier_ = reinterpret_cast<uint64*>(dynamic_shared());

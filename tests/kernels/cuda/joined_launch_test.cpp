@@ -42,13 +42,16 @@ TEST(JoinedLaunch, PartsAreRowsOfTheGrid) {
 
 TEST(JoinedLaunch, PartsInTurnHaveOneBlock) {
   const Expr n = Expr::symbol(0);
-  const std::vector<SourceLaunch> parts = {copy_of(3), copy_of(n)};
+  const std::vector<SourceLaunch> parts = {copy_of(3, 32), copy_of(n)};
   const std::optional<SourceLaunch> joined = joined_launch(parts, JoinedParts::in_turn);
   ASSERT_TRUE(joined);
   EXPECT_EQ(joined->launch.grid[0], max(1, ceildiv(n, int64_t{256})));
   EXPECT_EQ(joined->launch.grid[1], Expr(1));
-  EXPECT_NE(joined->source.find("  if (block_x() < 1L) part0::run("), std::string::npos) << joined->source;
-  EXPECT_NE(joined->source.find("  barrier();\n  if (block_x() < p1_blocks) part1::run("), std::string::npos);
+  EXPECT_EQ(joined->launch.block, 256u);
+  for (const char* text :
+       {"#define LATHE_PARTS_IN_TURN\n", "  begin_part(32);\n  if (thread_x() < 32 && block_x() < 1L) part0::run(",
+        "  barrier_of_parts();\n  begin_part(256);\n  if (thread_x() < 256 && block_x() < p1_blocks) part1::run("})
+    EXPECT_NE(joined->source.find(text), std::string::npos) << text << " in " << joined->source;
   const Result<std::vector<std::byte>> object = compile_for_emulator(joined->source);
   EXPECT_TRUE(object) << object.error().message;
 }

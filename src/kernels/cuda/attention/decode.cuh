@@ -6,8 +6,8 @@
 // and DV: the sizes of keys and values, rounded up to multiples of 64 and 128 bytes.
 #pragma once
 
+#include "attention/exchange.cuh"
 #include "attention/logits.cuh"
-#include "attention/partial.cuh"
 #include "attention/words.cuh"
 
 namespace decode {
@@ -329,12 +329,15 @@ LATHE_DEVICE void attend(const Q& q, const K& k, const V& v, const Out& y, const
   const long end = logits.seen.end_of(last[2]), begin = logits.seen.first_of(nearest[2]) / kKeys * kKeys;
   float* const shared = reinterpret_cast<float*>(dynamic_shared());
   const auto of_warp = [&](int i) { return Part{shared + i * Part::kSize}; };
-  const Part own{shared + Warps * Part::kSize};
-  const auto of_block = [&](int i) { return Part{cluster_peer(own.data, i)}; };
+  using Blocks = Exchange<Splits, kRows, DV, kThreads>;
+  const Blocks blocks{shared + Warps * Part::kSize, reinterpret_cast<uint64*>(shared + (Warps + Splits) * Part::kSize),
+                      split};
+  const auto of_block = [&](int i) { return blocks.of(i); };
   // Of caches, all but the last keys have been there for long: the first that each warp reads are on their way while
   // the launches before compute them.
   const long first = begin + (warp() * Splits + split) * kKeys;
   let_next_begin();
+  blocks.begin();
   const long near[4] = {kv[0], kv[1], first + lane() % kKeys, 0};
   if (near[2] < end) {
     if (lane() < kKeys)
@@ -342,6 +345,7 @@ LATHE_DEVICE void attend(const Q& q, const K& k, const V& v, const Out& y, const
     else
       prefetch_row(v, near);
   }
+  blocks.wait_for_all();
   dependency_wait();
   const auto keys = of_entry(k, at.batch);
   const auto values = of_entry(v, at.batch);
@@ -360,32 +364,22 @@ LATHE_DEVICE void attend(const Q& q, const K& k, const V& v, const Out& y, const
              skipping.low, all);
     tile.stage(of_warp(warp()));
     barrier();
-    for (int i = thread_x(); i < kRows * DV / 4; i += kThreads)
-      own.put(i / (DV / 4), i % (DV / 4) * 4, merge<Warps>(of_warp, i / (DV / 4), i % (DV / 4) * 4));
-    if constexpr (Splits > 1) {
-      cluster_arrive();
-      cluster_wait();
-    } else {
-      barrier();
-    }
+    for (int i = thread_x(); i < Blocks::kVectors; i += kThreads)
+      blocks.leave(merge<Warps>(of_warp, i / (DV / 4), i % (DV / 4) * 4), i);
+    blocks.wait(all);
     bool again = false;
     if constexpr (kRechecks)
       again = !all && ballot(!(largest_of<Splits>(of_block, lane() % kRows) > skipping.floor)) != 0;
     if (!again) {
-      if (at.block == 0)  // behind the barrier, which would wait for what is written before it
+      if (at.block == Splits - 1)  // behind the barrier, which would wait for what is written before it
         write_new_rows<kThreads>(tile, newest, keys, values, kv);
-      for (int i = split * kThreads + thread_x(); i < kRows * DV / 4; i += Splits * kThreads) {
+      for (int i = split * kThreads + thread_x(); i < Blocks::kVectors; i += Splits * kThreads) {
         const int row = i / (DV / 4), column = i % (DV / 4) * 4;
         write(merge<Splits>(of_block, row, column), y, values, logits, fusion, space, row, column);
       }
+      return;
     }
-    if constexpr (Splits > 1) {  // until the others have read what is here
-      cluster_arrive();
-      cluster_wait();
-    } else {
-      barrier();
-    }
-    if (!again) return;
+    blocks.begin_again();
   }
 }
 

@@ -26,7 +26,8 @@ int64_t value_size(const Problem& problem) {
 }
 
 int64_t shared_bytes(const Problem& problem, const Blocks& blocks) {
-  return (blocks.warps + 1) * 8 * blocks.row_tiles * (value_size(problem) + 2) * 4;
+  return (blocks.warps + blocks.splits) * 8 * blocks.row_tiles * (value_size(problem) + 2) * 4 +
+         8;  // exchange.cuh's barrier
 }
 
 int64_t widest_bytes(const Problem& problem) {

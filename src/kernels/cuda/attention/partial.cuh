@@ -21,11 +21,6 @@ struct Partial {
     data[2 * at] = row.largest, data[2 * at + 1] = row.sum;
   }
   LATHE_DEVICE_MEMBER float* sums(int at) const { return data + 2 * Rows + at * Columns; }
-
-  LATHE_DEVICE_MEMBER void put(int at, int column, const Merged& merged) const {
-    if (column == 0) put(at, merged.row);
-    *reinterpret_cast<Vec<float, 4>*>(sums(at) + column) = merged.sums;
-  }
 };
 
 template <int Count, class PartOf>

@@ -37,12 +37,17 @@ Result<Emission> emit_op(const Problem& problem) {
   return emission;
 }
 
+bool picks_elements(const Problem& problem) {
+  return problem.is(OpKind::gather) || problem.is(OpKind::gather_elements) || problem.is(OpKind::gather_nd);
+}
+
 // Of the root, and of the program's operands. A product's multiplications follow from the sizes of what it reads and
 // writes, each of which has two of its three extents.
 double elements_read(const Problem& problem, double results) {
   double elements = results;
   for (const Operand& input : problem.inputs)
-    if (!input.omitted) elements = std::max(elements, static_cast<double>(opt_volume(input)));
+    if (!input.omitted && !picks_elements(problem))
+      elements = std::max(elements, static_cast<double>(opt_volume(input)));
   if (problem.attributes && op_info(problem.attributes->kind()).traits & kHeavy && problem.inputs.size() > 1) {
     const double read = static_cast<double>(opt_volume(problem.inputs[0])) * opt_volume(problem.inputs[1]);
     elements = std::max(elements, std::sqrt(read * results));

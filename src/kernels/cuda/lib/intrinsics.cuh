@@ -8,11 +8,11 @@
 #ifdef LATHE_EMULATED
 #include "emulator.h"
 #else
+#include "lib/parts.cuh"
 
 // ---- where am I
 
 LATHE_DEVICE int thread_x() { return static_cast<int>(threadIdx.x); }
-LATHE_DEVICE int block_threads() { return static_cast<int>(blockDim.x); }
 LATHE_DEVICE int block_x() { return static_cast<int>(blockIdx.x); }
 LATHE_DEVICE int block_y() { return static_cast<int>(blockIdx.y); }
 LATHE_DEVICE int block_z() { return static_cast<int>(blockIdx.z); }
@@ -55,7 +55,6 @@ LATHE_DEVICE T* cluster_peer(T* shared, int rank) {
 
 // ---- synchronisation
 
-LATHE_DEVICE void barrier() { __syncthreads(); }
 LATHE_DEVICE void warp_barrier() { __syncwarp(); }
 // A barrier of all threads of the cluster, in two halves: what was written before the first is seen after the second.
 LATHE_DEVICE void cluster_arrive() {

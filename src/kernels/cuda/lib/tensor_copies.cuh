@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Blocks of tensors that the copy engine brings to shared memory by itself (sm_90), and the barriers there that count
-// what has arrived. PTX ISA, sections "mbarrier" and "cp.async.bulk.tensor".
+// What comes to shared memory by itself (sm_90), blocks of tensors by the copy engine and stores of other blocks, and
+// the barriers there that count what has arrived. PTX ISA, sections "mbarrier", "cp.async.bulk.tensor" and "st.async".
 #pragma once
 
 #include "lib/intrinsics.cuh"
@@ -58,6 +58,28 @@ LATHE_DEVICE void phase_barrier_wait(PhaseBarrier barrier, uint32 parity) {
       : "memory");
 }
 
+// Stores to the same place in another block of the cluster, where the bytes arrive at the barrier.
+LATHE_DEVICE void store_async(float* shared, const Vec<float, 2>& v, PhaseBarrier barrier, int rank) {
+  asm volatile(
+      "{\n.reg .b32 to, arrived;\n"
+      "mapa.shared::cluster.u32 to, %0, %4;\n"
+      "mapa.shared::cluster.u32 arrived, %1, %4;\n"
+      "st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.f32 [to], {%2, %3}, [arrived];\n}" ::"r"(
+          shared_address(shared)),
+      "r"(barrier.address), "f"(v.at[0]), "f"(v.at[1]), "r"(rank)
+      : "memory");
+}
+LATHE_DEVICE void store_async(float* shared, const Vec<float, 4>& v, PhaseBarrier barrier, int rank) {
+  asm volatile(
+      "{\n.reg .b32 to, arrived;\n"
+      "mapa.shared::cluster.u32 to, %0, %6;\n"
+      "mapa.shared::cluster.u32 arrived, %1, %6;\n"
+      "st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [to], {%2, %3, %4, %5}, [arrived];\n}" ::"r"(
+          shared_address(shared)),
+      "r"(barrier.address), "f"(v.at[0]), "f"(v.at[1]), "f"(v.at[2]), "f"(v.at[3]), "r"(rank)
+      : "memory");
+}
+
 // Copies the block of the map's size at the coordinates, innermost first, into rows of 128 bytes, permuted as Panel
 // does. What lies outside of the tensor becomes zero. Its bytes arrive at the barrier. The block's place is the same in
 // each block of the cluster that `peers`, a bit for each, names, and so is the barrier's; 0 = this block alone.
@@ -94,6 +116,8 @@ LATHE_DEVICE void phase_barrier_arrive(PhaseBarrier) {}
 LATHE_DEVICE void phase_barrier_arrive(PhaseBarrier, int) {}
 LATHE_DEVICE void phase_barrier_expect(PhaseBarrier, int) {}
 LATHE_DEVICE void phase_barrier_wait(PhaseBarrier, uint32) {}
+template <int N>
+LATHE_DEVICE void store_async(float*, const Vec<float, N>&, PhaseBarrier, int) {}
 template <int R>
 LATHE_DEVICE void copy_tensor(void*, const TensorMap*, const int (&)[R], PhaseBarrier, uint16) {
   asm volatile("trap;");
