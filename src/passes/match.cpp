@@ -192,11 +192,16 @@ std::optional<WithScalar> match_shifted(const ir::Value* value) {
 }
 
 std::optional<int64_t> reduced_axis(const ir::Value* value, ReduceOp op, const ir::Value* x) {
-  const ir::Node* reduce = made_by(value, OpKind::reduce);
+  const ir::Node* node = value ? value->producer() : nullptr;
+  const bool has_view = node && node->has_trait(kView);
+  const ir::Node* reduce = made_by(has_view ? node->input(0) : value, OpKind::reduce);
   if (!reduce || reduce->num_inputs() > 1 || reduce->input(0) != x) return std::nullopt;
   const auto& attrs = reduce->attrs<ReduceAttrs>();
-  if (attrs.op != op || !attrs.keepdims || attrs.axes.size() != 1) return std::nullopt;
-  return attrs.axes[0] < 0 ? attrs.axes[0] + x->rank() : attrs.axes[0];
+  if (attrs.op != op || attrs.keepdims == has_view || attrs.axes.size() != 1) return std::nullopt;
+  const int64_t axis = attrs.axes[0] < 0 ? attrs.axes[0] + x->rank() : attrs.axes[0];
+  Shape kept = x->shape();
+  kept[static_cast<size_t>(axis)] = 1;
+  return value->shape() == kept ? std::optional(axis) : std::nullopt;
 }
 
 FlatProduct product_of(const ir::Node* root) {

@@ -49,7 +49,7 @@ std::optional<WithScalar> match_scalar(const ir::Value* value, ElementwiseOp op)
 std::optional<WithScalar> match_scaled(const ir::Value* value);   // x * c or x / (1 / c)
 std::optional<WithScalar> match_shifted(const ir::Value* value);  // x + c or x - (-c)
 
-// The axis along which `value` reduces x and stays of the same rank.
+// The axis along which `value` reduces x and stays of the same rank, or is given it by a view.
 std::optional<int64_t> reduced_axis(const ir::Value* value, ReduceOp op, const ir::Value* x);
 
 // A bound or an index along an axis as a number, which below 0 counts from the end of an axis that is open; nothing
