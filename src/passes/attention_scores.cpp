@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "passes/lost_attention.h"
 #include "passes/match.h"
 #include "passes/quantization.h"
 
@@ -126,7 +127,11 @@ class Matcher {
 
   bool refuse_rounding(const Node& node, std::string reason) {
     const Value* value = node.input(0);
-    while (value->producer() && may_pass(*value->producer(), 0)) value = value->producer()->input(0);
+    for (const Node* made = value->producer(); made && !made->is(OpKind::softmax); made = value->producer()) {
+      const size_t side = made->is(OpKind::select) ? 2 : 0;  // where it is a number
+      if (!may_pass(*made, side)) break;
+      value = made->input(side);
+    }
     refusal_ = {made_by(value, OpKind::softmax), std::move(reason)};
     return false;
   }
@@ -145,6 +150,7 @@ class Matcher {
   bool pass_levels(const Node& node) {
     const auto& attrs = node.attrs<QuantizeAttrs>();
     const std::optional<double> scale = scalar_of(node.input(1));
+    if (is_byte_integer(attrs.to)) return refuse_rounding(node, std::string(kIntegerProbabilities));
     if (attrs.to != DType::f8e4m3fn || !attrs.saturate || node.input(2) || !scale)
       return refuse_rounding(node, fmt::format("its probabilities are quantised to {}, or not by one known scale",
                                                name_of(node.output()->dtype())));

@@ -131,12 +131,24 @@ Result<bool> values_side_by_side(Rewrite& r) {
   return r.finish(first->transpose ? r.transpose(y, perm) : y);
 }
 
+// Channels before pixels: probabilities are the right operand.
+Result<bool> probabilities_first(Rewrite& r) {
+  const auto& attrs = r.node->attrs<MatmulAttrs>();
+  if (!attrs.transpose_b || !is_product(r.node) || !are_probabilities(r.input(1)) || are_probabilities(r.input(0)))
+    return false;
+  MatmulAttrs swapped = attrs;
+  swapped.transpose_a = false, swapped.transpose_b = !attrs.transpose_a;
+  Value* y = r.add(swapped, {r.input(1), r.input(0)});
+  return r.finish(r.transpose(y, swap_of_last_two(y->rank())));
+}
+
 }  // namespace
 
 Result<bool> canonicalize_attention(ir::Graph& graph, PassContext& context) {
   static constexpr Rule rules[] = {
       {"view(view(q k^T) + bias) = q k^T + view(bias)", OpKind::reshape, bias_of_places},
       {"max(scores + mask, lowest) = scores + max(mask, lowest)", OpKind::activation, bounded_mask},
+      {"v p^T = (p v^T)^T", OpKind::matmul, probabilities_first},
       {"concat(p v, p w) = p concat(v, w)", OpKind::concat, values_side_by_side},
   };
   return apply_rules(graph, context, rules);

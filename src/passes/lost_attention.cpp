@@ -70,6 +70,13 @@ std::vector<const Node*> readers(const Node& node) {
 
 std::string called(const Node& node) { return fmt::format("{} '{}'", node.info().name, node.output()->name()); }
 
+// What quantising and dequantising are, before and after they are lowered; not what makes floats of integers' sums.
+bool rounds_to_integers(const Node& node) {
+  if (node.is(OpKind::quantize)) return is_integer(node.output()->dtype());
+  return is(&node, UnaryOp::round) ||
+         (node.is(OpKind::dequantize) && is_integer(node.input(0)->dtype()) && node.input(0)->dtype() != DType::i32);
+}
+
 // What stands in the way to a product, the product included; empty = nothing that is known.
 std::string obstacle(const std::vector<const Node*>& path, std::string_view what) {
   for (const Node* node : path) {
@@ -85,6 +92,10 @@ std::string reason_of(const Node& softmax, const std::vector<const Node*>& befor
                       const std::vector<const Node*>& behind) {
   const auto& attrs = softmax.attrs<SoftmaxAttrs>();
   if (attrs.log) return "it is a logarithm";
+  if (std::ranges::any_of(before, [](const Node* node) { return rounds_to_integers(*node); }))
+    return "its scores are rounded to integers";
+  if (std::ranges::any_of(behind, [](const Node* node) { return rounds_to_integers(*node); }))
+    return std::string(kIntegerProbabilities);
   if (attrs.axis != -1 && attrs.axis != softmax.output()->rank() - 1)
     return fmt::format("it runs along axis {}, and not along the last", attrs.axis);
   for (const auto& [path, what] : {std::pair(&before, "scores"), std::pair(&behind, "probabilities")})

@@ -7,6 +7,8 @@
 namespace lathe {
 
 inline constexpr std::string_view kNoAttention = "no attention is made of it: ";  // what such a note begins with
+inline constexpr std::string_view kIntegerProbabilities =
+    "its probabilities are rounded to integers: a kernel would need the sum over all keys first";
 
 // What was noted of the graph's softmaxes before holds no more.
 void forget_lost_attentions(const ir::Graph& graph, PassContext& context);

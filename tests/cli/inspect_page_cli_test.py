@@ -94,6 +94,8 @@ LOST = {  # by the softmax's name, which is that of its result: what stands arou
     "sorted": "its probabilities pass slice 'sorted_changed'",
     "right": "its probabilities are the right operand of matmul 'right_y'",
     "single": "its products are of single matrices",
+    "rounded": "its scores are rounded to integers",
+    "levels": "its probabilities are rounded to integers: a kernel would need the sum over all keys first",
 }
 
 
@@ -134,6 +136,9 @@ def write_lost_attentions(path):
         nodes.append(helper.make_node(kind, inputs, [name], name, **attributes))
         return name
 
+    def rounded(x, name, zero):
+        return op("DequantizeLinear", [op("QuantizeLinear", [x, "scale", zero], f"{name}_levels"), "scale", zero], f"{name}_changed")
+
     for name in ("attention", *LOST):
         q, k, v = (f"{name}_{each}" for each in "qkv")
         shapes |= dict.fromkeys((q, k, v), [5, 5] if name == "single" else [2, 3, 5, 5])
@@ -146,13 +151,19 @@ def write_lost_attentions(path):
             scores = op("Mul", [scores, "of_each"], "factors_changed")
         if name == "root":
             scores = op("Sqrt", [op("Abs", [scores], "root_abs")], "root_changed")
+        if name == "rounded":
+            scores = rounded(scores, name, "zero_i8")
         weights = op("LogSoftmax" if name == "logarithm" else "Softmax", [scores], name, axis=2 if name == "axis" else -1)
         if name == "sorted":
             weights = op("Slice", [weights, "starts", "ends", "axes", "steps"], "sorted_changed")
+        if name == "levels":
+            weights = rounded(weights, name, "zero_u8")
         outputs.append(op("MatMul", [v, weights] if name == "right" else [weights, v], f"{name}_y"))
     outputs.append("read")
     constants = [numpy_helper.from_array(np.array([value], np.int64), each)
                  for each, value in {"starts": -1, "ends": -10, "axes": 3, "steps": -1}.items()]
+    constants += [helper.make_tensor("scale", TensorProto.FLOAT, [], [0.05]), helper.make_tensor("zero_i8", TensorProto.INT8, [], [0]),
+                  helper.make_tensor("zero_u8", TensorProto.UINT8, [], [0])]
     graph = helper.make_graph(nodes, "lost", [helper.make_tensor_value_info(each, TensorProto.FLOAT, shape) for each, shape in shapes.items()],
                               [helper.make_tensor_value_info(each, TensorProto.FLOAT, None) for each in outputs], constants)
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
