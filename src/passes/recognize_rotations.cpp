@@ -95,7 +95,16 @@ struct Pairs {
 struct Joined {
   Pairs pairs;
   std::array<Value*, 2> parts;
-  size_t first = 0;  // of them, among the node's inputs
+  size_t first = 0;                     // of them, among the node's inputs
+  std::array<bool, 2> are_slices = {};  // which have an axis of 1 behind: views that took it away and back are gone
+
+  std::optional<Part> part(size_t i) const {
+    std::optional<Part> part = part_of(parts[i]);
+    if (!part || !are_slices[i]) return part;
+    if (part->of_pairs || part->step != 1 || last_extent(part->x) != 2) return std::nullopt;
+    part->step = 2, part->of_pairs = true;
+    return part;
+  }
 };
 
 // What has a last axis of 1 more than `view` reads, if that is all that the view does.
@@ -112,8 +121,16 @@ std::optional<Joined> joined_by(const ir::Node& concat, size_t first_part) {
   if ((axis < 0 ? axis + rank : axis) != rank - 1) return std::nullopt;
   Joined joined{{}, {concat.input(first_part), concat.input(first_part + 1)}, first_part};
   const std::array<Value*, 2> viewed = {before_unsqueeze(joined.parts[0]), before_unsqueeze(joined.parts[1])};
-  if (viewed[0] && viewed[1] && concat.num_inputs() == 2) joined = {{true, 0}, viewed};
-  const std::optional<int64_t> first = last_extent(joined.parts[0]), second = last_extent(joined.parts[1]);
+  std::array<std::optional<int64_t>, 2> counts = {last_extent(joined.parts[0]), last_extent(joined.parts[1])};
+  if ((viewed[0] || viewed[1]) && concat.num_inputs() == 2 && counts[0] == 1 && counts[1] == 1) {
+    joined.pairs.interleaved = true;
+    for (const size_t i : {0, 1}) {
+      joined.are_slices[i] = !viewed[i];
+      if (viewed[i]) joined.parts[i] = viewed[i];
+      counts[i] = last_extent(viewed[i] ? viewed[i] : viewed[1 - i]);
+    }
+  }
+  const auto& [first, second] = counts;
   if (!first || *first == 0 || first != second || !is_floating(concat.output()->dtype())) return std::nullopt;
   joined.pairs.count = *first;
   return joined;
@@ -172,7 +189,7 @@ Result<bool> finish(Rewrite& r, const Joined& joined, Value* result) {
 
 Result<bool> join_parts(Rewrite& r, const Joined& joined) {
   const Pairs& pairs = joined.pairs;
-  const std::optional<Part> first = part_of(joined.parts[0]), second = part_of(joined.parts[1]);
+  const std::optional<Part> first = joined.part(0), second = joined.part(1);
   const std::optional<Pairs> of_parts = first && second ? pairs_of(*second, *first, pairs) : std::nullopt;
   if (!of_parts) return false;
   Value* result = pair_up(r, *first, *of_parts, pairs).backwards;
