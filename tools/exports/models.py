@@ -1,17 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The architectures that are exported, as a table. A row says how the module is made (weights are random), what its
-inputs are and which sizes it runs with.
-
-Inputs: "name:type[dimensions]rule ..."; a dimension is a number or the name of an open size. A rule is <K (integers below
-K), =ones or =mask (ones, then zeros where a row of the batch is padded), =left (row i is padded by i zeros on the left),
-=from_P (counts up from the size P) or =outK (what output K was at the set before; zeros at the first); without one, values
-are normal.
-Sizes: three or more sets of values for the open sizes, in the order of their first mention. A model is traced with the
-first set, as batch 1 is what users trace with; the dynamo exporter, which takes 1 for a constant, with the second; both
-with `traced` where that is given, and of fixed sizes with the last set then.
-"""
-import importlib
-from typing import Callable, NamedTuple
+"""The architectures that are exported, as a table; model_makers.py says what its rows hold."""
+from model_makers import Model, detector, past, plain, timm, torchvision, transformers, with_past
 
 IMAGE = "image:f32[n,3,h,w]"
 BATCH_OF_224 = "image:f32[n,3,224,224]"
@@ -19,69 +8,6 @@ SMALL, MIDDLE = "1,64,64 2,96,64 3,64,128", "1,96,96 2,128,96 3,96,160"
 BATCHES = "1 2 3"
 TOKENS = "input_ids:i64[n,s]<100 attention_mask:i64[n,s]=mask"
 LENGTHS = "1,7 2,16 3,33"
-
-
-class Model(NamedTuple):
-    name: str
-    make: Callable
-    inputs: str
-    sizes: str
-    emulated: bool = False  # small enough for the GPU that is emulated
-    tolerance: float = 1e-4  # of the largest value, in float32
-    attentions: str = ""  # that become the op: "2", or "2 dynamo-open=1" where an export has another number
-    shared: int = 0  # heads of keys and values in each of them, where they serve several of the queries
-    causal: str = ""  # those of them whose later keys are left to the kernel
-    windows: str = ""  # those whose keys that are far away are left to the kernel, too: none where a fixed length is within
-    distances: str = ""  # those that add numbers by the distance of a key from a query, of which they have a row
-    rotations: str = ""  # values that are turned by their positions, in pairs
-    norms: str = ""  # layer, RMS, group and instance normalisations that become ops
-    experts: str = ""  # products of rows by their experts' matrices
-    caches: str = ""  # past keys and values that are updated in place, or copied once to be appended to
-    traced: str = ""  # a set of values that the open sizes are traced with
-
-
-def torchvision(family, name, **options):
-    """A function of torchvision.models or of a module of it; the backbone's weights too are not fetched."""
-    def make():
-        module = importlib.import_module(f"torchvision.models{'.' + family if family else ''}")
-        if family in ("detection", "segmentation"):
-            options.setdefault("weights_backbone", None)
-        return getattr(module, name)(weights=None, **options)
-    return make
-
-
-def timm(name, **options):
-    return lambda: importlib.import_module("timm").create_model(name, pretrained=False, **options)
-
-
-def transformers(model, config, **options):
-    """A model of the class `model` from the class `config` with these settings."""
-    def make():
-        module = importlib.import_module("transformers")
-        settings = getattr(module, config)(**options)
-        settings.use_cache = False
-        return getattr(module, model)(settings)
-    return make
-
-
-def plain(name, *arguments):
-    """A class or function of plain_modules; names of torch.nn stand for themselves."""
-    def make():
-        nn = importlib.import_module("torch.nn")
-        return getattr(importlib.import_module("plain_modules"), name)(*(getattr(nn, each) for each in arguments))
-    return make
-
-
-def with_past(name, make, *arguments):
-    """A class of past_modules around a model."""
-    return lambda: getattr(importlib.import_module("past_modules"), name)(make(), *arguments)
-
-
-def past(heads, length, owner="", first=1):
-    """Keys and values of two layers with heads of 16, as Optimum calls them; outputs from `first` on are the next ones."""
-    return " ".join(f"past_key_values.{i // 2}.{owner}{('key', 'value')[i % 2]}:f32[n,{heads},{length},16]"
-                    + (f"=out{first + i}" if first else "") for i in range(4))
-
 
 NARROW = dict(hidden_size=64, num_hidden_layers=2, num_attention_heads=4, intermediate_size=128, vocab_size=100)
 DECODER = NARROW | dict(num_key_value_heads=2, max_position_embeddings=64)
@@ -124,6 +50,8 @@ MODELS = [
     Model("unet", plain("Unet"), IMAGE, "1,32,32 2,50,33 3,41,64", True),
     Model("diffusion_unet", plain("DiffusionUnet"), "latent:f32[n,4,h,w] time:i64[n]<1000 states:f32[n,s,24]",
           "1,8,8,5 2,16,8,9 3,8,24,16", True, attentions="1"),
+    Model("joint_attention", plain("JointAttention"), "text:f32[n,s,64] picture:f32[n,t,64] vector:f32[n,64]",
+          "1,5,16 2,9,24 3,7,32", True, attentions="1", rotations="2", norms="8"),
     Model("lstm", plain("Recurrent", "LSTM"), "tokens:i64[n,s]<100", LENGTHS, True),
     Model("gru", plain("Recurrent", "GRU"), "tokens:i64[n,s]<100", LENGTHS, True),
     Model("rnn", plain("Recurrent", "RNN"), "tokens:i64[n,s]<100", LENGTHS, True),
@@ -153,6 +81,16 @@ MODELS = [
                                      pos_att_type=["p2c", "c2p"]), TOKENS, LENGTHS, True, attentions="2", norms="5"),
     Model("mpnet", transformers("MPNetModel", "MPNetConfig", **NARROW), TOKENS, LENGTHS, True,
           attentions="2", distances="2", norms="5"),
+    Model("roformer", transformers("RoFormerModel", "RoFormerConfig", **NARROW, max_position_embeddings=64), TOKENS, LENGTHS,
+          attentions="2", rotations="4", norms="5"),
+    Model("layoutlm_v3", transformers("LayoutLMv3Model", "LayoutLMv3Config", **NARROW, coordinate_size=12, shape_size=8,
+                                      max_2d_position_embeddings=128, max_position_embeddings=66, input_size=32, patch_size=8),
+          TOKENS + " bbox:i64[n,s,4]=3 pixel_values:f32[n,3,32,32]", LENGTHS, True, attentions="2", norms="7"),
+    Model("convbert", transformers("ConvBertModel", "ConvBertConfig", **NARROW, embedding_size=64, max_position_embeddings=64),
+          TOKENS, LENGTHS, attentions="2", norms="5"),
+    Model("perceiver", transformers("PerceiverModel", "PerceiverConfig", num_latents=8, d_latents=32, d_model=24, num_blocks=1,
+                                    num_self_attends_per_block=2, num_self_attention_heads=4, num_cross_attention_heads=4),
+          "inputs:f32[n,s,24]", LENGTHS, attentions="3", norms="7"),
     Model("squeezebert", transformers("SqueezeBertModel", "SqueezeBertConfig", **NARROW, embedding_size=64), TOKENS,
           LENGTHS, attentions="2", norms="5"),
     Model("mobilebert", transformers("MobileBertModel", "MobileBertConfig", **NARROW, embedding_size=32,
@@ -163,6 +101,9 @@ MODELS = [
           attentions="2", distances="2", norms="5"),
     Model("t5", transformers("T5Model", "T5Config", **T5), PAIRS, PAIR_LENGTHS, True,
           attentions="6", causal="2", distances="4", norms="12"),
+    # By TorchScript; the dynamo exporter fails.
+    Model("umt5_encoder", transformers("UMT5EncoderModel", "UMT5Config", **T5), TOKENS, LENGTHS,
+          attentions="2", distances="2", norms="5"),
     Model("bart", transformers("BartModel", "BartConfig", **TRANSLATION), PAIRS, PAIR_LENGTHS,
           attentions="6", causal="2", norms="12"),
     Model("marian", transformers("MarianModel", "MarianConfig", **TRANSLATION, pad_token_id=99, decoder_start_token_id=99),
@@ -177,6 +118,13 @@ MODELS = [
     Model("opt", transformers("OPTModel", "OPTConfig", hidden_size=64, num_hidden_layers=2, num_attention_heads=4,
                               ffn_dim=128, vocab_size=100, max_position_embeddings=64, word_embed_proj_dim=64),
           TOKENS, LENGTHS, attentions="2", causal="2", norms="5"),
+    Model("xglm", transformers("XGLMModel", "XGLMConfig", d_model=64, num_layers=2, attention_heads=4, ffn_dim=128,
+                               vocab_size=100, max_position_embeddings=64), TOKENS, LENGTHS, True,
+          attentions="2", causal="2", norms="5"),
+    Model("gptj", transformers("GPTJModel", "GPTJConfig", n_embd=64, n_layer=2, n_head=4, vocab_size=100, n_positions=64,
+                               rotary_dim=8), TOKENS, LENGTHS, attentions="2", causal="2", rotations="4", norms="3"),
+    Model("stablelm", transformers("StableLmModel", "StableLmConfig", **DECODER, use_parallel_residual=True, qk_layernorm=True),
+          TOKENS, LENGTHS, attentions="2", shared=2, causal="2", rotations="4", norms="15"),
     Model("bloom", transformers("BloomModel", "BloomConfig", hidden_size=64, n_layer=2, n_head=4, vocab_size=100), TOKENS,
           LENGTHS, attentions="2", causal="2", norms="6"),
     Model("llama", transformers("LlamaForCausalLM", "LlamaConfig", **DECODER), TOKENS, LENGTHS, True,
@@ -194,6 +142,18 @@ MODELS = [
     Model("gemma3", transformers("Gemma3TextModel", "Gemma3TextConfig", **DECODER, head_dim=16, sliding_window=8,
                                  layer_types=["sliding_attention", "full_attention"]), TOKENS, LENGTHS,
           attentions="2", shared=2, causal="2", windows="1 torchscript-fixed=0 dynamo-fixed=0", rotations="4", norms="13"),
+    # Scores are capped by the eager attention alone.
+    Model("gemma2", transformers("Gemma2Model", "Gemma2Config", **DECODER, head_dim=16, sliding_window=8,
+                                 query_pre_attn_scalar=16, attn_implementation="eager"), TOKENS, LENGTHS,
+          attentions="2", shared=2, causal="2", windows="1 torchscript-fixed=0 dynamo-fixed=0", rotations="4", norms="9"),
+    # By dynamo: TorchScript has no RMS norms.
+    Model("diffllama", transformers("DiffLlamaModel", "DiffLlamaConfig", **DECODER), TOKENS, LENGTHS, True,
+          attentions="2", causal="2", rotations="4", norms="7"),
+    Model("qwen3_next", transformers("Qwen3NextModel", "Qwen3NextConfig", **DECODER, head_dim=16, linear_num_key_heads=2,
+                                     linear_num_value_heads=4, linear_key_head_dim=8, linear_value_head_dim=8, num_experts=4,
+                                     num_experts_per_tok=2, moe_intermediate_size=32, shared_expert_intermediate_size=32,
+                                     layer_types=["linear_attention", "full_attention"], experts_implementation="batched_mm"),
+          "input_ids:i64[n,s]<100", "1,7 2,9 3,12", attentions="1", rotations="2", norms="8"),
     Model("modernbert", transformers("ModernBertModel", "ModernBertConfig", **NARROW, max_position_embeddings=64, local_attention=8,
                                      pad_token_id=0, cls_token_id=0, sep_token_id=0), TOKENS, LENGTHS,
           attentions="2", windows="1", rotations="4", norms="5"),
@@ -253,6 +213,16 @@ MODELS = [
           attentions="2", norms="7"),
     Model("hubert", transformers("HubertModel", "HubertConfig", **WAVE), SOUND, "1,3200 2,4000 3,5555",
           attentions="2", norms="7"),
+    Model("wavlm", transformers("WavLMModel", "WavLMConfig", **WAVE, num_buckets=32, max_bucket_distance=40), SOUND,
+          "1,3200 2,4000 3,5555", attentions="2", norms="7"),
+    # By TorchScript; the dynamo exporter fails.
+    Model("conformer_relative", transformers("Wav2Vec2ConformerModel", "Wav2Vec2ConformerConfig", **WAVE,
+                                             position_embeddings_type="relative"), SOUND, "1,3200 2,4000 3,5555",
+          attentions="2", norms="13"),
+    # Queries and keys are of states that have been turned.
+    Model("conformer_rotary", transformers("Wav2Vec2ConformerModel", "Wav2Vec2ConformerConfig", **WAVE,
+                                           position_embeddings_type="rotary"), SOUND, "1,3200 2,4000 3,5555",
+          attentions="2", rotations="2", norms="13"),
     Model("whisper_encoder", lambda: transformers("WhisperModel", "WhisperConfig", **SPEECH)().encoder,
           "input_features:f32[n,16,100]", BATCHES, True, attentions="2", norms="5"),
     Model("whisper", transformers("WhisperModel", "WhisperConfig", **SPEECH),
@@ -267,6 +237,15 @@ MODELS = [
           attentions="2"),
     Model("dinov2", transformers("Dinov2Model", "Dinov2Config", hidden_size=64, num_hidden_layers=2, num_attention_heads=4,
                                  image_size=64, patch_size=8), PIXELS, "1,64,64 2,80,64 3,64,96", attentions="2", norms="5"),
+    Model("dinov3", transformers("DINOv3ViTModel", "DINOv3ViTConfig", **VISION, num_register_tokens=2), PIXELS,
+          "1,64,64 2,80,64 3,64,96", attentions="2", rotations="4", norms="5"),
+    Model("hiera", transformers("HieraModel", "HieraConfig", embed_dim=32, image_size=[64, 64], depths=[1, 1, 2, 1],
+                                num_heads=[1, 2, 4, 8], masked_unit_size=[8, 8]), PIXELS_64, BATCHES, attentions="5", norms="11"),
+    Model("vitdet", transformers("VitDetModel", "VitDetConfig", hidden_size=64, num_hidden_layers=2, num_attention_heads=4,
+                                 image_size=64, pretrain_image_size=64, patch_size=8, window_block_indices=[0], window_size=3,
+                                 use_relative_position_embeddings=True), PIXELS_64, BATCHES, True, attentions="2", norms="4"),
+    Model("timesformer", transformers("TimesformerModel", "TimesformerConfig", **VISION | dict(image_size=32), num_frames=4),
+          "pixel_values:f32[n,4,3,32,32]", BATCHES, attentions="4", norms="7"),
     Model("segformer", transformers("SegformerForSemanticSegmentation", "SegformerConfig", depths=[1, 1, 1, 1],
                                     hidden_sizes=[16, 32, 64, 128], decoder_hidden_size=32), PIXELS, SMALL,
           attentions="4", norms="19"),
@@ -282,6 +261,15 @@ MODELS = [
           attentions="9", norms="21"),
     Model("yolos", transformers("YolosForObjectDetection", "YolosConfig", **VISION | dict(image_size=[64, 64]),
                                 num_detection_tokens=10), PIXELS_64, BATCHES, attentions="2", norms="5"),
+    Model("detr", detector("DetrForObjectDetection", "DetrConfig", "ResNetConfig", dict(out_features=["stage4"]), d_model=64,
+                           encoder_layers=1, decoder_layers=2, encoder_ffn_dim=64, decoder_ffn_dim=64, encoder_attention_heads=4,
+                           decoder_attention_heads=4, num_queries=10), PIXELS, SMALL, attentions="5", norms="9"),
+    # The cross attentions of its decoder read a few places of each level.
+    Model("rt_detr", detector("RTDetrForObjectDetection", "RTDetrConfig", "RTDetrResNetConfig",
+                              dict(out_features=["stage2", "stage3", "stage4"]), encoder_in_channels=[32, 48, 64],
+                              encoder_hidden_dim=32, encoder_ffn_dim=64, encoder_attention_heads=4, d_model=32, num_queries=12,
+                              decoder_in_channels=[32, 32, 32], decoder_ffn_dim=64, decoder_layers=2, decoder_attention_heads=4,
+                              num_labels=7), PIXELS, SMALL, attentions="3", norms="9"),
     Model("clip", transformers("CLIPModel", "CLIPConfig", projection_dim=32, vision_config=VISION | dict(projection_dim=32),
                                text_config=NARROW | dict(max_position_embeddings=40, projection_dim=32, eos_token_id=99)),
           TOKENS + " pixel_values:f32[m,3,64,64]", "1,7,1 2,16,3 3,33,2", attentions="4", causal="2", norms="11"),
@@ -291,6 +279,17 @@ MODELS = [
     Model("sam_encoder", transformers("SamVisionModel", "SamVisionConfig", hidden_size=64, output_channels=32,
                                       num_hidden_layers=2, num_attention_heads=4, image_size=64, patch_size=8, window_size=3,
                                       global_attn_indexes=[1], mlp_dim=128), PIXELS_64, BATCHES, attentions="2"),
+    Model("sam", transformers("SamModel", "SamConfig",
+                              vision_config=dict(hidden_size=64, output_channels=32, num_hidden_layers=1, num_attention_heads=4,
+                                                 image_size=64, patch_size=8, window_size=3, global_attn_indexes=[0], mlp_dim=128,
+                                                 num_pos_feats=16),
+                              prompt_encoder_config=dict(hidden_size=32, image_size=64, patch_size=8, mask_input_channels=8),
+                              mask_decoder_config=dict(hidden_size=32, mlp_dim=64, num_attention_heads=4,
+                                                       iou_head_hidden_dim=32)),
+          PIXELS_64 + " input_points:f32[n,1,p,2]", "1,2 2,3 3,1", attentions="8", norms="14"),
+    Model("owlvit", transformers("OwlViTModel", "OwlViTConfig", projection_dim=32, vision_config=VISION,
+                                 text_config=NARROW | dict(max_position_embeddings=16)),
+          "input_ids:i64[n,16]<100 " + PIXELS_64, BATCHES, attentions="4", causal="2", norms="11"),
     Model("patch_tst", transformers("PatchTSTModel", "PatchTSTConfig", num_input_channels=3, context_length=32,
                                     patch_length=8, patch_stride=8, d_model=32, num_attention_heads=4, num_hidden_layers=2,
                                     ffn_dim=64),
@@ -344,6 +343,8 @@ MODELS = [
     Model("resmlp", timm("resmlp_12_224"), BATCH_OF_224, BATCHES),
     Model("gmlp", timm("gmlp_ti16_224"), BATCH_OF_224, BATCHES),
     Model("levit", timm("levit_128s"), BATCH_OF_224, BATCHES, attentions="11"),
+    Model("mvit_v2", timm("mvitv2_tiny"), BATCH_OF_224, BATCHES, attentions="10", norms="51"),
+    Model("efficientvit_m0", timm("efficientvit_m0"), BATCH_OF_224, BATCHES, attentions="24"),
     Model("xcit", timm("xcit_nano_12_p16_224"), BATCH_OF_224, BATCHES, attentions="14"),
     # All but the last two mix scores of different heads before the softmax, and probabilities behind it.
     Model("cait", timm("cait_xxs24_224"), BATCH_OF_224, BATCHES, attentions="2"),

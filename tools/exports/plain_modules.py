@@ -168,6 +168,45 @@ class DiffusionUnet(nn.Module):
         return self.leave(torch.cat([x, first], 1))
 
 
+class JointAttention(nn.Module):
+    """A block of a diffusion transformer, as Flux has it: a text and a picture with weights each meet in one attention, whose
+    queries and keys are normalised by heads and turned by positions in neighbours; a vector shifts, scales and gates both."""
+
+    def __init__(self, width=64, heads=4):
+        super().__init__()
+        self.heads, self.size = heads, width // heads
+        self.norms = nn.ModuleList(nn.LayerNorm(width, elementwise_affine=False) for _ in range(4))
+        self.shift = nn.ModuleList(nn.Linear(width, 6 * width) for _ in range(2))
+        self.qkv, self.out = (nn.ModuleList(nn.Linear(width, wide) for _ in range(2)) for wide in (3 * width, width))
+        self.wide = nn.ModuleList(nn.Sequential(nn.Linear(width, 2 * width), nn.GELU("tanh"), nn.Linear(2 * width, width))
+                                  for _ in range(2))
+        self.scales = nn.ParameterList(torch.ones(self.size) for _ in range(4))
+
+    def normalised(self, x, scale):
+        return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6) * scale
+
+    def turned(self, x):
+        angles = torch.arange(x.shape[2])[:, None] * 100.0 ** (-torch.arange(0, self.size, 2) / self.size)
+        cosines, sines = (f(angles).repeat_interleave(2, 1) for f in (torch.cos, torch.sin))
+        real, imaginary = x.reshape(*x.shape[:-1], -1, 2).unbind(-1)
+        return x * cosines + torch.stack([-imaginary, real], -1).flatten(3) * sines
+
+    def forward(self, text, picture, vector):
+        streams, changes, parts = [text, picture], [], []
+        for i, x in enumerate(streams):
+            changes.append(self.shift[i](functional.silu(vector))[:, None].chunk(6, -1))
+            shifted = self.norms[i](x) * (1 + changes[i][0]) + changes[i][1]
+            q, k, v = self.qkv[i](shifted).unflatten(-1, (3, self.heads, self.size)).permute(2, 0, 3, 1, 4).unbind(0)
+            parts.append((self.normalised(q, self.scales[2 * i]), self.normalised(k, self.scales[2 * i + 1]), v))
+        q, k, v = (torch.cat(each, 2) for each in zip(*parts))
+        y = functional.scaled_dot_product_attention(self.turned(q), self.turned(k), v).transpose(1, 2).flatten(2)
+        for i, part in enumerate([y[:, :text.shape[1]], y[:, text.shape[1]:]]):
+            streams[i] = streams[i] + changes[i][2] * self.out[i](part)
+            shifted = self.norms[2 + i](streams[i]) * (1 + changes[i][3]) + changes[i][4]
+            streams[i] = streams[i] + changes[i][5] * self.wide[i](shifted)
+        return tuple(streams)
+
+
 class Recurrent(nn.Module):
     """A recurrent network between an embedding and a classifier of each token."""
 
