@@ -21,6 +21,10 @@ struct TensorMap {
   std::vector<Expr> dims;     // what a block has beyond them is zero
   std::vector<Expr> strides;  // in elements, of each dimension but the first
   std::vector<uint32_t> box;
+  // Six numbers, of a tensor of images, whose dims are channels, columns, rows and images, and whose box is channels
+  // and pixels: those where windows begin, as they follow each other in a row, in an image, and from image to image.
+  // They are the first column and row, what the last ones have beyond the image's, and the steps from window to window.
+  std::vector<int64_t> windows;
 };
 
 // Every parameter of a kernel is 8 bytes, an address or an int64, or a tensor map of 128.

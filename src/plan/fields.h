@@ -236,6 +236,7 @@ void fields(Io& io, T& map) {
   io.shape(F::VT_DIMS, map.dims);
   io.shape(F::VT_STRIDES, map.strides);
   io.numbers(F::VT_BOX, map.box);
+  io.numbers(F::VT_WINDOWS, map.windows);
 }
 
 template <class Io, Is<Launch> T>

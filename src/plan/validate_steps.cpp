@@ -260,10 +260,12 @@ class StepsValidator {
           (arg.kind == LaunchArg::output && arg.index >= s.outputs.size()) ||
           (arg.kind == LaunchArg::tensor_map && (calls || arg.index >= launch.maps.size())))
         return malformed("a launch's argument refers to nothing");
+    constexpr size_t kWindowBox = 2;  // channels and pixels
     if (launch.maps.size() > kMaxTensorMaps) return malformed("a launch has {} tensor maps", launch.maps.size());
     for (const TensorMap& map : launch.maps)
       if (map.input >= s.inputs.size() || map.dims.empty() || map.dims.size() > kMaxMapRank ||
-          map.strides.size() + 1 != map.dims.size() || map.box.size() != map.dims.size())
+          map.strides.size() + 1 != map.dims.size() ||
+          map.box.size() != (map.windows.empty() ? map.dims.size() : kWindowBox))
         return malformed("a tensor map of a launch describes nothing");
     return {};
   }

@@ -377,7 +377,13 @@ class PlanGenerator {
                       pick(2) == 0,
                       {width(), batch()},
                       {4 * width()},
-                      {32, 1 + pick(256)}}};
+                      {32, 1 + pick(256)},
+                      {}}};
+      if (pick(2) == 0) {
+        TensorMap& map = launch.maps[0];
+        map.dims = {width(), width(), batch(), batch()}, map.strides = {4 * width(), width(), 4 * width()};
+        map.windows = {-static_cast<int64_t>(pick(128)), -1, 1 - static_cast<int64_t>(pick(128)), 2, 1 + pick(8), 1};
+      }
       launch.args.insert(launch.args.begin(), {LaunchArg::tensor_map, 0, {}});
     }
     return launch;

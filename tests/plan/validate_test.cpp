@@ -133,19 +133,24 @@ const std::vector<Damage>& damages_of_maps() {
        }},
       {"tensor map of no input", "describes nothing",
        [](Plan& p) {
-         first_launch(p).maps = {{99, DType::f16, false, {64, 8}, {64}, {64, 8}}};
+         first_launch(p).maps = {{99, DType::f16, false, {64, 8}, {64}, {64, 8}, {}}};
        }},
       {"tensor map without strides", "describes nothing",
        [](Plan& p) {
-         first_launch(p).maps = {{0, DType::f16, false, {64, 8}, {}, {64, 8}}};
+         first_launch(p).maps = {{0, DType::f16, false, {64, 8}, {}, {64, 8}, {}}};
+       }},
+      {"tensor map of windows by a block of three", "describes nothing",
+       [](Plan& p) {
+         first_launch(p).maps = {
+             {0, DType::f16, false, {64, 8, 8, 2}, {64, 512, 4096}, {64, 8, 8}, {0, 0, 0, 0, 1, 1}}};
        }},
       {"tensor map's symbol", "symbol 77",
        [](Plan& p) {
-         first_launch(p).maps = {{0, DType::f16, false, {64, Expr::symbol(77)}, {64}, {64, 8}}};
+         first_launch(p).maps = {{0, DType::f16, false, {64, Expr::symbol(77)}, {64}, {64, 8}, {}}};
        }},
       {"too many tensor maps", "5 tensor maps",
        [](Plan& p) {
-         first_launch(p).maps.assign(kMaxTensorMaps + 1, {0, DType::f16, false, {64}, {}, {64}});
+         first_launch(p).maps.assign(kMaxTensorMaps + 1, {0, DType::f16, false, {64}, {}, {64}, {}});
        }},
   };
   return all;

@@ -55,7 +55,7 @@ class TensorMaps : public LaunchTest {
   // A map of the input: as many rows of 40 elements as symbol 0 says, 100 apart.
   TensorMaps() {
     launch_.text = "FAKE_CUBIN sm_90\nkernel add 5 maps=1\n";
-    launch_.launches[0].maps = {{0, DType::f16, false, {Expr(40), Expr::symbol(0)}, {Expr(104)}, {64, 16}}};
+    launch_.launches[0].maps = {{0, DType::f16, false, {Expr(40), Expr::symbol(0)}, {Expr(104)}, {64, 16}, {}}};
     launch_.launches[0].args.insert(launch_.launches[0].args.begin(), {LaunchArg::tensor_map, 0, {}});
   }
   TensorMap& map() { return launch_.launches[0].maps[0]; }
@@ -84,6 +84,43 @@ TEST_F(TensorMaps, AreMadeForEachRun) {
   ASSERT_OK(run(launch_));
   EXPECT_EQ(seen.dims[1], 1u);
   EXPECT_TRUE(seen.rounds);
+}
+
+TEST_F(TensorMaps, OfWindows) {
+  fake_cuda::TensorMapContent seen{};
+  fake_cuda_set_kernel(
+      "add",
+      [](void** parameters, const unsigned*, void* user) {
+        std::memcpy(user, *static_cast<void**>(parameters[0]), sizeof(fake_cuda::TensorMapContent));
+      },
+      &seen);
+  map().dims = {Expr(40), Expr(9), Expr(8), Expr::symbol(0)};
+  map().strides = {Expr(64), Expr(640), Expr(5120)};
+  map().box = {64, 128};
+  map().windows = {-1, -2, 3, -4, 2, 1};
+  ASSERT_OK(run(launch_));
+  EXPECT_EQ(seen.rank, 4);
+  EXPECT_EQ(seen.dims[3], 7u);
+  EXPECT_EQ(seen.box[1], 128u);
+  EXPECT_EQ(seen.first[0], -1);
+  EXPECT_EQ(seen.first[1], -2);
+  EXPECT_EQ(seen.beyond[0], 3);
+  EXPECT_EQ(seen.beyond[1], -4);
+  EXPECT_EQ(seen.steps[0], 2);
+  EXPECT_EQ(seen.steps[1], 1);
+  const LaunchCase right = launch_;
+  const auto refused = [&](const auto& spoil) {
+    launch_ = right;
+    spoil(map());
+    EXPECT_FAILS(run(launch_), launch_refused);
+  };
+  refused([](TensorMap& map) { map.windows.pop_back(); });
+  refused([](TensorMap& map) { map.windows[0] = -129; });
+  refused([](TensorMap& map) { map.windows[3] = 128; });
+  refused([](TensorMap& map) { map.windows[4] = 9; });
+  refused([](TensorMap& map) { map.windows[5] = 0; });
+  refused([](TensorMap& map) { map.box.push_back(1); });
+  refused([](TensorMap& map) { map.dims.pop_back(), map.strides.pop_back(); });
 }
 
 TEST_F(TensorMaps, ThatSayNothingAreRefused) {

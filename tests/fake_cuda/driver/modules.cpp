@@ -173,6 +173,29 @@ const char* intern(const std::string& name) {
   return names.insert(name).first->c_str();
 }
 
+// Of a tensor map's elements; 0 for types and forms that the library does not ask for.
+uint32_t element_bytes(int type, int interleave, int swizzle, int fill) {
+  constexpr int kPermuted128 = 3;
+  if (interleave != 0 || swizzle != kPermuted128 || fill != 0) return 0;
+  switch (type) {
+    case CU_TENSOR_MAP_DATA_TYPE_UINT8:
+      return 1;
+    case CU_TENSOR_MAP_DATA_TYPE_UINT16:
+      return 2;
+    case CU_TENSOR_MAP_DATA_TYPE_UINT32:
+    case CU_TENSOR_MAP_DATA_TYPE_TFLOAT32:
+      return 4;
+    default:
+      return 0;
+  }
+}
+
+CUresult write_map(int type, fake_cuda::TensorMapContent& content, CUtensorMap* map) {
+  content.rounds = type == CU_TENSOR_MAP_DATA_TYPE_TFLOAT32;
+  std::memcpy(map, &content, sizeof content);
+  return CUDA_SUCCESS;
+}
+
 }  // namespace
 
 Module::~Module() {
@@ -331,24 +354,26 @@ CUresult cuTensorMapEncodeTiled(CUtensorMap* map, int type, uint32_t rank, void*
                                 const uint64_t* strides, const uint32_t* box, const uint32_t* steps, int interleave,
                                 int swizzle, int, int fill) {
   FAKE_ENTER(Needs::nothing);
-  constexpr int kPermuted128 = 3;
-  const bool known = type == CU_TENSOR_MAP_DATA_TYPE_UINT8 || type == CU_TENSOR_MAP_DATA_TYPE_UINT16 ||
-                     type == CU_TENSOR_MAP_DATA_TYPE_UINT32 || type == CU_TENSOR_MAP_DATA_TYPE_TFLOAT32;
-  if (!known || interleave != 0 || swizzle != kPermuted128 || fill != 0) return CUDA_ERROR_INVALID_VALUE;
-  const uint32_t bytes = type == CU_TENSOR_MAP_DATA_TYPE_UINT8 ? 1 : type == CU_TENSOR_MAP_DATA_TYPE_UINT16 ? 2 : 4;
   fake_cuda::TensorMapContent content;
-  if (!fake_cuda::make_tensor_map(bytes, rank, address, dims, strides, box, content)) return CUDA_ERROR_INVALID_VALUE;
+  const uint32_t bytes = fake_cuda::element_bytes(type, interleave, swizzle, fill);
+  if (bytes == 0 || !fake_cuda::make_tensor_map(bytes, rank, address, dims, strides, box, content))
+    return CUDA_ERROR_INVALID_VALUE;
   for (uint32_t i = 0; i < rank; ++i)
     if (steps[i] != 1) return CUDA_ERROR_INVALID_VALUE;
-  content.rounds = type == CU_TENSOR_MAP_DATA_TYPE_TFLOAT32;
-  std::memcpy(map, &content, sizeof content);
-  return CUDA_SUCCESS;
+  return fake_cuda::write_map(type, content, map);
 }
 
-CUresult cuTensorMapEncodeIm2col(CUtensorMap*, int, uint32_t, void*, const uint64_t*, const uint64_t*, const int*,
-                                 const int*, uint32_t, uint32_t, const uint32_t*, int, int, int, int) {
+CUresult cuTensorMapEncodeIm2col(CUtensorMap* map, int type, uint32_t rank, void* address, const uint64_t* dims,
+                                 const uint64_t* strides, const int* lower_corner, const int* upper_corner,
+                                 uint32_t channels, uint32_t pixels, const uint32_t* steps, int interleave, int swizzle,
+                                 int, int fill) {
   FAKE_ENTER(Needs::nothing);
-  return CUDA_SUCCESS;
+  fake_cuda::TensorMapContent content;
+  const uint32_t bytes = fake_cuda::element_bytes(type, interleave, swizzle, fill);
+  if (bytes == 0 || !fake_cuda::make_window_map(bytes, rank, address, dims, strides, lower_corner, upper_corner,
+                                                channels, pixels, steps, content))
+    return CUDA_ERROR_INVALID_VALUE;
+  return fake_cuda::write_map(type, content, map);
 }
 
 }  // extern "C"

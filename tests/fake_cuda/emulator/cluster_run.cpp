@@ -306,7 +306,7 @@ void ClusterRun::deliver(const PhaseBarrier& barrier) {
 }
 
 void ClusterRun::copy_tensor(void* shared, const void* map, int rank, const int* at, void* barrier, unsigned peers) {
-  const size_t bytes = bytes_of(map), own = current_ / launch_->block;
+  const size_t bytes = bytes_of(map, rank), own = current_ / launch_->block;
   if (bytes == 0) fail("a copy by what is no tensor map");
   if (!is_shared(shared, bytes) || reinterpret_cast<uintptr_t>(shared) % 128 != 0)
     fail("a tensor's block must lie at a multiple of 128 bytes, within shared memory");
@@ -314,16 +314,16 @@ void ClusterRun::copy_tensor(void* shared, const void* map, int rank, const int*
   for (size_t i = 0; i < launch_->cluster; ++i) {
     if (peers == 0 ? i != own : (peers >> i & 1u) == 0) continue;
     TensorCopy copy{i, static_cast<unsigned char*>(peer(shared, static_cast<int>(i))),
-                    static_cast<PhaseBarrier*>(peer(barrier, static_cast<int>(i))), map};
+                    static_cast<PhaseBarrier*>(peer(barrier, static_cast<int>(i))), map, bytes};
     std::copy(at, at + rank, copy.at);
-    send(copy, bytes);
+    send(copy);
   }
   wake_phase_waiters();
 }
 
-void ClusterRun::send(const TensorCopy& copy, size_t bytes) {
+void ClusterRun::send(const TensorCopy& copy) {
   if (!copy.barrier->is_valid()) fail("a copy to a block whose phase barrier is no more, or not yet");
-  std::memset(copy.to, kPoison, bytes);
+  std::memset(copy.to, kPoison, copy.bytes);
   tensor_copies_.push_back(copy);
 }
 
@@ -331,10 +331,9 @@ void ClusterRun::store_async(void* shared, const void* value, size_t bytes, void
   if (!is_shared(shared, bytes) || reinterpret_cast<uintptr_t>(shared) % bytes != 0)
     fail("a store to another block must be aligned, within shared memory");
   TensorCopy copy{static_cast<size_t>(rank), static_cast<unsigned char*>(peer(shared, rank)),
-                  static_cast<PhaseBarrier*>(peer(barrier, rank)), nullptr};
-  copy.size = bytes;
+                  static_cast<PhaseBarrier*>(peer(barrier, rank)), nullptr, bytes};
   std::memcpy(copy.stored, value, bytes);
-  send(copy, bytes);
+  send(copy);
   wake_phase_waiters();
 }
 

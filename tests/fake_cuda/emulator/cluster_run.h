@@ -148,7 +148,7 @@ class ClusterRun {
   void check_panel(const PanelView& panel, int outer);
   PhaseBarrier& phase_barrier(void* barrier);
   void deliver(const PhaseBarrier& barrier);
-  void send(const TensorCopy& copy, size_t bytes);
+  void send(const TensorCopy& copy);
   void wake_phase_waiters();
   std::string describe_deadlock() const;
   static void entry();

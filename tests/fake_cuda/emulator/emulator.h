@@ -304,6 +304,11 @@ LATHE_DEVICE void copy_tensor(void* shared, const TensorMap* map, const int (&at
                               uint16 peers) {
   lathe_emulated_copy_tensor(shared, map, R, at, barrier.at, peers);
 }
+LATHE_DEVICE void copy_windows(void* shared, const TensorMap* map, const int (&c)[4], int column, int row,
+                               PhaseBarrier barrier) {
+  const int at[6] = {c[0], c[1], c[2], c[3], column, row};
+  lathe_emulated_copy_tensor(shared, map, 6, at, barrier.at, 0);
+}
 
 // Fibers of a launch share one host thread.
 template <class T>

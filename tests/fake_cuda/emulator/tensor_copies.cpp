@@ -38,11 +38,42 @@ void copy_element(unsigned char* to, const unsigned char* from, const TensorMapC
   std::memcpy(to, &bits, sizeof bits);
 }
 
+// Where a row of the block begins, the first element of its innermost dimension; null outside of the tensor.
+const unsigned char* row_at(const TensorMapContent& map, const int64_t* at) {
+  const unsigned char* from = map.address;
+  for (size_t i = 1; i < map.rank; ++i) {
+    if (at[i] < 0 || at[i] >= static_cast<int64_t>(map.dims[i])) return nullptr;
+    from += at[i] * static_cast<int64_t>(map.strides[i]);
+  }
+  return from;
+}
+
+const unsigned char* tiled_row(const TensorMapContent& map, const int* at, size_t row) {
+  int64_t place[TensorMapContent::kMaxRank];
+  for (size_t i = 1; i < map.rank; row /= map.box[i], ++i) place[i] = at[i] + static_cast<int64_t>(row % map.box[i]);
+  return row_at(map, place);
+}
+
+// Steps along columns, rows and images, each begun anew where the windows of the one before end. The element of the
+// window comes last in `at`.
+const unsigned char* window_row(const TensorMapContent& map, const int* at, size_t row) {
+  int64_t place[4] = {0, at[1], at[2], at[3]};
+  for (; row > 0; --row)
+    for (int i = 0; i < 3; ++i) {
+      place[i + 1] += i < 2 ? map.steps[i] : 1;
+      if (i == 2 || place[i + 1] < static_cast<int64_t>(map.dims[i + 1]) + map.beyond[i]) break;
+      place[i + 1] = map.first[i];
+    }
+  place[1] += at[4], place[2] += at[5];
+  return row_at(map, place);
+}
+
 }  // namespace
 
-size_t bytes_of(const void* map) {
+size_t bytes_of(const void* map, int coordinates) {
   const TensorMapContent content = content_of(map);
-  if (content.mark != TensorMapContent::kMark) return 0;
+  const int wanted = content.rank + (content.steps[0] > 0 ? 2 : 0);
+  if (content.mark != TensorMapContent::kMark || coordinates != wanted) return 0;
   size_t bytes = kRowBytes;
   for (size_t i = 1; i < content.rank; ++i) bytes *= content.box[i];
   return bytes;
@@ -50,31 +81,24 @@ size_t bytes_of(const void* map) {
 
 void arrive(const TensorCopy& copy) {
   if (!copy.map) {
-    std::memcpy(copy.to, copy.stored, copy.size);
-    copy.barrier->bytes -= static_cast<int32_t>(copy.size);
+    std::memcpy(copy.to, copy.stored, copy.bytes);
+    copy.barrier->bytes -= static_cast<int32_t>(copy.bytes);
     return copy.barrier->complete();
   }
   const TensorMapContent map = content_of(copy.map);
-  const size_t rows = bytes_of(copy.map) / kRowBytes;
+  const size_t rows = copy.bytes / kRowBytes;
   for (size_t row = 0; row < rows; ++row) {
-    const unsigned char* from = map.address;
-    bool outside = false;
-    size_t rest = row;
-    for (size_t i = 1; i < map.rank; rest /= map.box[i], ++i) {
-      const int64_t at = copy.at[i] + static_cast<int64_t>(rest % map.box[i]);
-      outside = outside || at < 0 || at >= static_cast<int64_t>(map.dims[i]);
-      from += at * static_cast<int64_t>(map.strides[i]);
-    }
+    const unsigned char* from = map.steps[0] > 0 ? window_row(map, copy.at, row) : tiled_row(map, copy.at, row);
     for (size_t element = 0; element < map.box[0]; ++element) {
       const int64_t at = copy.at[0] + static_cast<int64_t>(element);
       unsigned char* to = permuted(copy.to + row * kRowBytes + element * map.element_bytes);
-      if (outside || at < 0 || at >= static_cast<int64_t>(map.dims[0]))
+      if (!from || at < 0 || at >= static_cast<int64_t>(map.dims[0]))
         std::memset(to, 0, map.element_bytes);
       else
         copy_element(to, from + at * map.element_bytes, map);
     }
   }
-  copy.barrier->bytes -= static_cast<int32_t>(rows * kRowBytes);
+  copy.barrier->bytes -= static_cast<int32_t>(copy.bytes);
   copy.barrier->complete();
 }
 

@@ -31,14 +31,14 @@ struct TensorCopy {
   size_t block;
   unsigned char* to;
   PhaseBarrier* barrier;
-  const void* map;  // nullptr: the first `size` bytes of `stored`
-  int at[5] = {};
-  size_t size = 0;
+  const void* map;  // nullptr: what is `stored`
+  size_t bytes;
+  int at[6] = {};  // of windows, four coordinates and the element of the window, a column and a row
   unsigned char stored[16] = {};
 };
 
-// Its bytes, all of the block that the map describes; 0 when the map is none.
-size_t bytes_of(const void* map);
+// Its bytes, all of the block that the map describes; 0 when the map is none of so many coordinates.
+size_t bytes_of(const void* map, int coordinates);
 // Writes what the tensor holds there.
 void arrive(const TensorCopy& copy);
 

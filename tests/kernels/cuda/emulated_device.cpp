@@ -93,8 +93,14 @@ class EmulatedKernel final : public Kernel {
       if (i > 0 && dims[i] == 1) strides[i - 1] = 16;
     }
     fake_cuda::TensorMapContent content;
-    if (!fake_cuda::make_tensor_map(bytes, static_cast<uint32_t>(map.dims.size()), operands.inputs[map.input].data,
-                                    dims, strides, map.box.data(), content))
+    const auto rank = static_cast<uint32_t>(map.dims.size());
+    const void* data = operands.inputs[map.input].data;
+    const std::vector<int> corners(map.windows.begin(), map.windows.end());
+    const uint32_t steps[] = {1, static_cast<uint32_t>(corners.empty() ? 1 : corners[4]),
+                              static_cast<uint32_t>(corners.empty() ? 1 : corners[5]), 1};
+    if (corners.empty() ? !fake_cuda::make_tensor_map(bytes, rank, data, dims, strides, map.box.data(), content)
+                        : !fake_cuda::make_window_map(bytes, rank, data, dims, strides, &corners[0], &corners[2],
+                                                      map.box[0], map.box[1], steps, content))
       return fail(ErrorCode::plan_malformed, "the driver would refuse a tensor map");
     content.rounds = map.rounds;
     return content;

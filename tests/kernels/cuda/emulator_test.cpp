@@ -154,6 +154,43 @@ TEST(Emulator, MisuseOfStores) {
       "on in phase_barrier_wait");
 }
 
+// Of two images of 3 x 5 pixels, with a border of one, every other column: the element (2, 1) of windows from the
+// second one of the last row on, which go on in the next image and end behind it.
+TEST(Emulator, WindowsAreCopied) {
+  constexpr int kColumns = 5, kRows = 3, kPixels = 12;
+  std::vector<int> images(2 * kRows * kColumns * 32), data(kPixels * 32 + 64);
+  std::iota(images.begin(), images.end(), 1);
+  const uint64_t dims[] = {32, kColumns, kRows, 2}, strides[] = {128, 128 * kColumns, 128 * kColumns * kRows};
+  const int first[] = {-1, -1}, beyond[] = {-1, -1};  // windows of 3 x 3
+  const uint32_t steps[] = {1, 2, 1, 1};
+  fake_cuda::TensorMapContent map;
+  ASSERT_TRUE(fake_cuda::make_window_map(4, 4, images.data(), dims, strides, first, beyond, 32, kPixels, steps, map));
+  std::memcpy(data.data() + kPixels * 32, &map, sizeof map);
+  const Result<> result = run_body(R"(
+    char* block = reinterpret_cast<char*>(dynamic_shared());
+    uint64* arrived = reinterpret_cast<uint64*>(block + 2048);
+    if (thread_x() == 0) {
+      phase_barrier_init(arrived, 1);
+      phase_barrier_expect(arrived, 12 * 128);
+      const int at[4] = {0, 1, 1, 0};
+      copy_windows(block, reinterpret_cast<const TensorMap*>(x + 12 * 32), at, 2, 1, arrived);
+    }
+    barrier();
+    phase_barrier_wait(arrived, 0);
+    using Rows = gemm::Panel<float, 16, 32>;
+    for (int i = thread_x(); i < 12 * 32; i += 32)
+      x[i] = *reinterpret_cast<int*>(block + Rows::offset(i / 32, i % 32));)",
+                                   data, 32, 2048 + 64);
+  ASSERT_TRUE(result) << result.error().message;
+  for (int i = 0; i < kPixels * 32; ++i) {
+    const int window = i / 32 + 7;  // of all, three of each row
+    const int column = window % 3 * 2 - 1 + 2, row = window / 3 % 3 - 1 + 1, image = window / 9;
+    const bool is_inside = column < kColumns && row < kRows && image < 2;
+    const int want = is_inside ? ((image * kRows + row) * kColumns + column) * 32 + i % 32 + 1 : 0;
+    EXPECT_EQ(data[static_cast<size_t>(i)], want) << i;
+  }
+}
+
 TEST(Emulator, MisuseOfTensorCopies) {
   constexpr std::string_view kInit = R"(
     uint64* barrier_ = reinterpret_cast<uint64*>(dynamic_shared());

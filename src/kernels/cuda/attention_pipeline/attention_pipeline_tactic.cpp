@@ -145,7 +145,8 @@ std::string declare_map(Source& source, const Operand& operand, size_t input, in
                 false,
                 {operand.dims[3], operand.dims[2]},
                 {operand.strides[2]},
-                {static_cast<uint32_t>(panel), static_cast<uint32_t>(rows)}};
+                {static_cast<uint32_t>(panel), static_cast<uint32_t>(rows)},
+                {}};
   std::string places = "0, 0";
   for (const size_t d : {1, 0}) {
     if (operand.strides[d] == Expr(0)) continue;

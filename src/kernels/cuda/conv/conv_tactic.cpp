@@ -16,6 +16,7 @@ std::vector<Config> configs(const Problem& problem, const ImplicitGemm& form) {
   const std::optional<gemm::Product> product = conv::product_of(problem, form);
   const gemm::Ending ending = conv::ending_of(form, extent.dtype);
   extent.copied = product && gemm::can_copy(problem, *product, ending);
+  if (extent.copied) extent.copied_k = *product->k.as_constant();
   extent.weights_first = ending.weights_first;
   extent.neighbours = extent.copied ? gemm::neighbours(*product, ending) : 0;
   return gemm::configs(extent);
@@ -25,11 +26,13 @@ Result<Emission> emit(const Problem& problem, const ImplicitGemm& form, const Co
   const auto& tile = config.as<TileShape>();
   const DType dtype = problem.inputs[0].dtype;
   LATHE_ASSIGN(const Tensor weights, conv::in_order(*problem.inputs[1].weights, form.shuffle.order));
-  LATHE_ASSIGN(Packed packed, conv::pack_weights(Known{weights, problem.inputs[1].derivation}, form.padded));
+  const bool is_pipeline = tile.unit == TileShape::pipeline;
+  const int64_t channels = is_pipeline ? form.copied_channels(dtype) : form.padded;
+  LATHE_ASSIGN(Packed packed, conv::pack_weights(Known{weights, problem.inputs[1].derivation}, channels));
   const Operand b = packed_operand(packed);
   Emission emission = with_weights(std::move(packed));
   LATHE_TRY(conv::add_operands(form.shuffle, emission));
-  if (tile.unit == TileShape::pipeline) {
+  if (is_pipeline) {
     gemm::finish_pipeline(problem, *conv::product_of(problem, form), tile, conv::ending_of(form, dtype), emission);
     return emission;
   }

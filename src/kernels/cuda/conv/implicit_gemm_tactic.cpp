@@ -5,6 +5,7 @@
 
 #include "base/divide.h"
 #include "kernels/cuda/conv/weights_tactic.h"
+#include "kernels/cuda/conv/window_copies_tactic.h"
 #include "kernels/cuda/conv/window_tactic.h"
 #include "kernels/cuda/gemm/prologue_tactic.h"
 
@@ -24,6 +25,11 @@ PixelLoad load_of(const Operand& x, const Operand& y, const ConvShape& a, int wi
 }
 
 }  // namespace
+
+int64_t ImplicitGemm::copied_channels(DType dtype) const {
+  constexpr int64_t kRowBytes = 128;  // of a panel
+  return load == PixelLoad::window ? round_up(channels, kRowBytes / static_cast<int64_t>(size_of(dtype))) : padded;
+}
 
 std::optional<std::string> describe(const Problem& problem, ImplicitGemm& form) {
   if (auto reason = unsupported_feature(problem, {.reassociated_result = true, .prologues = 1})) return reason;
@@ -86,9 +92,13 @@ gemm::Extent extent_of(const Problem& problem, const ImplicitGemm& form) {
 }
 
 std::optional<gemm::Product> product_of(const Problem& problem, const ImplicitGemm& form) {
-  if (form.load != PixelLoad::dense || form.attributes.groups > 1) return std::nullopt;
+  const bool has_windows = can_copy_windows(problem, form);
+  if (!has_windows && (form.load != PixelLoad::dense || form.attributes.groups > 1)) return std::nullopt;
   gemm::Product p;
-  p.m = form.pixels, p.n = form.outputs, p.k = form.k();
+  p.m = form.pixels, p.n = form.outputs;
+  p.k = has_windows ? form.taps * form.copied_channels(problem.inputs[0].dtype) : form.k();
+  if (has_windows)
+    p.declare_a = [&](Source& source, const TileShape& tile) { return declare_windows(source, problem, form, tile); };
   p.a.pitch = pixel_pitch(problem.inputs[0]), p.a.width = form.width;
   p.b.width = static_cast<int>(16 / size_of(problem.inputs[1].dtype));
   p.b.pitch = ceildiv(p.k, p.b.width) * p.b.width;  // as weights are packed

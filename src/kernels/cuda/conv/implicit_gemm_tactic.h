@@ -28,12 +28,14 @@ struct ImplicitGemm {
   Operand output;  // with the op's own dimensions
   Shuffle shuffle;
   int64_t k() const { return taps * padded; }
+  int64_t copied_channels(DType dtype) const;  // as K counts them where the copy engine brings windows: whole panels
 };
 
 // A reason in words when tiles cannot compute the problem.
 std::optional<std::string> describe(const Problem& problem, ImplicitGemm& form);
 gemm::Extent extent_of(const Problem& problem, const ImplicitGemm& form);  // as the cost model sees it
-// Of images that are a matrix of pixels by channels, without groups: the product that tensor maps may describe.
+// The product that tensor maps may describe, of images that are a matrix of pixels by channels, or whose windows the
+// copy engine can bring, without groups.
 std::optional<gemm::Product> product_of(const Problem& problem, const ImplicitGemm& form);
 // The text that a kernel begins with.
 std::string declare_product(Source& source, const gemm::TileShape& tile, DType dtype, const ImplicitGemm& form);

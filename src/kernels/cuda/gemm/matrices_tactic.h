@@ -3,6 +3,7 @@
 // dimensions that only lengthen M are part of it.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -34,6 +35,8 @@ struct Product {
   Expr m, n, k;
   Shape batch;
   Matrix a, b;
+  // Of a pipeline whose left operand is no matrix: the text that declares its map and its panels' places.
+  std::function<std::string(Source&, const TileShape&)> declare_a;
   bool weights = false;  // B is constant: packed K-major, rows padded to 16 bytes
   int64_t opt_k = 0;     // K under the shapes that the tuner measures
   Problem problem;       // output and operands with dimensions for the batch, M and N, in this order

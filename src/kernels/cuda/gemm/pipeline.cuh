@@ -66,7 +66,7 @@ struct Turn {
   }
 };
 
-// What a launch multiplies. `work` says which tile a number means; places are functions of the batch.
+// What a launch multiplies. `work` says which tile a number means; places are functions of a tile.
 template <class Work, class PlaceA, class PlaceB>
 struct PipelineProduct {
   const TensorMap *map_a, *map_b;
@@ -154,8 +154,8 @@ LATHE_DEVICE void produce(const PipelineMemory<Tile>& memory, const Product& pro
   if constexpr (!kWeightsFirst) wait_for_results();
   for (unsigned work = first; work < product.works; work += works_at_once<Tile>()) {
     const Block block = product.work(work);
-    const auto place_a = product.place_a(block.batch);
-    const auto place_b = product.place_b(block.batch);
+    const auto place_a = product.place_a(block);
+    const auto place_b = product.place_b(block);
     int ahead = 0;
     if (kWeightsFirst && work == first) {
       ahead = block.blocks < Tile::kStages ? block.blocks : Tile::kStages;

@@ -38,7 +38,7 @@ std::string declare_map(Source& source, const Product& p, const TileShape& tile,
   const auto elements = static_cast<uint32_t>(kRowBytes / static_cast<int64_t>(size_of(dtype)));
   const auto rows = static_cast<uint32_t>(first ? tile.m : tile.n / tile.peers);
   const bool mn_major = matrix.major == Major::mn;
-  TensorMap map{first ? 0u : 1u, dtype, dtype == DType::f32, {}, {}, {}};
+  TensorMap map{first ? 0u : 1u, dtype, dtype == DType::f32, {}, {}, {}, {}};
   map.dims = mn_major ? Shape{outer, p.k} : Shape{p.k, outer};
   map.strides = {matrix.pitch};
   map.box = {elements, mn_major ? elements : rows};
@@ -47,7 +47,7 @@ std::string declare_map(Source& source, const Product& p, const TileShape& tile,
     if (matrix.batch_strides[d] == Expr(0)) continue;
     Expr inner = 1;
     for (size_t i = d + 1; i < p.batch.size(); ++i) inner *= p.batch[i];
-    places += fmt::format(", static_cast<int>(batch / {} % {})", source.number(inner), source.number(p.batch[d]));
+    places += fmt::format(", static_cast<int>(block.batch / {} % {})", source.number(inner), source.number(p.batch[d]));
     map.dims.push_back(p.batch[d]);
     map.strides.push_back(matrix.batch_strides[d]);
     map.box.push_back(1);
@@ -56,8 +56,9 @@ std::string declare_map(Source& source, const Product& p, const TileShape& tile,
   const std::string_view name = first ? "a" : "b";
   const size_t rank = map.dims.size();
   source.tensor_map(std::move(map), fmt::format("map_{}", name));
-  return fmt::format("const auto place_{} = [&](long batch) {{ return gemm::MapPlace<{}>{{{{0, 0{}}}}}; }};\n  ", name,
-                     rank, places);
+  return fmt::format(
+      "const auto place_{} = [&](const gemm::Block& block) {{ return gemm::MapPlace<{}>{{{{0, 0{}}}}}; }};\n  ", name,
+      rank, places);
 }
 
 }  // namespace
@@ -91,7 +92,7 @@ void finish_pipeline(const Problem& problem, const Product& p, const TileShape& 
       "using Tile = {};\n"
       "  const long m = {}, n = {}, k = {};\n  ",
       tile_type(tile, e, p.a.major, p.b.major), source.number(e.m), source.number(e.n), source.number(p.k));
-  body += declare_map(source, p, tile, dtype, true);
+  body += p.declare_a ? p.declare_a(source, tile) : declare_map(source, p, tile, dtype, true);
   body += declare_map(source, p, tile, dtype, false);
   Sink sink = declare_sink(source, e, tile.splits, emission);
   if (tile.by_rows) {

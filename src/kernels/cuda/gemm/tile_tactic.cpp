@@ -103,8 +103,7 @@ constexpr auto kSparseShapes = std::to_array<Shape>({
 });
 // clang-format on
 
-// Groups of four warps multiply 64 rows each, or a whole tile in turns, of what the copy engine brings: as many panels
-// as there is room for. A shape on each line.
+// Groups of four warps multiply 64 rows each, or whole tiles in turns; the copy engine fills as many panels as fit.
 struct PipelineShape {
   int64_t m, n, peers;
   bool turns = false;
@@ -235,7 +234,8 @@ int64_t staged_rows_bytes(const TileShape& tile) {
 
 int64_t all_scales_bytes(const TileShape& tile) { return tile.m / tile.warp_m * tile.scales_bytes; }
 
-void add_pipelines(const Extent& e, std::vector<Config>& configs) {
+void add_pipelines(Extent e, std::vector<Config>& configs) {
+  if (e.copied_k > 0) e.k = e.copied_k;
   constexpr int64_t kRowBytes = 128, kEnough = 8;  // stages, unless all of K fits
   for (const PipelineShape& s : kPipelineShapes) {
     // Parts of an MN-major B are whole blocks of 64 columns.

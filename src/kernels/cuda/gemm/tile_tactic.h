@@ -41,6 +41,7 @@ struct Extent {
   bool gathered = false;       // A is read element by element
   int copy_width = 0;          // of A's loader where a thread stays in its column; 0 = any
   bool copied = false;         // the copy engine may bring both operands (gemm/pipeline.cuh)
+  int64_t copied_k = 0;        // K as it counts them, unless 0
   bool sparse = false;         // tiles are of sparse weights (gemm_sparse/gemm_sparse.cuh)
   bool weights_first = false;  // B is constant: a pipeline brings its first panels while the launch before still runs
   bool by_rows = false;        // results are written along rows by a pipeline (gemm/row_sink.cuh)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What comes to shared memory by itself (sm_90), blocks of tensors by the copy engine and stores of other blocks, and
-// the barriers there that count what has arrived. PTX ISA, sections "mbarrier", "cp.async.bulk.tensor" and "st.async".
+// the barriers there that count what has arrived. PTX ISA, sections "mbarrier", "cp.async.bulk.tensor", "im2col mode"
+// and "st.async".
 #pragma once
 
 #include "lib/intrinsics.cuh"
@@ -108,6 +109,18 @@ LATHE_DEVICE void copy_tensor(void* shared, const TensorMap* map, const int (&c)
 }
 #undef LATHE_COPY_TENSOR
 
+// Copies rows of channels at the pixels where windows begin, `column` and `row` further, from the window on that begins
+// at the channel, column, row and image (a map with TensorMap::windows). What lies outside of the images becomes zero.
+LATHE_DEVICE void copy_windows(void* shared, const TensorMap* map, const int (&c)[4], int column, int row,
+                               PhaseBarrier barrier) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [%0], "
+      "[%1, {%3, %4, %5, %6}], [%2], {%7, %8};" ::"r"(shared_address(shared)),
+      "l"(map), "r"(barrier.address), "r"(c[0]), "r"(c[1]), "r"(c[2]), "r"(c[3]), "h"(static_cast<uint16>(column)),
+      "h"(static_cast<uint16>(row))
+      : "memory");
+}
+
 #else  // tactics do not choose them for other architectures
 
 LATHE_DEVICE void phase_barrier_init(PhaseBarrier, int) {}
@@ -120,6 +133,9 @@ template <int N>
 LATHE_DEVICE void store_async(float*, const Vec<float, N>&, PhaseBarrier, int) {}
 template <int R>
 LATHE_DEVICE void copy_tensor(void*, const TensorMap*, const int (&)[R], PhaseBarrier, uint16) {
+  asm volatile("trap;");
+}
+LATHE_DEVICE void copy_windows(void*, const TensorMap*, const int (&)[4], int, int, PhaseBarrier) {
   asm volatile("trap;");
 }
 
