@@ -15,7 +15,10 @@ namespace {
 
 constexpr int64_t kColumnPiece = 128;       // most columns that one task normalizes side by side
 constexpr int64_t kPieceBytes = 256 << 10;  // of x in one task: it is read three times, and should stay in L2
-constexpr int64_t kGather = 256;            // elements of a strided row that are copied together at a time
+// Most rows whose statistics are found together, for each waits for sums, a root and divisions; and their elements,
+// which should stay in the first cache.
+constexpr int64_t kTogether = 8, kNear = 4096;
+constexpr int64_t kGather = 256;  // elements of a strided row that are copied together at a time
 
 // Operands of the loop nest.
 enum Operand { kX, kMark, kY, kScale, kBias, kFirstExtra };
@@ -58,16 +61,29 @@ struct Walk {
   int64_t piece_columns() const;
   int64_t row_stride(int k) const { return row_dim < 0 ? 0 : nest.strides[k][row_dim]; }
   int64_t column_stride(int k) const { return nest.strides[k][column_dim]; }
-  // Adds the offsets of operand k at flat index i of the given loops.
+  // The offset of operand k at flat index i of the given loops. Nothing is called or divided where there is one at
+  // most, which would take as long as a short row.
   int64_t offset(const int* dims, int count, int64_t i, int k) const {
-    int64_t sum = 0;
-    for (int d = count - 1; d >= 0; --d) {
-      sum += i % nest.dims[dims[d]] * nest.strides[k][dims[d]];
-      i /= nest.dims[dims[d]];
-    }
-    return sum;
+    return count > 1 ? offset_in_several(dims, count, i, k) : count > 0 ? i * nest.strides[k][dims[0]] : 0;
+  }
+  int64_t offset_in_several(const int* dims, int count, int64_t i, int k) const;
+  // Calls f(offset of operand k) for each row of a task.
+  template <class F>
+  void for_each_row(F&& f) const {
+    for (int64_t i = 0; i < outer_total; ++i)
+      for (int64_t row = 0; row < rows; ++row)
+        f([&](int k) { return offset(outer, outer_count, i, k) + row * row_stride(k); });
   }
 };
+
+int64_t Walk::offset_in_several(const int* dims, int count, int64_t i, int k) const {
+  int64_t sum = 0;
+  for (int d = count - 1; d >= 0; --d) {
+    sum += i % nest.dims[dims[d]] * nest.strides[k][dims[d]];
+    i /= nest.dims[dims[d]];
+  }
+  return sum;
+}
 
 // Groups of a few contiguous channels, with pixels outside of them, are better taken as columns: short rows are slow.
 void Walk::merge_groups() {
@@ -129,7 +145,8 @@ class NormalizationKernel final : public Kernel {
   size_t scratch_stride() const { return round_up(epilogue_.scratch_bytes(), 64); }
   size_t first_extra_input() const { return 1u + params_.has_scale + params_.has_bias; }
   void accumulate(const Walk& walk, const Task& task, Accumulation kind, const float* shifts, double* totals) const;
-  void statistics(const Walk& walk, const Task& task, float* mean, float* rstd) const;
+  void statistics(const Walk& walk, std::span<const Task> tasks, float* mean, float* rstd) const;
+  void finish(const Walk& walk, const Task& task, DType type, const float* mean, const float* rstd) const;
   void normalize(const Walk& walk, const Task& task, const float* mean, const float* rstd) const;
   void run_epilogue(const Walk& walk, const Task& task) const;
   void normalize_to_levels(const Walk& walk, const Task& task, DType type, const float* mean, const float* rstd) const;
@@ -207,9 +224,8 @@ void NormalizationKernel::accumulate(const Walk& walk, const Task& task, Accumul
     return;
   }
   std::fill_n(totals, walk.columns_kept ? task.columns : 1, 0.0);
-  for (int64_t i = 0; i < walk.outer_total * walk.rows; ++i) {
-    const float* row = task.data[kX] + walk.offset(walk.outer, walk.outer_count, i / walk.rows, kX) +
-                       i % walk.rows * walk.row_stride(kX);
+  walk.for_each_row([&](auto&& offset) {
+    const float* row = task.data[kX] + offset(kX);
     if (walk.columns_kept) {
       for (int64_t c = 0; c < task.columns; ++c) totals[c] = along_row(kind, totals[c], row + c * step, 1, shifts[c]);
     } else if (step == 1) {
@@ -222,7 +238,7 @@ void NormalizationKernel::accumulate(const Walk& walk, const Task& task, Accumul
         totals[0] = along_row(kind, totals[0], gathered, count, shifts[0]);
       }
     }
-  }
+  });
 }
 
 // Gives each column the total of its group.
@@ -234,18 +250,22 @@ void share_in_groups(double* totals, int64_t columns, int64_t group) {
   }
 }
 
-void NormalizationKernel::statistics(const Walk& walk, const Task& task, float* mean, float* rstd) const {
-  const int64_t count = walk.columns_kept ? task.columns : 1;
+// Of several tasks, which have one each, or of one.
+void NormalizationKernel::statistics(const Walk& walk, std::span<const Task> tasks, float* mean, float* rstd) const {
+  const int64_t each = walk.columns_kept ? tasks[0].columns : 1, count = each * std::ssize(tasks);
   const auto n = static_cast<double>(walk.statistic_elements());
   double totals[kColumnPiece];
+  const auto sum_up = [&](Accumulation kind) {
+    for (int64_t t = 0; t < std::ssize(tasks); ++t)
+      accumulate(walk, tasks[static_cast<size_t>(t)], kind, mean + t * each, totals + t * each);
+    share_in_groups(totals, count, walk.group);
+  };
   std::fill_n(mean, count, 0.0f);
   if (params_.subtract_mean) {
-    accumulate(walk, task, Accumulation::sum, mean, totals);
-    share_in_groups(totals, count, walk.group);
+    sum_up(Accumulation::sum);
     for (int64_t c = 0; c < count; ++c) mean[c] = static_cast<float>(totals[c] / n);
   }
-  accumulate(walk, task, Accumulation::sum_squares, mean, totals);
-  share_in_groups(totals, count, walk.group);
+  sum_up(Accumulation::sum_squares);
   for (int64_t c = 0; c < count; ++c)
     rstd[c] = static_cast<float>(1 / std::sqrt(totals[c] / n + static_cast<double>(params_.epsilon)));
 }
@@ -256,11 +276,8 @@ void NormalizationKernel::normalize(const Walk& walk, const Task& task, const fl
   const int64_t ss = walk.column_stride(kScale), bs = walk.column_stride(kBias);
   const bool contiguous = xs == 1 && ys == 1 && (ss == 0 || ss == 1) && (bs == 0 || bs == 1);
   const int step = walk.columns_kept ? 1 : 0;
-  for (int64_t i = 0; i < walk.outer_total * walk.rows; ++i) {
-    const auto at = [&](int k) {
-      return task.data[k] + walk.offset(walk.outer, walk.outer_count, i / walk.rows, k) +
-             i % walk.rows * walk.row_stride(k);
-    };
+  walk.for_each_row([&](auto&& offset) {
+    const auto at = [&](int k) { return task.data[k] + offset(k); };
     const float *x = at(kX), *scale = at(kScale), *bias = at(kBias);
     float* y = at(kY);
     if (contiguous) {
@@ -270,7 +287,7 @@ void NormalizationKernel::normalize(const Walk& walk, const Task& task, const fl
       for (int64_t c = 0; c < task.columns; ++c)
         y[c * ys] = (x[c * xs] - mean[c * step]) * rstd[c * step] * scale[c * ss] + bias[c * bs];
     }
-  }
+  });
 }
 
 void NormalizationKernel::run_epilogue(const Walk& walk, const Task& task) const {
@@ -298,13 +315,10 @@ void NormalizationKernel::normalize_to_levels(const Walk& walk, const Task& task
                           walk.column_stride(kBias) >= 0;
   constexpr int64_t kPiece = 4 * kBlockFloats;
   float piece[kPiece];
-  for (int64_t i = 0; i < walk.outer_total * walk.rows; ++i)
+  walk.for_each_row([&](auto&& offset_of_row) {
     for (int64_t c = 0; c < task.columns; c += kPiece) {
       const int64_t count = std::min(kPiece, task.columns - c);
-      const auto offset = [&](int k) {
-        return walk.offset(walk.outer, walk.outer_count, i / walk.rows, k) + i % walk.rows * walk.row_stride(k) +
-               c * walk.column_stride(k);
-      };
+      const auto offset = [&](int k) { return offset_of_row(k) + c * walk.column_stride(k); };
       const float *x = task.data[kX] + offset(kX), *scale = task.data[kScale] + offset(kScale),
                   *bias = task.data[kBias] + offset(kBias), *m = mean + c * step, *r = rstd + c * step;
       const int64_t xs = walk.column_stride(kX), ss = walk.column_stride(kScale), bs = walk.column_stride(kBias);
@@ -322,6 +336,14 @@ void NormalizationKernel::normalize_to_levels(const Walk& walk, const Task& task
       const BlockOutput output{element_at(task.data[kY], offset(kY), size_of(type)), 0, walk.column_stride(kY), type};
       run_block(epilogue_, 1, count, inputs, &output, task.scratch);
     }
+  });
+}
+
+void NormalizationKernel::finish(const Walk& walk, const Task& task, DType type, const float* mean,
+                                 const float* rstd) const {
+  if (type != DType::f32) return normalize_to_levels(walk, task, type, mean, rstd);
+  normalize(walk, task, mean, rstd);
+  if (!epilogue_.is_identity()) run_epilogue(walk, task);
 }
 
 void NormalizationKernel::run(const Launch& launch) const {
@@ -333,24 +355,24 @@ void NormalizationKernel::run(const Launch& launch) const {
   const int64_t work = walk.outer_total * walk.rows * std::min(width, walk.columns);
   constexpr int64_t kMinTaskElements = 10000;  // about 5 us
   const int64_t grain = std::max<int64_t>(1, kMinTaskElements / work);
+  const int64_t together = walk.columns_kept ? 1 : std::clamp<int64_t>(kNear / work, 1, kTogether);
   launch.pool.parallel_for(walk.kept_total * pieces, grain, [&](int64_t begin, int64_t end, int worker) {
-    for (int64_t unit = begin; unit < end; ++unit) {
-      const int64_t first = unit % pieces * width, last = std::min(walk.columns, first + width);
-      Task task;
-      task.columns = last - first;
-      task.scratch = reinterpret_cast<float*>(launch.workspace + scratch_stride() * static_cast<size_t>(worker));
-      for (int k = 0; k < walk.nest.operands; ++k)
-        task.data[k] = element_at(
-            data[k], walk.offset(walk.kept, walk.kept_count, unit / pieces, k) + first * walk.column_stride(k),
-            k == kY ? size_of(type) : sizeof(float));
-      float mean[kColumnPiece], rstd[kColumnPiece];
-      statistics(walk, task, mean, rstd);
-      if (type != DType::f32) {
-        normalize_to_levels(walk, task, type, mean, rstd);
-        continue;
+    for (int64_t unit = begin, count; unit < end; unit += count) {
+      count = std::min(together, end - unit);
+      Task tasks[kTogether];
+      for (int64_t t = 0; t < count; ++t) {
+        const int64_t kept = pieces == 1 ? unit + t : unit / pieces, first = (unit + t - kept * pieces) * width;
+        Task& task = tasks[t];
+        task.columns = std::min(walk.columns, first + width) - first;
+        task.scratch = reinterpret_cast<float*>(launch.workspace + scratch_stride() * static_cast<size_t>(worker));
+        for (int k = 0; k < walk.nest.operands; ++k)
+          task.data[k] =
+              element_at(data[k], walk.offset(walk.kept, walk.kept_count, kept, k) + first * walk.column_stride(k),
+                         k == kY ? size_of(type) : sizeof(float));
       }
-      normalize(walk, task, mean, rstd);
-      if (!epilogue_.is_identity()) run_epilogue(walk, task);
+      float mean[kColumnPiece], rstd[kColumnPiece];
+      statistics(walk, {tasks, static_cast<size_t>(count)}, mean, rstd);
+      for (int64_t t = 0; t < count; ++t) finish(walk, tasks[t], type, mean + t, rstd + t);
     }
   });
 }
