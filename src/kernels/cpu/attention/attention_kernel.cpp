@@ -99,11 +99,13 @@ class Worker {
 
   void find_places(int64_t begin, int64_t rows) {
     const int64_t head = group_ % sizes_.shared * (sizes_.heads / sizes_.shared), first = first_ + begin;
-    Place place{group_ / sizes_.shared, head + first / sizes_.queries, first % sizes_.queries, {}};
+    const int64_t batch = group_ / sizes_.shared;
+    int64_t of_head = head + first / sizes_.queries, query = first % sizes_.queries;
     for (int64_t r = begin; r < begin + rows; ++r) {
-      places_[r] = place;
-      places_[r].keys = keys_of_rows_.at(place);
-      if (++place.query == sizes_.queries) ++place.head, place.query = 0;
+      Place& place = places_[r];
+      place.batch = batch, place.head = of_head, place.query = query;
+      keys_of_rows_.find_at(place);
+      if (++query == sizes_.queries) ++of_head, query = 0;
     }
   }
 
@@ -112,6 +114,7 @@ class Worker {
 
   // All that these rows see, from the first one's panel on.
   KeyRange seen_by(int64_t begin, int64_t rows) const {
+    if (!params_.masked && params_.seen().is_all()) return {0, sizes_.keys};
     KeyRange seen = places_[begin].keys;
     for (int64_t r = begin + 1; r < begin + rows; ++r) {
       seen.first = std::min(seen.first, places_[r].keys.first);

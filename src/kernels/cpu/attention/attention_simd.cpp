@@ -51,9 +51,11 @@ LATHE_INLINE float largest_of(const ScoreRow& row, Look&& look) {
 }
 
 // Writes the scores; gives the largest. NaNs reach the result through the sum. A copy of the row: what is written might
-// be the row's own numbers, for all that a compiler knows.
+// be the row's own numbers, for all that a compiler knows. It is made here, of single members: whole vectors of what
+// was written member by member are read only when all of that has left the core.
 template <Change kChange>
-float write_scores(const ScoreRow row) {
+float write_scores(const ScoreRow& given) {
+  const ScoreRow row = given;
   return largest_of<kChange != Change::any>(row, [&](int64_t i, int lanes) {
     const Vec x = score<kChange>(row, i, lanes);
     store(row.scores + i, x);
@@ -93,7 +95,8 @@ LATHE_INLINE Vec power_of_2(Vec x) {
 
 // Weights are 2^((x - largest) * factor) of what lies in the row. The difference comes first: scores of keys that are
 // all hidden may be as large as floats are.
-float write_pairs(ScoreRow row, int64_t most, float largest, float factor) {
+float write_pairs(const ScoreRow& given, int64_t most, float largest, float factor) {
+  ScoreRow row = given;
   if (row.is_second) *--row.scores = -kInfinity, ++row.keys;
   Vec sums[2] = {zero(), zero()};
   const auto weigh = [&](int64_t i, int v) {
@@ -124,14 +127,15 @@ float write_pairs(ScoreRow row, int64_t most, float largest, float factor) {
 
 float weigh_scores(const ScoreRow& scored) {
   const ScoreRow row = scored;
-  float most = largest_with_sink(row, write_scores(row));
+  float most = largest_with_sink(row, write_scores(scored));
   if (row.float8 && std::fabs(most) < 1e37f) most = (std::ceil(most * kLog2E) - 8) / kLog2E;  // others are whole
   const Vec largest = broadcast(most);
   // Weights that would be denormal are zeros: CPUs multiply by such numbers a hundred times as slowly.
   constexpr float kLeast = -87.3365f;
   const auto weight_at = [&](int64_t i) {
     const Vec x = load(row.scores + i) - largest;
-    const Vec weight = select(x < kLeast, zero(), exp(x));
+    const ExpParts parts = exp_parts(x, round_even(x * kLog2E));  // of no number above 8, nor of what is not used
+    const Vec weight = select(x < kLeast, zero(), scale_by_power_of_2(parts.expm1_r + 1.0f, parts.n));
     return row.float8 ? math::nearest_multiple(weight, 0x1p-3f, 0x1p-9f) : weight;
   };
   Vec sums[2] = {zero(), zero()};

@@ -29,23 +29,28 @@ float weigh_alike(const Sizes& sizes, float* weights, int64_t steps) {
   return 1 / static_cast<float>(sizes.keys);
 }
 
-RowKeys KeysOfRows::at(const Place& place) {
-  if (!mask_ || broadcast_stride_at(*mask_, 1, 4) != 0) return find(place);
+void KeysOfRows::find_at(Place& place) {
+  if (!mask_ || broadcast_stride_at(*mask_, 1, 4) != 0) return find(place, place.keys);
   if (std::exchange(batch_, place.batch) != place.batch) std::fill_n(of_queries_, sizes_.queries, kUnknown);
   RowKeys& keys = of_queries_[place.query];
-  if (keys.end == kUnknown.end) keys = find(place);
-  return keys;
+  if (keys.end == kUnknown.end) find(place, keys);
+  place.keys = keys;
 }
 
-RowKeys KeysOfRows::find(const Place& place) const {
+void KeysOfRows::find(const Place& place, RowKeys& found) const {
   const KeyRange keys = params_.seen().of(place.query, sizes_.queries, sizes_.keys);
   const int64_t stride = mask_ ? broadcast_stride_at(*mask_, 3, 4) : 0,
                 row = mask_ ? broadcast_offset_in(*mask_, place) : 0;
-  if (params_.mean_for_none && sizes_.keys > 0 && (mask_ ? sees_none(*mask_, row, stride, keys) : keys.count() == 0))
-    return {{0, sizes_.keys}, true};
-  if (!mask_ || stride != 1) return {keys};
-  if (mask_->dtype == DType::f32) return {shown_keys(mask_->as<float>() + row, keys)};
-  return {params_.hidden <= kLow ? shown_keys(mask_->as<uint8_t>() + row, keys) : keys};
+  if (params_.mean_for_none && sizes_.keys > 0 && (mask_ ? sees_none(*mask_, row, stride, keys) : keys.count() == 0)) {
+    found = {{0, sizes_.keys}, true};
+    return;
+  }
+  KeyRange shown = keys;
+  if (mask_ && stride == 1 && mask_->dtype == DType::f32)
+    shown = shown_keys(mask_->as<float>() + row, keys);
+  else if (mask_ && stride == 1 && params_.hidden <= kLow)
+    shown = shown_keys(mask_->as<uint8_t>() + row, keys);
+  found = {shown};
 }
 
 }  // namespace lathe::cpu::attention

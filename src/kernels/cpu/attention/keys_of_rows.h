@@ -29,10 +29,11 @@ class KeysOfRows {
   KeysOfRows(const AttentionParams& params, const Sizes& sizes, const TensorArg* mask, RowKeys* of_queries)
       : params_(params), sizes_(sizes), mask_(mask), of_queries_(of_queries) {}
 
-  RowKeys at(const Place& place);
+  // Writes which keys the row there sees.
+  void find_at(Place& place);
 
  private:
-  RowKeys find(const Place& place) const;
+  void find(const Place& place, RowKeys& keys) const;
 
   const AttentionParams& params_;
   const Sizes& sizes_;
