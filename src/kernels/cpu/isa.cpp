@@ -43,14 +43,7 @@ bool permutes_bytes() {
 #endif
 }
 
-int64_t fetch_distance() {
-#if defined(__x86_64__)
-  static const int64_t result = isa_level() != IsaLevel::avx512 ? 2560 : __builtin_cpu_is("intel") ? 1536 : 0;
-  return result;
-#else
-  return 2560;
-#endif
-}
+int64_t fetch_distance() { return isa_level() == IsaLevel::avx512 ? 1536 : 2560; }
 
 bool has_matrix_registers() {
 #if defined(__x86_64__) && defined(__linux__)

@@ -26,8 +26,8 @@ bool multiplies_bf16();
 // Whether it has matrix registers and their products of u8, i8 and bf16 (AMX) beside those of bf16 in vectors, and the
 // system lets this process use them. The first call asks the system to.
 bool has_matrix_registers();
-// How many bytes ahead of what it reads a kernel asks for lines of a long stream that it computes with; 0 where that
-// costs more than it gains (decisions 0083, 0089).
+// How many bytes ahead of what it reads a kernel asks for lines of a long stream that it computes with (decisions 0089
+// and 0141).
 int64_t fetch_distance();
 
 }  // namespace lathe::cpu

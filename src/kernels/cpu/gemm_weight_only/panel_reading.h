@@ -47,10 +47,9 @@ LATHE_INLINE void read_in_pieces(const gemm::PackedPanels& panels, const std::by
     const std::byte* codes = block + panels.scale_bytes() + panels.zero_bytes();
     for (int64_t k = first; k < end; k += kDepth, codes += panels.code_bytes(kDepth)) {
       const int64_t depth = end - k < kDepth ? end - k : kDepth;
-      if (distance > 0)
-        for (const std::byte* end_of_piece = codes + panels.code_bytes(depth); fetched < end_of_piece + distance;
-             fetched += kLine)
-          prefetch(fetched);
+      for (const std::byte* end_of_piece = codes + panels.code_bytes(depth); fetched < end_of_piece + distance;
+           fetched += kLine)
+        prefetch(fetched);
       piece(block, codes, k, depth);
     }
   }
