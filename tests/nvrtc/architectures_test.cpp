@@ -170,6 +170,7 @@ TEST_P(Architectures, Integers) {
     input %x: T[4096, 768]
     input %image: T[32, 256, 14, 14]
     input %residual: T[32, 256, 14, 14]
+    input %volume: T[4, 64, 8, 28, 28]
     %w = constant{value=T[768, 3072]{~1}}()
     %k = constant{value=T[256, 256, 3, 3]{~2}}()
     %fine = constant{value=f32[]{0.0002}}()
@@ -183,15 +184,20 @@ TEST_P(Architectures, Integers) {
     %sum = elementwise{op=add}(%b, %r)
     %relu = activation{op=relu}(%sum)
     %z = quantize{to=i8}(%relu, %coarse)
+    %k3 = constant{value=T[256, 64, 3, 3, 3]{~3}}()
+    %c3 = convolution{stride=[1, 1, 1], pads_begin=[1, 1, 1], pads_end=[1, 1, 1], dilation=[1, 1, 1]}(%volume, %k3)
+    %b3 = dequantize{to=f32}(%c3, %fine)
+    %z3 = quantize{to=i8}(%b3, %coarse)
     output %y
     output %z
+    output %z3
   })";
   const Result<std::unique_ptr<BuiltPlan>> built = build(text, "i8");
   ASSERT_TRUE(built) << built.error().to_string();
   std::string tactics;
   for (const plan::Step& step : (*built)->plan.steps) tactics += step.tactic + "; ";
-  EXPECT_EQ(tactics.find("tma ") != std::string::npos, GetParam() == 90) << tactics;
-  EXPECT_EQ(tactics.find("wgmma ") != std::string::npos, GetParam() == 90) << tactics;
+  for (const char* instructions : {"gemm: tma ", "conv: tma ", "conv: wgmma "})  // windows of volumes are gathered
+    EXPECT_EQ(tactics.find(instructions) != std::string::npos, GetParam() == 90) << tactics;
 }
 
 // Products of 8-bit floats, which become such again, by rows that are written as they are, too.
