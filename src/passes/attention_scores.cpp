@@ -118,7 +118,8 @@ class Matcher {
 
   // Scores and probabilities will not be in memory for others to read.
   bool require_single_use(const Value* value) {
-    return value->has_single_use() || refuse(fmt::format("'{}' is read by others, too", value->name()));
+    return value->has_single_use() || (value == shifted_ && value->uses().size() == 2) ||
+           refuse(fmt::format("'{}' is read by others, too", value->name()));
   }
 
   void add_form(const Value* value) {
@@ -259,10 +260,21 @@ class Matcher {
     return true;
   }
 
+  // Of each query: what is the same for all of its keys, the softmax takes off itself. Networks that multiply scores in
+  // 16 bits do so before, where the product would not fit; attention's scores are f32.
+  bool takes_off_largest(const Node& node) const {
+    const Value* x = node.input(0);
+    return found_.softcap == 0 && reduced_axis(node.input(1), ReduceOp::max, x) == x->rank() - 1;
+  }
+
   bool pass_arithmetic(const Node& node) {
     const Op op = node.attrs<ElementwiseAttrs>().op;
     const size_t side = side_of(node, 0);
     Value* other = node.input(1 - side);
+    if (op == Op::sub && takes_off_largest(node)) {
+      at_ = shifted_ = node.input(0);
+      return true;
+    }
     if (op == Op::mul || op == Op::div) {
       if (const std::optional<double> number = splat_of(other); number && *number != 0) {
         found_.scale *= op == Op::mul ? *number : 1 / *number;
@@ -281,6 +293,7 @@ class Matcher {
 
   AttentionRefusal& refusal_;
   const Value* at_ = nullptr;
+  const Value* shifted_ = nullptr;  // of which the largest is taken off
   bool cuts_sinks_ = false;
   AttentionScores found_;
 };

@@ -176,12 +176,11 @@ Result<bool> reduce_axes(Rewrite& r) {
 
 // A softmax takes off the largest itself.
 Result<bool> softmax_without_largest(Rewrite& r) {
-  const std::optional<WithScalar> scaled = match_scaled(r.input(0));
-  const ir::Node* minus = made_by(scaled ? scaled->x : r.input(0), Op::sub);
-  if (!minus || (scaled && !(scaled->c > 0))) return false;
+  const ir::Node* minus = made_by(r.input(0), Op::sub);
+  if (!minus) return false;
   LATHE_ASSIGN(const int64_t axis, normalize_axis(r.node->attrs<SoftmaxAttrs>().axis, r.input(0)->rank()));
   if (reduced_axis(minus->input(1), ReduceOp::max, minus->input(0)) != axis) return false;
-  LATHE_TRY(r.graph().set_inputs(r.node, {r.scaled(minus->input(0), scaled ? scaled->c : 1)}));
+  LATHE_TRY(r.graph().set_inputs(r.node, {minus->input(0)}));
   return true;
 }
 
@@ -384,7 +383,7 @@ Result<bool> canonicalize(ir::Graph& graph, PassContext& context) {
       {"a constant row has no leading dimensions of 1", OpKind::elementwise, leading_ones},
       {"a constant matrix has none, as the right operand of a matmul", OpKind::matmul, leading_ones},
       {"reduce(x, axes) = reduce{axes}(x)", OpKind::reduce, reduce_axes},
-      {"softmax(c (x - max x)) = softmax(c x) where c > 0", OpKind::softmax, softmax_without_largest},
+      {"softmax(x - max x) = softmax(x)", OpKind::softmax, softmax_without_largest},
       {"an initial state of zeros is left out", OpKind::recurrence, initial_zeros},
   };
   return apply_rules(graph, context, rules);

@@ -24,7 +24,7 @@ bool is_product(const Node* node) {
 // A product and what is added to a view of it.
 struct Biased {
   Value* product = nullptr;
-  std::vector<Value*> biases;  // the last that is added first
+  std::vector<Value*> biases;  // in the reverse order of their additions
 };
 
 // `sum` = view(product) + biases, whose product has that shape.
@@ -45,7 +45,8 @@ bool take_apart(Value* sum, const Shape& shape, Biased& found) {
   return false;
 }
 
-// Biases of rows and columns of an image are added where queries and keys have two dimensions each.
+// Decomposed relative positions: biases of rows and of columns of an image are added where queries and keys have two
+// dimensions each. A sum of biases that is not as large as the scores is dropped again.
 Result<bool> bias_of_places(Rewrite& r) {
   Biased found;
   const Value* sum = r.input(0);
@@ -68,13 +69,24 @@ bool are_scores(const Value* value) {
   return is_product(node);
 }
 
+// Through views and casts.
+bool leads_to_softmax(const Value* value) {
+  while (value->has_single_use()) {
+    const Node* reader = value->uses()[0].node;
+    if (!reader || reader->is(OpKind::softmax)) return reader != nullptr;
+    if (!reader->has_trait(kView) && !reader->is(OpKind::cast)) return false;
+    value = reader->output();
+  }
+  return false;
+}
+
 // What is low hides a key whatever its score, so that the sum is never lower than the mask alone. A bound keeps the
 // softmax of a query without keys a number.
 Result<bool> bounded_mask(Rewrite& r) {
   const auto& attrs = r.node->attrs<ActivationAttrs>();
   const Node* sum = made_by(r.input(0), Op::add);
   if (attrs.op != ActivationOp::clip || attrs.alpha > kLow || !std::isfinite(attrs.alpha) || attrs.beta != HUGE_VAL ||
-      !sum || !r.input(0)->has_single_use())
+      !sum || !r.input(0)->has_single_use() || !leads_to_softmax(r.output()))
     return false;
   for (const size_t side : {0, 1}) {
     Value *scores = sum->input(side), *mask = sum->input(1 - side);
@@ -124,6 +136,10 @@ Result<bool> values_side_by_side(Rewrite& r) {
       return false;
     values.push_back(each->product->input(1));
     if (values.back()->rank() != r.output()->rank()) return false;
+    Shape others = values.back()->shape();  // which the product may broadcast, and the concatenation does not
+    const size_t joined = rank - (attrs.transpose_b ? 2 : 1);
+    others[joined] = values[0]->shape()[joined];
+    if (others != values[0]->shape()) return false;
   }
   for (size_t i = 0; i < r.node->num_inputs(); ++i) r.absorb(weighted_of(r.input(i))->product);
   Value* side_by_side = r.concat(std::move(values), attrs.transpose_b ? -2 : -1);

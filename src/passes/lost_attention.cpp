@@ -92,12 +92,12 @@ std::string reason_of(const Node& softmax, const std::vector<const Node*>& befor
                       const std::vector<const Node*>& behind) {
   const auto& attrs = softmax.attrs<SoftmaxAttrs>();
   if (attrs.log) return "it is a logarithm";
+  if (attrs.axis != -1 && attrs.axis != softmax.output()->rank() - 1)
+    return fmt::format("it runs along axis {}, and not along the last", attrs.axis);
   if (std::ranges::any_of(before, [](const Node* node) { return rounds_to_integers(*node); }))
     return "its scores are rounded to integers";
   if (std::ranges::any_of(behind, [](const Node* node) { return rounds_to_integers(*node); }))
     return std::string(kIntegerProbabilities);
-  if (attrs.axis != -1 && attrs.axis != softmax.output()->rank() - 1)
-    return fmt::format("it runs along axis {}, and not along the last", attrs.axis);
   for (const auto& [path, what] : {std::pair(&before, "scores"), std::pair(&behind, "probabilities")})
     if (std::string found = obstacle(*path, what); !found.empty()) return found;
   const Node& product = *behind.front();

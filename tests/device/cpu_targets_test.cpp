@@ -71,8 +71,8 @@ TEST(CpuTargets, ThisCpuIsMeasured) {
   EXPECT_EQ(prepare_build("cpu", {})->target.name, cpu::target_name());
 }
 
-// A product that computes for far longer than it moves: its predicted time is that of the multiplications. Matrix
-// registers multiply a float as six products of its terms, and vectors what that does not pay for.
+// A product that computes for far longer than it moves: its predicted time is that of the multiplications. With matrix
+// registers it is between that of a float as six products of its terms there, and that of vectors.
 TEST(CpuTargets, PredictedTimesAreThoseOfTheTarget) {
   for (const std::string& name : targets(false)) {
     const Result<BackendBuild> backend = prepare_build(name, {2, {}, {}});

@@ -51,11 +51,17 @@ TEST(RandomContent, QueriesHaveScoresOfAboutOne) {
   EXPECT_FLOAT_EQ(8 * first, numbers->as<float>()[0]);
 }
 
-TEST(CutDown, ConvolutionsKeepChannelsWeightsAndPitch) {
+// Of images.
+ConvolutionAttrs convolution(int64_t stride, int64_t padding) {
   ConvolutionAttrs attrs;
-  attrs.stride = {1, 1};
-  attrs.pads_begin = attrs.pads_end = {1, 1};
+  attrs.stride = {stride, stride};
+  attrs.pads_begin = attrs.pads_end = {padding, padding};
   attrs.dilation = {1, 1};
+  return attrs;
+}
+
+TEST(CutDown, ConvolutionsKeepChannelsWeightsAndPitch) {
+  const ConvolutionAttrs attrs = convolution(1, 1);
   Problem problem;
   problem.attributes = &attrs;
   // A part of 64 channels of pixels that hold 96.
@@ -74,10 +80,7 @@ TEST(CutDown, ConvolutionsKeepChannelsWeightsAndPitch) {
 
 // Images of f32 that are cast as they are read: the first convolution of a network in f16.
 TEST(CutDown, FactorsOfAProgramHaveTheOthersType) {
-  ConvolutionAttrs attrs;
-  attrs.stride = {2, 2};
-  attrs.pads_begin = attrs.pads_end = {3, 3};
-  attrs.dilation = {1, 1};
+  const ConvolutionAttrs attrs = convolution(2, 3);
   Problem problem;
   problem.attributes = &attrs;
   problem.inputs = {linear({32, 3, 224, 224}), channels_last({64, 3, 7, 7})};
@@ -184,9 +187,7 @@ TEST(CutDown, NormalizedProductsKeepFewRows) {
 
 // A convolution whose channels are shuffled into the image.
 TEST(CutDown, ConvolutionsKeepThePartsOfTheirChannels) {
-  ConvolutionAttrs attrs;
-  attrs.stride = attrs.dilation = {1, 1};
-  attrs.pads_begin = attrs.pads_end = {0, 0};
+  const ConvolutionAttrs attrs = convolution(1, 0);
   Problem problem;
   problem.attributes = &attrs;
   problem.inputs = {channels_last({8, 64, 90, 90}), channels_last({64, 64, 1, 1})};

@@ -57,57 +57,48 @@ class TensorMaps : public LaunchTest {
     launch_.text = "FAKE_CUBIN sm_90\nkernel add 5 maps=1\n";
     launch_.launches[0].maps = {{0, DType::f16, false, {Expr(40), Expr::symbol(0)}, {Expr(104)}, {64, 16}, {}}};
     launch_.launches[0].args.insert(launch_.launches[0].args.begin(), {LaunchArg::tensor_map, 0, {}});
+    const auto keep = [](void** parameters, const unsigned*, void* seen) {
+      std::memcpy(seen, *static_cast<void**>(parameters[0]), sizeof(fake_cuda::TensorMapContent));
+    };
+    fake_cuda_set_kernel("add", keep, &seen_);
   }
   TensorMap& map() { return launch_.launches[0].maps[0]; }
   LaunchCase launch_;
+  fake_cuda::TensorMapContent seen_{};  // of the last run
 };
 
 TEST_F(TensorMaps, AreMadeForEachRun) {
-  fake_cuda::TensorMapContent seen{};
-  fake_cuda_set_kernel(
-      "add",
-      [](void** parameters, const unsigned*, void* user) {
-        std::memcpy(user, *static_cast<void**>(parameters[0]), sizeof(fake_cuda::TensorMapContent));
-      },
-      &seen);
   ASSERT_OK(run(launch_));
-  EXPECT_EQ(reinterpret_cast<uintptr_t>(seen.address), 0x1000u);
-  EXPECT_EQ(seen.rank, 2);
-  EXPECT_EQ(seen.dims[0], 40u);
-  EXPECT_EQ(seen.dims[1], 7u);
-  EXPECT_EQ(seen.strides[1], 208u);
-  EXPECT_EQ(seen.box[1], 16u);
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(seen_.address), 0x1000u);
+  EXPECT_EQ(seen_.rank, 2);
+  EXPECT_EQ(seen_.dims[0], 40u);
+  EXPECT_EQ(seen_.dims[1], 7u);
+  EXPECT_EQ(seen_.strides[1], 208u);
+  EXPECT_EQ(seen_.box[1], 16u);
   EXPECT_EQ(fake_cuda_launched(0)->values[1], 0x1000u);
   launch_.symbols = {1};  // whatever the stride of a dimension of one
   map().strides[0] = Expr(0);
   map().dtype = DType::f32, map().box[0] = 32, map().rounds = true;
   ASSERT_OK(run(launch_));
-  EXPECT_EQ(seen.dims[1], 1u);
-  EXPECT_TRUE(seen.rounds);
+  EXPECT_EQ(seen_.dims[1], 1u);
+  EXPECT_TRUE(seen_.rounds);
 }
 
 TEST_F(TensorMaps, OfWindows) {
-  fake_cuda::TensorMapContent seen{};
-  fake_cuda_set_kernel(
-      "add",
-      [](void** parameters, const unsigned*, void* user) {
-        std::memcpy(user, *static_cast<void**>(parameters[0]), sizeof(fake_cuda::TensorMapContent));
-      },
-      &seen);
   map().dims = {Expr(40), Expr(9), Expr(8), Expr::symbol(0)};
   map().strides = {Expr(64), Expr(640), Expr(5120)};
   map().box = {64, 128};
   map().windows = {-1, -2, 3, -4, 2, 1};
   ASSERT_OK(run(launch_));
-  EXPECT_EQ(seen.rank, 4);
-  EXPECT_EQ(seen.dims[3], 7u);
-  EXPECT_EQ(seen.box[1], 128u);
-  EXPECT_EQ(seen.first[0], -1);
-  EXPECT_EQ(seen.first[1], -2);
-  EXPECT_EQ(seen.beyond[0], 3);
-  EXPECT_EQ(seen.beyond[1], -4);
-  EXPECT_EQ(seen.steps[0], 2);
-  EXPECT_EQ(seen.steps[1], 1);
+  EXPECT_EQ(seen_.rank, 4);
+  EXPECT_EQ(seen_.dims[3], 7u);
+  EXPECT_EQ(seen_.box[1], 128u);
+  EXPECT_EQ(seen_.first[0], -1);
+  EXPECT_EQ(seen_.first[1], -2);
+  EXPECT_EQ(seen_.beyond[0], 3);
+  EXPECT_EQ(seen_.beyond[1], -4);
+  EXPECT_EQ(seen_.steps[0], 2);
+  EXPECT_EQ(seen_.steps[1], 1);
   const LaunchCase right = launch_;
   const auto refused = [&](const auto& spoil) {
     launch_ = right;

@@ -128,7 +128,8 @@ float write_pairs(const ScoreRow& given, int64_t most, float largest, float fact
 float weigh_scores(const ScoreRow& scored) {
   const ScoreRow row = scored;
   float most = largest_with_sink(row, write_scores(scored));
-  if (row.float8 && std::fabs(most) < 1e37f) most = (std::ceil(most * kLog2E) - 8) / kLog2E;  // others are whole
+  // Of larger numbers the product rounds by as much as is taken off.
+  if (row.float8 && std::fabs(most) < 1e6f) most = (std::ceil(most * kLog2E) - 8) / kLog2E;
   const Vec largest = broadcast(most);
   // Weights that would be denormal are zeros: CPUs multiply by such numbers a hundred times as slowly.
   constexpr float kLeast = -87.3365f;
