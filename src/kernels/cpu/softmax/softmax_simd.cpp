@@ -45,13 +45,13 @@ float row_exponentials(const float* in, float* out, int64_t n, Vec shift) {
   return reduce_add(sums[0] + sums[1]);
 }
 
-// out = in * factor + term
-void row_affine(const float* in, float* out, int64_t n, Vec factor, Vec term) {
+template <class Change>
+LATHE_INLINE void change_row(const float* in, float* out, int64_t n, const Change& change) {
   int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) store(out + i, load(in + i) * factor + term);
+  for (; i + kLanes <= n; i += kLanes) store(out + i, change(load(in + i)));
   if (i < n) {
     const int rest = static_cast<int>(n - i);
-    store_tail(out + i, rest, load_tail(in + i, rest) * factor + term);
+    store_tail(out + i, rest, change(load_tail(in + i, rest)));
   }
 }
 
@@ -85,11 +85,12 @@ LATHE_INLINE void column_block(const float* in, int64_t in_stride, float* out, i
 void softmax_row(const float* in, float* out, int64_t n, bool logarithm) {
   const Vec shift = broadcast(row_maximum(in, n));
   if (logarithm) {
-    const Vec sum = broadcast(row_exponentials<false>(in, nullptr, n, shift));
-    row_affine(in, out, n, broadcast(1.0f), -shift - log(sum));
+    // Beside a large number the logarithm of the sum would be rounded off.
+    const Vec log_sum = log(broadcast(row_exponentials<false>(in, nullptr, n, shift)));
+    change_row(in, out, n, [&](Vec x) { return x - shift - log_sum; });
   } else {
-    const float sum = row_exponentials<true>(in, out, n, shift);
-    row_affine(out, out, n, broadcast(1.0f / sum), broadcast(-0.0f));
+    const Vec factor = broadcast(1.0f / row_exponentials<true>(in, out, n, shift));
+    change_row(out, out, n, [&](Vec x) { return x * factor; });
   }
 }
 
