@@ -125,7 +125,11 @@ Result<LaunchKernel::Prepared> LaunchKernel::load(const Launch& launch, const st
                                                   std::span<const std::span<const std::byte>> code) {
   const DeviceProperties& properties = context->properties();
   LATHE_TRY(check_launch(launch, properties));
-  if (!launch.maps.empty() && !context->driver().cuTensorMapEncodeTiled)
+  const Driver& driver = context->driver();
+  const auto can_make = [&](const TensorMap& map) {
+    return map.windows.empty() ? driver.cuTensorMapEncodeTiled != nullptr : driver.cuTensorMapEncodeIm2col != nullptr;
+  };
+  if (!std::ranges::all_of(launch.maps, can_make))
     return refuse(launch, "it reads tensors by maps, which the driver cannot make: install a newer driver");
   if (launch.code >= code.size())
     return refuse(launch, "it is in code module {}, and the plan has {}", launch.code, code.size());

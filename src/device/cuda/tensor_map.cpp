@@ -59,7 +59,7 @@ Result<> encode(const Driver& driver, const TensorMap& map, const MapExtents& ex
   const size_t rank = map.dims.size();
   out = {};
   if (std::find(extents.dims.begin(), extents.dims.begin() + rank, 0u) != extents.dims.begin() + rank) return {};
-  CUresult result;  // drivers have both functions, or neither
+  CUresult result;
   if (map.windows.empty()) {
     result = driver.cuTensorMapEncodeTiled(&out, type_of(map), static_cast<uint32_t>(rank), data, extents.dims.data(),
                                            extents.strides.data(), map.box.data(), steps.data(), kNotInterleaved,

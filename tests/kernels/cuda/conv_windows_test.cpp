@@ -3,9 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
+#include "base/divide.h"
 #include "fixtures/ask_tactic.h"
+#include "fixtures/test_tensor.h"
 #include "kernels/cuda/convolution_problem.h"
 #include "kernels/cuda/emulated_device.h"
 #include "kernels/cuda/gemm/tile_tactic.h"
@@ -39,10 +42,12 @@ struct Case {
 // By a few blocks, which take several tiles.
 void check(DType type, const Case& c, const Config& config) {
   const bool integers = type == DType::i8;
-  const Tensor weights = integers ? any_levels(c.w, 5) : small_weights(type, c.w);
+  const Tensor weights = integers ? any_levels(c.w, 5) : random_tensor(type, c.w, 5);
   Problem problem = convolution_problem(c.attrs, operand(type, c.x, Layout::channels_last), weights);
   problem.target.cores = 3;
-  const Dims y = problem.outputs[0].opt_dims;
+  Dims y = problem.outputs[0].opt_dims;
+  if (c.attrs.padding_mode != PaddingMode::explicit_round_down)
+    for (size_t d = 2; d < y.size(); ++d) y[d] = ceil_div(c.x[d], c.attrs.stride[d - 2]);
   problem.outputs[0] = operand(type, y, Layout::channels_last);
   Dims per_channel(y.size(), 0);
   per_channel[1] = 1;
@@ -51,7 +56,7 @@ void check(DType type, const Case& c, const Config& config) {
                                               "r6=clip r5 -128 127; out r6"
                                             : "in=2; r2=add r0 r1; r3=relu r2; out r3");
   CheckOptions options;
-  options.inputs = {integers ? any_levels(c.x, 6) : small_weights(type, c.x)};
+  options.inputs = {integers ? any_levels(c.x, 6) : random_tensor(type, c.x, 6)};
   Dims scales(y.size(), 1);
   scales[1] = y[1];
   options.operands = {integers ? small_scales(scales) : Tensor()};
@@ -63,6 +68,12 @@ ConvolutionAttrs padded(Ints begin, Ints end, Ints stride = {}, Ints dilation = 
   ConvolutionAttrs attrs;
   attrs.pads_begin = std::move(begin), attrs.pads_end = std::move(end);
   attrs.stride = std::move(stride), attrs.dilation = std::move(dilation);
+  return attrs;
+}
+
+ConvolutionAttrs same(PaddingMode mode) {
+  ConvolutionAttrs attrs = padded({}, {}, {2, 2});
+  attrs.padding_mode = mode;
   return attrs;
 }
 
@@ -92,13 +103,47 @@ TEST(CudaConvWindows, OfAnyForm) {
       {{2, 64, 11, 10}, {64, 64, 1, 1}, padded({0, 0}, {0, 0}, {2, 3})},
       {{2, 64, 11, 10}, {64, 64, 1, 1}, padded({0, 0}, {2, 1})},
       {{3, 48, 21}, {64, 48, 5}, padded({2}, {1}, {2}, {2})},
+      {{2, 64, 8, 7}, {64, 64, 3, 2}, same(PaddingMode::same_upper)},
+      {{2, 64, 8, 7}, {64, 64, 2, 3}, same(PaddingMode::same_lower)},
   };
   for (const DType type : {DType::i8, DType::f16, DType::bf16})
-    for (const Case& c : cases)
+    for (const Case& c : cases) {
+      size_t count = 0;
       for (const Config& config : pipelines(type, type, 1)) {
         const auto& tile = config.as<gemm::TileShape>();
-        if (tile.m == 64 && tile.n == 64) check(type, c, config);
+        if (tile.m == 64 && tile.n == 64) check(type, c, config), ++count;
       }
+      EXPECT_GT(count, 0u);
+    }
+}
+
+// Numbers of one sign, of which cutting off what TF32 does not hold would make all sums too small.
+TEST(CudaConvWindows, RoundFloatsToTf32) {
+  const auto numbers = [](Dims dims, uint32_t seed) {
+    Tensor tensor = random_tensor(DType::f32, dims, seed);
+    for (int64_t i = 0; i < tensor.volume(); ++i) {
+      float& x = tensor.mutable_as<float>()[i];
+      x = 0.5f + 0.5f * std::fabs(x) / (1 + std::fabs(x));
+    }
+    return tensor;
+  };
+  const Tensor weights = numbers({64, 64, 3, 3}, 1);
+  Problem problem =
+      convolution_problem(padded({1, 1}, {1, 1}), operand(DType::f32, {1, 64, 7, 9}, Layout::channels_last), weights);
+  problem.tf32 = true;
+  problem.outputs[0] = operand(DType::f32, problem.outputs[0].opt_dims, Layout::channels_last);
+  CheckOptions options;
+  options.inputs = {numbers({1, 64, 7, 9}, 2)};
+  options.tolerance = 1e-4;
+  size_t count = 0;
+  for (const Config& config : pipelines(DType::f32, DType::f32, 1)) {
+    const auto& tile = config.as<gemm::TileShape>();
+    if (tile.m != 64 || tile.n != 64) continue;
+    const Result<> result = check_kernel(test_backend(), conv_tactic(), problem, config, options);
+    EXPECT_TRUE(result) << config.text << ": " << result.error().to_string();
+    ++count;
+  }
+  EXPECT_GT(count, 0u);
 }
 
 // Splits begin at any element of the window.

@@ -371,7 +371,7 @@ LATHE_DEVICE void attend(const Q& q, const K& k, const V& v, const Out& y, const
     if constexpr (kRechecks)
       again = !all && ballot(!(largest_of<Splits>(of_block, lane() % kRows) > skipping.floor)) != 0;
     if (!again) {
-      if (at.block == Splits - 1)  // behind the barrier, which would wait for what is written before it
+      if (at.block == Splits - 1)  // which seldom merges; all have read the caches, as each has sent its part
         write_new_rows<kThreads>(tile, newest, keys, values, kv);
       for (int i = split * kThreads + thread_x(); i < Blocks::kVectors; i += Splits * kThreads) {
         const int row = i / (DV / 4), column = i % (DV / 4) * 4;

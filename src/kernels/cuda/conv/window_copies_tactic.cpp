@@ -53,7 +53,7 @@ std::string declare_windows(Source& source, const Problem& problem, const Implic
   const Reach rows = *reach_of(problem, a, kRow), columns = *reach_of(problem, a, kColumn);
   const size_t last = x.dims.size() - 1;
   const bool has_rows = a.spatial == 2;
-  TensorMap map{0, x.dtype, false, {}, {}, {}, {}};
+  TensorMap map{0, x.dtype, x.dtype == DType::f32, {}, {}, {}, {}};
   map.dims = {x.dims[1], x.dims[last], has_rows ? x.dims[2] : Expr(1), x.dims[0]};
   map.strides = {x.strides[last], has_rows ? x.strides[2] : x.strides[0], x.strides[0]};
   map.box = {static_cast<uint32_t>(tile.k), static_cast<uint32_t>(tile.m)};

@@ -8,7 +8,7 @@
 #ifndef LATHE_EMULATED
 #ifdef LATHE_PARTS_IN_TURN
 __shared__ int lathe_part_threads;
-// All threads of the block say so, and wait for each other behind each part.
+// All threads of the block store the same number, and wait for each other behind each part.
 LATHE_DEVICE void begin_part(int threads) { lathe_part_threads = threads; }
 LATHE_DEVICE void barrier_of_parts() { __syncthreads(); }
 LATHE_DEVICE int block_threads() { return lathe_part_threads; }
