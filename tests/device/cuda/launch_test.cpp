@@ -57,6 +57,9 @@ class TensorMaps : public LaunchTest {
     launch_.text = "FAKE_CUBIN sm_90\nkernel add 5 maps=1\n";
     launch_.launches[0].maps = {{0, DType::f16, false, {Expr(40), Expr::symbol(0)}, {Expr(104)}, {64, 16}, {}}};
     launch_.launches[0].args.insert(launch_.launches[0].args.begin(), {LaunchArg::tensor_map, 0, {}});
+  }
+  void SetUp() override {
+    LaunchTest::SetUp();
     const auto keep = [](void** parameters, const unsigned*, void* seen) {
       std::memcpy(seen, *static_cast<void**>(parameters[0]), sizeof(fake_cuda::TensorMapContent));
     };

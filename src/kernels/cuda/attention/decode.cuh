@@ -365,7 +365,7 @@ LATHE_DEVICE void attend(const Q& q, const K& k, const V& v, const Out& y, const
     tile.stage(of_warp(warp()));
     barrier();
     for (int i = thread_x(); i < Blocks::kVectors; i += kThreads)
-      blocks.leave(merge<Warps>(of_warp, i / (DV / 4), i % (DV / 4) * 4), i);
+      blocks.send(merge<Warps>(of_warp, i / (DV / 4), i % (DV / 4) * 4), i);
     blocks.wait(all);
     bool again = false;
     if constexpr (kRechecks)

@@ -1,21 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// How blocks of a cluster that have weighed keys of their own merge what they have of the same rows.
+// How blocks of a cluster, each of which has attended to keys of its own (split-K), merge what they have of the same
+// rows.
 #pragma once
 
 #include "attention/partial.cuh"
 #include "lib/tensor_copies.cuh"
 
-// What the Splits blocks of a cluster leave to each other of their rows: where the softmax is, to all, and sums, four
-// columns at a time and `Threads` of these in turns, to the block that merges them. The receiver's barrier counts their
-// bytes, so that each reads its own memory, and none waits for others but for what they send.
+// What the Splits blocks of a cluster send each other of their rows: the softmax's running maximum and sum to all of
+// them, and sums of values to the block that merges them, vectors of four columns, of which `Threads` in a row go to
+// one block and the next ones to the next. The receiver's barrier counts their bytes, so that each block reads its own
+// memory, waits for nothing but what it is sent, and may end then.
 template <int Splits, int Rows, int Columns, int Threads>
 struct Exchange {
   using Part = Partial<Rows, Columns>;
   static constexpr int kVectors = Rows * Columns / 4;
-  static_assert(Splits <= Columns / 4, "each of the threads that have a part of a row tells one block");
-  float* parts;
-  uint64* arrived;
-  int split;
+  static_assert(Splits <= Columns / 4, "the first Splits threads of a row send its maximum and sum, each to one block");
+  float* parts;     // Splits of them, one from each block
+  uint64* arrived;  // the barrier
+  int split;        // this block's rank in the cluster
 
   LATHE_DEVICE_MEMBER Part of(int block) const { return {parts + block * Part::kSize}; }
   LATHE_DEVICE_MEMBER void expect() const {
@@ -30,11 +32,12 @@ struct Exchange {
       cluster_arrive();
     }
   }
-  // For their barriers.
+  // Until all blocks have their barriers.
   LATHE_DEVICE_MEMBER void wait_for_all() const {
     if constexpr (Splits > 1) cluster_wait();
   }
-  LATHE_DEVICE_MEMBER void leave(const Merged& merged, int i) const {
+  // Vector i of this block's rows.
+  LATHE_DEVICE_MEMBER void send(const Merged& merged, int i) const {
     const int row = i / (Columns / 4), vector = i % (Columns / 4);
     const Part own = of(split);
     const Vec<float, 2> softmax = {merged.row.largest, merged.row.sum};
@@ -52,7 +55,7 @@ struct Exchange {
     else
       barrier();
   }
-  // All have read what they were left, and may be left more.
+  // All have read what they were sent, and may be sent more.
   LATHE_DEVICE_MEMBER void begin_again() const {
     if constexpr (Splits > 1) {
       if (thread_x() == 0) expect();
