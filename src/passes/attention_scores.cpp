@@ -23,8 +23,8 @@ bool keeps_rows(const Node& node) {
 }
 
 bool is_product(const Node& node) {
-  return node.is(OpKind::matmul) && !node.input(0)->content() && !node.input(1)->content() &&
-         node.input(0)->rank() >= 2 && node.input(1)->rank() >= 2 && node.output()->rank() >= 3;
+  return multiplies_computed(&node) && node.input(0)->rank() >= 2 && node.input(1)->rank() >= 2 &&
+         node.output()->rank() >= 3;
 }
 
 // Whether scores may come through that input, as far as its kind says.

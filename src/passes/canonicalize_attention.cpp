@@ -16,11 +16,6 @@ using ir::Node;
 using ir::Value;
 using Op = ElementwiseOp;
 
-// A product of queries and keys: both operands are computed.
-bool is_product(const Node* node) {
-  return node && node->is(OpKind::matmul) && !node->input(0)->content() && !node->input(1)->content();
-}
-
 // A product and what is added to a view of it.
 struct Biased {
   Value* product = nullptr;
@@ -34,7 +29,8 @@ bool take_apart(Value* sum, const Shape& shape, Biased& found) {
   if (!node || !sum->has_single_use()) return false;
   if (node->has_trait(kView)) {
     found.product = node->input(0);
-    return found.product->shape() == shape && found.product->has_single_use() && is_product(found.product->producer());
+    return found.product->shape() == shape && found.product->has_single_use() &&
+           multiplies_computed(found.product->producer());
   }
   if (!is(node, Op::add) || found.biases.size() == kMostBiases) return false;
   for (const size_t side : {0, 1}) {
@@ -66,7 +62,7 @@ bool are_scores(const Value* value) {
   if (!node) return false;
   if (node->has_trait(kView)) return are_scores(node->input(0));
   if (const std::optional<WithScalar> scaled = match_scaled(value)) return are_scores(scaled->x);
-  return is_product(node);
+  return multiplies_computed(node);
 }
 
 // Through views and casts.
@@ -107,7 +103,7 @@ std::optional<Weighted> weighted_of(const Value* value) {
   const Node* transpose = made_by(value, OpKind::transpose);
   const Value* y = transpose ? transpose->input(0) : value;
   const Node* product = y->producer();
-  if (!is_product(product) || !value->has_single_use() || !y->has_single_use()) return std::nullopt;
+  if (!multiplies_computed(product) || !value->has_single_use() || !y->has_single_use()) return std::nullopt;
   return Weighted{product, transpose};
 }
 
@@ -127,6 +123,7 @@ Result<bool> values_side_by_side(Rewrite& r) {
   LATHE_ASSIGN(int64_t axis, normalize_axis(r.node->attrs<ConcatAttrs>().axis, r.output()->rank()));
   if (first->transpose) axis = perm[static_cast<size_t>(axis)];
   if (axis != r.output()->rank() - 1) return false;
+  std::vector<const Node*> products;
   std::vector<Value*> values;
   for (size_t i = 0; i < r.node->num_inputs(); ++i) {
     const std::optional<Weighted> each = weighted_of(r.input(i));
@@ -134,6 +131,7 @@ Result<bool> values_side_by_side(Rewrite& r) {
         !equal(each->product->attributes(), first->product->attributes()) || !each->transpose != !first->transpose ||
         (each->transpose && permutation_of(each->transpose->attrs<TransposeAttrs>(), rank) != perm))
       return false;
+    products.push_back(each->product);
     values.push_back(each->product->input(1));
     if (values.back()->rank() != r.output()->rank()) return false;
     Shape others = values.back()->shape();  // which the product may broadcast, and the concatenation does not
@@ -141,7 +139,7 @@ Result<bool> values_side_by_side(Rewrite& r) {
     others[joined] = values[0]->shape()[joined];
     if (others != values[0]->shape()) return false;
   }
-  for (size_t i = 0; i < r.node->num_inputs(); ++i) r.absorb(weighted_of(r.input(i))->product);
+  for (const Node* product : products) r.absorb(product);
   Value* side_by_side = r.concat(std::move(values), attrs.transpose_b ? -2 : -1);
   Value* y = r.add(first->product->attributes(), {first->product->input(0), side_by_side});
   return r.finish(first->transpose ? r.transpose(y, perm) : y);
@@ -150,7 +148,8 @@ Result<bool> values_side_by_side(Rewrite& r) {
 // Channels before pixels: probabilities are the right operand.
 Result<bool> probabilities_first(Rewrite& r) {
   const auto& attrs = r.node->attrs<MatmulAttrs>();
-  if (!attrs.transpose_b || !is_product(r.node) || !are_probabilities(r.input(1)) || are_probabilities(r.input(0)))
+  if (!attrs.transpose_b || !multiplies_computed(r.node) || !are_probabilities(r.input(1)) ||
+      are_probabilities(r.input(0)))
     return false;
   MatmulAttrs swapped = attrs;
   swapped.transpose_a = false, swapped.transpose_b = !attrs.transpose_a;

@@ -204,6 +204,10 @@ std::optional<int64_t> reduced_axis(const ir::Value* value, ReduceOp op, const i
   return value->shape() == kept ? std::optional(axis) : std::nullopt;
 }
 
+bool multiplies_computed(const ir::Node* node) {
+  return node && node->is(OpKind::matmul) && !node->input(0)->content() && !node->input(1)->content();
+}
+
 FlatProduct product_of(const ir::Node* root) {
   FlatProduct product;
   flatten(root->output(), product, true);

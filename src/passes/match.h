@@ -60,6 +60,9 @@ bool same_shape(const ir::Value* a, const ir::Value* b);
 bool is_last_axis(int64_t axis, const ir::Value* value);
 bool commutes(ElementwiseOp op);
 
+// Whether it is a matmul of two operands that a run computes, as those of attention are.
+bool multiplies_computed(const ir::Node* node);
+
 // A product flattened: factor * leaves[0] * leaves[1] * ... Inner multiplications must have no other reader. Powers
 // with exponents 2 and 3, and divisions by constants, take part.
 struct FlatProduct {

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/conv/window_copies_tactic.h"
 
-#include <algorithm>
-#include <array>
-
 #include "kernels/cuda/conv/window_tactic.h"
 #include "kernels/cuda/source.h"
 #include "ops/windows.h"
@@ -11,7 +8,7 @@
 namespace lathe::cuda::conv {
 namespace {
 
-constexpr size_t kDepth = 0, kRow = 1, kColumn = 2;  // axes of a ConvShape
+constexpr size_t kRow = 1, kColumn = 2;  // axes of a ConvShape
 
 // Along an axis: where the first window begins, how far beyond the image's last element the last may begin, and the
 // step. Nothing where a map cannot say it.

@@ -6,6 +6,7 @@
 
 #include "base/divide.h"
 #include "device/target.h"
+#include "shape/expr.h"
 
 namespace lathe::cuda::gemv {
 
